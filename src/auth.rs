@@ -1,0 +1,300 @@
+//! Who somebody is: passwords, logins, tokens, keys, and taking them back.
+//!
+//! [`Auth`] is the handle. Its parts: `login` (prove who you are, stay logged in), `account`
+//! (make and change users), `token` and `keys` (sign and verify), `revocation` (what is no good any
+//! more, in memory), `password` and `secret`. The only user of `jsonwebtoken` and `argon2`.
+//! Touches `limits`, `store`, `domain`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use jiff::SignedDuration;
+use prometheus_client::registry::Registry;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+mod account;
+mod keys;
+mod login;
+mod metrics;
+mod password;
+mod revocation;
+mod secret;
+mod token;
+
+pub use account::{AdminError, ChangePasswordError, Invitation};
+pub use keys::KeyError;
+pub use login::{Attempt, Caller, Grant, LoginError};
+pub use password::{BadPassword, HasherBusy, MAX_PASSWORD_BYTES, check_password};
+pub use secret::OneTimeSecret;
+pub use token::TokenError;
+
+use crate::clock::Clock;
+use crate::domain::account::{Principal, Username};
+use crate::domain::secret::Secret;
+use crate::limits::AccountDelay;
+use crate::store::{Store, StoreError, StoredKey, Subject};
+use keys::KeyRing;
+use metrics::Metrics;
+use password::Hasher;
+use revocation::Revocations;
+
+/// How often a running gateway looks for what other processes changed. Promised: within a second.
+const POLL: Duration = Duration::from_millis(250);
+
+/// The `[auth]` section.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// How long an access token is good for.
+    pub access_token_minutes: u32,
+    /// How long a login lives without being used.
+    pub refresh_token_days: u32,
+    /// How long an invitation or password link works.
+    pub invite_hours: u32,
+    /// A signing key of the operator's own (PEM), in place of the one made at first start.
+    pub signing_key: Option<Secret>,
+}
+
+impl Config {
+    /// Complaints about values that cannot work, by key.
+    pub fn complaints(&self) -> Vec<(&'static str, String)> {
+        let mut complaints = Vec::new();
+        for (key, value, max) in [
+            (
+                "auth.access_token_minutes",
+                self.access_token_minutes,
+                24 * 60,
+            ),
+            ("auth.refresh_token_days", self.refresh_token_days, 3650),
+            ("auth.invite_hours", self.invite_hours, 24 * 365),
+        ] {
+            if !(1..=max).contains(&value) {
+                complaints.push((
+                    key,
+                    format!("expected a number from 1 to {max}, found {value}"),
+                ));
+            }
+        }
+        if let Some(pem) = &self.signing_key
+            && let Err(error) = keys::read_key(pem.expose(), jiff::Timestamp::UNIX_EPOCH)
+        {
+            complaints.push(("auth.signing_key", error.to_string()));
+        }
+        complaints
+    }
+
+    fn access_token_life(&self) -> SignedDuration {
+        SignedDuration::from_mins(i64::from(self.access_token_minutes))
+    }
+
+    fn refresh_token_life(&self) -> SignedDuration {
+        SignedDuration::from_hours(24 * i64::from(self.refresh_token_days))
+    }
+
+    fn invite_life(&self) -> SignedDuration {
+        SignedDuration::from_hours(i64::from(self.invite_hours))
+    }
+}
+
+/// The `[admin]` section: a first administrator without the setup link.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct AdminConfig {
+    /// The name.
+    pub username: Option<Username>,
+    /// The password.
+    pub password: Option<Secret>,
+}
+
+impl AdminConfig {
+    /// Complaints about values that cannot work, by key.
+    pub fn complaints(&self) -> Vec<(&'static str, String)> {
+        match (&self.username, &self.password) {
+            (Some(username), Some(password)) => check_password(password.expose(), username)
+                .err()
+                .map(|error| ("admin.password", error.to_string()))
+                .into_iter()
+                .collect(),
+            (Some(_), None) => {
+                vec![(
+                    "admin.username",
+                    "needs admin.password beside it".to_owned(),
+                )]
+            }
+            (None, Some(_)) => {
+                vec![(
+                    "admin.password",
+                    "needs admin.username beside it".to_owned(),
+                )]
+            }
+            (None, None) => Vec::new(),
+        }
+    }
+}
+
+/// Why authentication could not be made ready.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenAuthError {
+    /// The signing key is no good.
+    #[error("the signing key cannot be used: {0}")]
+    Key(#[from] KeyError),
+    /// Storage failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The handle to everything about users and tokens. Cheap to clone.
+#[derive(Clone)]
+pub struct Auth(Arc<Inner>);
+
+struct Inner {
+    store: Arc<dyn Store>,
+    config: Config,
+    clock: Clock,
+    hasher: Hasher,
+    delays: Arc<AccountDelay>,
+    keys: ArcSwap<KeyRing>,
+    revocations: Arc<Revocations>,
+    metrics: Metrics,
+    /// The last revision taken in. Held while catching up, so that changes apply in their order.
+    seen: Mutex<i64>,
+}
+
+impl Auth {
+    /// Loads keys (making the first one if there is none), tests them, and takes in what has been
+    /// revoked.
+    pub(crate) async fn open(
+        store: Arc<dyn Store>,
+        config: Config,
+        delays: Arc<AccountDelay>,
+        clock: Clock,
+    ) -> Result<Self, OpenAuthError> {
+        let ring = load_keys(store.as_ref(), &config, &clock).await?;
+        let auth = Self(Arc::new(Inner {
+            store,
+            config,
+            clock,
+            hasher: Hasher::new(),
+            delays,
+            keys: ArcSwap::from_pointee(ring),
+            revocations: Arc::default(),
+            metrics: Metrics::default(),
+            seen: Mutex::new(0),
+        }));
+        auth.catch_up().await?;
+        Ok(auth)
+    }
+
+    /// Checks an access token. Asks only memory.
+    pub fn verify(&self, token: &str) -> Result<Principal, TokenError> {
+        let principal = token::verify(&self.0.keys.load(), token, self.0.clock.wall())?;
+        if self.0.revocations.stands(&principal) {
+            Ok(principal)
+        } else {
+            Err(TokenError::Invalid)
+        }
+    }
+
+    /// The public keys, as a JSON Web Key Set.
+    pub fn jwks(&self) -> serde_json::Value {
+        self.0.keys.load().jwks().clone()
+    }
+
+    /// Puts what is counted here under its names.
+    pub(crate) fn register_metrics(&self, registry: &mut Registry) {
+        self.0
+            .metrics
+            .register(registry, Arc::clone(&self.0.revocations));
+    }
+
+    /// Takes in what other processes and nodes change, until told to stop.
+    pub async fn follow_changes(&self, stop: CancellationToken) {
+        let mut tick = tokio::time::interval(POLL);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut failing = false;
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                _ = tick.tick() => {}
+            }
+            match self.catch_up().await {
+                Ok(()) => failing = false,
+                Err(error) if !failing => {
+                    failing = true;
+                    tracing::warn!(%error, "cannot see whether logins were revoked; trying again");
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Drops what has expired by itself, in memory and in the database.
+    pub async fn sweep(&self) -> Result<(), StoreError> {
+        let now = self.0.clock.wall();
+        self.0.revocations.sweep(now);
+        self.0.store.sweep(now).await
+    }
+
+    async fn catch_up(&self) -> Result<(), StoreError> {
+        let mut seen = self.0.seen.lock().await;
+        loop {
+            let changes = self.0.store.changes_after(*seen).await?;
+            let Some(last) = changes.last() else {
+                return Ok(());
+            };
+            if changes.iter().any(|change| change.subject == Subject::Keys) {
+                self.reload_keys().await?;
+            }
+            for change in &changes {
+                self.0.revocations.apply(change);
+            }
+            *seen = last.revision;
+        }
+    }
+
+    /// After an act of our own: its effect is felt here before the caller hears of it. The act is
+    /// committed, so a failure only means that it is felt with the next poll.
+    async fn feel_own_act(&self) {
+        if let Err(error) = self.catch_up().await {
+            tracing::warn!(%error, "a change was committed and will be felt with the next poll");
+        }
+    }
+
+    async fn reload_keys(&self) -> Result<(), StoreError> {
+        match load_keys(self.0.store.as_ref(), &self.0.config, &self.0.clock).await {
+            Ok(ring) => self.0.keys.store(Arc::new(ring)),
+            Err(OpenAuthError::Store(error)) => return Err(error),
+            Err(OpenAuthError::Key(error)) => {
+                tracing::error!(%error, "the new signing key is not used; the old ones stay");
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn load_keys(
+    store: &dyn Store,
+    config: &Config,
+    clock: &Clock,
+) -> Result<KeyRing, OpenAuthError> {
+    let now = clock.wall();
+    let mut keys = store.keys(now).await?;
+    if let Some(pem) = &config.signing_key {
+        let retire = |key: StoredKey| StoredKey {
+            retired_at: Some(now),
+            ..key
+        };
+        keys = keys.into_iter().map(retire).collect();
+        keys.insert(0, keys::read_key(pem.expose(), now)?);
+    } else if keys.iter().all(|key| key.retired_at.is_some()) {
+        store.add_first_key(&keys::make_key(now)).await?;
+        keys = store.keys(now).await?;
+    }
+    let ring = KeyRing::new(&keys)?;
+    token::self_test(&ring, now)?;
+    Ok(ring)
+}

@@ -1,0 +1,190 @@
+//! Arguments and sub-commands.
+//!
+//! Each sub-command has its file under `cli/`. Commands work on the database directly, whether or
+//! not a gateway runs; a running one notices within a second. Exit codes: 0 done, 1 failed, 2 wrong
+//! usage, 78 wrong configuration. The only place beside `main` that uses `anyhow`.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+mod backup;
+mod config;
+mod desk;
+mod doctor;
+mod health;
+mod key;
+mod migrate;
+mod output;
+mod probe;
+mod serve;
+mod setup_url;
+mod token;
+mod user;
+
+use crate::config::{ConfigError, Flags, Loaded};
+use output::Output;
+
+/// `EX_CONFIG` of sysexits.h.
+const EXIT_CONFIG: u8 = 78;
+
+/// Puts a team's coding agents behind a login.
+///
+/// Without a command it serves: on a fresh machine it creates its data directory, starts on
+/// 127.0.0.1:7717 and prints a link with which you make the first account.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    about,
+    args_conflicts_with_subcommands = false,
+    propagate_version = true
+)]
+struct Arguments {
+    #[command(flatten)]
+    flags: GlobalFlags,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, clap::Args)]
+struct GlobalFlags {
+    /// Configuration file [default: the variable `SWITCHBOARD_CONFIG`, else switchboard.toml if it exists]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Address to listen on (server.listen)
+    #[arg(long, global = true, value_name = "ADDR")]
+    listen: Option<String>,
+    /// Where the database lives (data.dir)
+    #[arg(long, global = true, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve until told to stop (what happens without a command)
+    Serve,
+    /// Add, list and change users
+    #[command(subcommand)]
+    User(user::Command),
+    /// Print a new one-time link that makes the first administrator
+    SetupUrl,
+    /// Make access tokens for programs
+    #[command(subcommand)]
+    Token(token::Command),
+    /// List or replace the keys that sign tokens
+    #[command(subcommand)]
+    Key(key::Command),
+    /// Check and print the configuration
+    #[command(subcommand)]
+    Config(config::Command),
+    /// Bring the database's schema up to date
+    Migrate,
+    /// Copy the SQLite database into FILE while the gateway runs
+    Backup {
+        /// A file that does not exist yet
+        file: PathBuf,
+    },
+    /// Ask the running gateway whether it is ready
+    Health,
+    /// Say what is wrong and how to fix it
+    Doctor(doctor::Options),
+    /// Print the description of an interface
+    #[command(subcommand)]
+    Schema(SchemaCommand),
+    /// Print completions for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum SchemaCommand {
+    /// The HTTP API as an OpenAPI document
+    Openapi,
+}
+
+/// Runs what the command line says.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match dispatch(arguments) {
+        Ok(code) => code,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => complain(&error),
+    }
+}
+
+fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let flags = Flags {
+        config: arguments.flags.config,
+        listen: arguments.flags.listen,
+        data_dir: arguments.flags.data_dir,
+    };
+    let load = || crate::config::load(&flags, environment());
+    let out = Output::new();
+    match arguments.command.unwrap_or(Command::Serve) {
+        Command::Serve => serve::run(load()?, out),
+        Command::User(command) => block_on(user::run(load()?, command, out)),
+        Command::SetupUrl => block_on(setup_url::run(load()?, out)),
+        Command::Token(command) => block_on(token::run(load()?, command, out)),
+        Command::Key(command) => block_on(key::run(load()?, command, out)),
+        Command::Config(command) => config::run(command, load, out),
+        Command::Migrate => block_on(migrate::run(load()?, out)),
+        Command::Backup { file } => block_on(backup::run(load()?, file, out)),
+        Command::Health => health::run(&load()?, out),
+        Command::Doctor(options) => block_on(doctor::run(load()?, options, out)),
+        Command::Schema(SchemaCommand::Openapi) => schema(&load()?, out),
+        Command::Completions { shell } => completions(shell, out),
+    }
+}
+
+/// Variables whose name or value is not text are none of ours.
+fn environment() -> Vec<(String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
+/// Commands do one thing after the other; one thread is enough.
+fn block_on(command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(command)
+}
+
+fn schema(loaded: &Loaded, mut out: Output) -> anyhow::Result<ExitCode> {
+    out.json(&crate::http::openapi(&loaded.config.server.base_path))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn completions(shell: clap_complete::Shell, mut out: Output) -> anyhow::Result<ExitCode> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "switchboard", &mut script);
+    out.write_all(&script)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `switchboard user list | head -1` is not a failure.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+fn complain(error: &anyhow::Error) -> ExitCode {
+    let configuration = error.downcast_ref::<ConfigError>();
+    let text = match configuration {
+        Some(problems) => format!("switchboard: the configuration cannot be used\n{problems}"),
+        None => format!("switchboard: {error:#}"),
+    };
+    // Nobody is left to tell if this fails.
+    drop(writeln!(io::stderr(), "{}", text.trim_end()));
+    match configuration {
+        Some(_) => ExitCode::from(EXIT_CONFIG),
+        None => ExitCode::FAILURE,
+    }
+}

@@ -1,0 +1,39 @@
+//! `switchboard config`.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use super::output::Output;
+use crate::config::{ConfigError, DEFAULTS, Loaded};
+
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub(super) enum Command {
+    /// Say whether the configuration can be used
+    Check,
+    /// Print the configuration in force and where each value comes from; secrets are hidden
+    Print,
+    /// Print every setting with its default and what it is for
+    Default,
+}
+
+pub(super) fn run(
+    command: Command,
+    load: impl FnOnce() -> Result<Loaded, ConfigError>,
+    mut out: Output,
+) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Check => {
+            let from = match load()?.file {
+                Some(file) => format!("{} and the environment", file.display()),
+                None => "defaults and the environment".to_owned(),
+            };
+            out.line(format!("The configuration is good ({from})."))?;
+        }
+        Command::Print => out.write_all(load()?.print().as_bytes())?,
+        Command::Default => out.write_all(DEFAULTS.as_bytes())?,
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}

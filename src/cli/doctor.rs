@@ -1,0 +1,290 @@
+//! `switchboard doctor`: what is wrong, and how to fix it.
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::ExitCode;
+
+use jiff::Timestamp;
+use rustix::process::{Resource, getrlimit};
+use serde::Serialize;
+
+use super::output::Output;
+use super::probe;
+use crate::config::{Config, Loaded};
+use crate::gateway::Instance;
+use crate::store::{self, Store};
+
+/// Less free space than this is a reason to worry.
+const FREE_BYTES: u64 = 500 * 1024 * 1024;
+/// Descriptors needed beside connections: database, logs, listeners.
+const OWN_DESCRIPTORS: u64 = 64;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Options {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    Ok,
+    Warning,
+    Problem,
+}
+
+/// One thing that was looked at.
+#[derive(Serialize)]
+struct Finding {
+    what: &'static str,
+    verdict: Verdict,
+    found: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
+}
+
+impl Finding {
+    fn ok(what: &'static str, found: impl Into<String>) -> Self {
+        Self {
+            what,
+            verdict: Verdict::Ok,
+            found: found.into(),
+            fix: None,
+        }
+    }
+
+    fn warning(what: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self {
+            verdict: Verdict::Warning,
+            fix: Some(fix.into()),
+            ..Self::ok(what, found)
+        }
+    }
+
+    fn problem(what: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self {
+            verdict: Verdict::Problem,
+            ..Self::warning(what, found, fix)
+        }
+    }
+}
+
+pub(super) async fn run(
+    loaded: Loaded,
+    options: Options,
+    mut out: Output,
+) -> anyhow::Result<ExitCode> {
+    let findings = examine(&loaded).await;
+    if options.json {
+        out.json(&findings)?;
+    } else {
+        for finding in &findings {
+            let mark = match finding.verdict {
+                Verdict::Ok => "ok     ",
+                Verdict::Warning => "warning",
+                Verdict::Problem => "PROBLEM",
+            };
+            out.line(format!("{mark}  {:<14} {}", finding.what, finding.found))?;
+            if let Some(fix) = &finding.fix {
+                out.line(format!("                        {fix}"))?;
+            }
+        }
+    }
+    let sick = findings
+        .iter()
+        .any(|finding| finding.verdict == Verdict::Problem);
+    Ok(if sick {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+async fn examine(loaded: &Loaded) -> Vec<Finding> {
+    let config = &loaded.config;
+    let mut findings = vec![configuration(loaded), clock(), descriptors(config)];
+    findings.extend(names(config));
+    match store::open(&config.data).await {
+        Ok(store) => {
+            findings.push(directory(config));
+            findings.push(space(config));
+            findings.push(database(store.as_ref()).await);
+            findings.push(accounts(store.as_ref()).await);
+            store.close().await;
+        }
+        Err(error) => findings.push(Finding::problem(
+            "database",
+            error.to_string(),
+            "Check data.dir and data.database_url.",
+        )),
+    }
+    findings.push(gateway(config));
+    findings
+}
+
+fn configuration(loaded: &Loaded) -> Finding {
+    let found = match &loaded.file {
+        Some(file) => file.display().to_string(),
+        None => "defaults and the environment; no file".to_owned(),
+    };
+    Finding::ok("configuration", found)
+}
+
+fn clock() -> Finding {
+    let now = Timestamp::now();
+    let built_after = Timestamp::from_second(1_760_000_000).expect("a time in 2025");
+    if now < built_after {
+        Finding::problem(
+            "clock",
+            format!("{now:.0}"),
+            "Set the time: tokens carry it.",
+        )
+    } else {
+        Finding::ok("clock", format!("{now:.0}"))
+    }
+}
+
+/// The limit that the gateway can raise itself to.
+fn descriptors(config: &Config) -> Finding {
+    let needed = u64::from(config.server.max_connections.get()) + OWN_DESCRIPTORS;
+    match getrlimit(Resource::Nofile).maximum {
+        Some(allowed) if allowed < needed => Finding::warning(
+            "open files",
+            format!("at most {allowed}, but server.max_connections wants {needed}"),
+            "Raise the limit (ulimit -n, LimitNOFILE=) or lower server.max_connections.",
+        ),
+        allowed => Finding::ok(
+            "open files",
+            allowed.map_or("no limit".to_owned(), |allowed| {
+                format!("at most {allowed}")
+            }),
+        ),
+    }
+}
+
+fn names(config: &Config) -> Vec<Finding> {
+    let server = &config.server;
+    let mut findings = Vec::new();
+    match &server.public_url {
+        None if !server.listen.ip().is_loopback() => findings.push(Finding::warning(
+            "public_url",
+            format!("not set, but listening on {}", server.listen),
+            "Set server.public_url to where people find the gateway; other names are refused.",
+        )),
+        Some(url) if !url.is_https() => findings.push(Finding::warning(
+            "public_url",
+            format!("{url} is not encrypted"),
+            "Put a proxy with TLS in front and use https.",
+        )),
+        Some(url) => findings.push(Finding::ok("public_url", url.to_string())),
+        None => {}
+    }
+    if server
+        .public_url
+        .as_ref()
+        .is_some_and(crate::http::Origin::is_https)
+        && server.trusted_proxies.is_empty()
+    {
+        findings.push(Finding::warning(
+            "proxies",
+            "server.trusted_proxies is empty: everybody behind the proxy counts as one address",
+            "Set it to the proxy's address, so that X-Forwarded-For is believed.",
+        ));
+    }
+    findings
+}
+
+fn directory(config: &Config) -> Finding {
+    let dir = &config.data.dir;
+    let place = dir.display().to_string();
+    match std::fs::metadata(dir) {
+        Ok(about) if about.permissions().mode() & 0o077 != 0 => Finding::warning(
+            "data directory",
+            format!("{place} can be entered by others"),
+            format!("It holds keys and password hashes: chmod 700 {place}"),
+        ),
+        Ok(_) => Finding::ok("data directory", place),
+        Err(error) => Finding::problem(
+            "data directory",
+            format!("{place}: {error}"),
+            "Check data.dir.",
+        ),
+    }
+}
+
+fn space(config: &Config) -> Finding {
+    match rustix::fs::statvfs(&config.data.dir) {
+        Ok(disk) => {
+            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            let found = format!("{} MiB free", free / (1024 * 1024));
+            if free < FREE_BYTES {
+                Finding::warning("disk", found, "Make room: a full disk stops all work.")
+            } else {
+                Finding::ok("disk", found)
+            }
+        }
+        Err(error) => Finding::warning("disk", error.to_string(), "Check data.dir."),
+    }
+}
+
+async fn database(store: &dyn Store) -> Finding {
+    let place = format!(
+        "{} (schema version {})",
+        store.place(),
+        store.schema_version()
+    );
+    match store.integrity().await {
+        Ok(complaints) if complaints.is_empty() => Finding::ok("database", place),
+        Ok(complaints) => Finding::problem(
+            "database",
+            format!("{place}: {}", complaints.join("; ")),
+            "The file is damaged: restore a backup.",
+        ),
+        Err(error) => Finding::problem(
+            "database",
+            format!("{place}: {error}"),
+            "Check the database.",
+        ),
+    }
+}
+
+async fn accounts(store: &dyn Store) -> Finding {
+    match store.has_admin().await {
+        Ok(true) => Finding::ok("accounts", "there is an administrator"),
+        Ok(false) => Finding::warning(
+            "accounts",
+            "there is no administrator yet",
+            "Open the link that `switchboard setup-url` prints.",
+        ),
+        Err(error) => Finding::problem("accounts", error.to_string(), "Check the database."),
+    }
+}
+
+fn gateway(config: &Config) -> Finding {
+    let Some(running) = Instance::running(&config.data.dir) else {
+        return port(config);
+    };
+    let found = format!("process {} on {}", running.pid, running.listening);
+    match probe::ask(running.listening) {
+        Ok(answer) if answer.ready => Finding::ok("gateway", found),
+        Ok(answer) => Finding::problem(
+            "gateway",
+            format!("{found}: {}", answer.body),
+            "See its logs.",
+        ),
+        Err(error) => Finding::problem("gateway", format!("{found}: {error}"), "See its logs."),
+    }
+}
+
+fn port(config: &Config) -> Finding {
+    let listen = config.server.listen;
+    match TcpListener::bind(listen) {
+        Ok(_) => Finding::ok("gateway", format!("not running; {listen} is free")),
+        Err(error) => Finding::problem(
+            "gateway",
+            format!("not running, and cannot listen on {listen}: {error}"),
+            "Stop what uses that address, or choose another with --listen.",
+        ),
+    }
+}

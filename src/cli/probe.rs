@@ -1,0 +1,45 @@
+//! Asking a gateway on this machine how it is: one request, no HTTP library.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(3);
+const LONGEST_ANSWER: u64 = 64 * 1024;
+
+/// What a gateway answered.
+pub(super) struct Readiness {
+    pub(super) ready: bool,
+    pub(super) body: String,
+}
+
+/// Asks `/readyz`.
+pub(super) fn ask(listening: SocketAddr) -> io::Result<Readiness> {
+    let address = reachable(listening);
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    write!(
+        stream,
+        "GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+    )?;
+    let mut answer = String::new();
+    stream.take(LONGEST_ANSWER).read_to_string(&mut answer)?;
+    let (head, body) = answer
+        .split_once("\r\n\r\n")
+        .ok_or_else(|| io::Error::other("that is not an HTTP answer"))?;
+    Ok(Readiness {
+        ready: head.starts_with("HTTP/1.1 200 "),
+        body: body.to_owned(),
+    })
+}
+
+/// Who listens everywhere is reached here.
+fn reachable(listening: SocketAddr) -> SocketAddr {
+    let ip = match listening.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listening.port())
+}

@@ -1,0 +1,86 @@
+//! `switchboard serve`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::output::Output;
+use crate::clock::Clock;
+use crate::config::Loaded;
+use crate::gateway::Gateway;
+use crate::shutdown::Shutdown;
+use crate::telemetry;
+
+/// Once draining is over, threads that are still busy are not waited for longer than this.
+const LAST_MOMENT: Duration = Duration::from_millis(200);
+
+pub(super) fn run(loaded: Loaded, out: Output) -> anyhow::Result<ExitCode> {
+    telemetry::start_logging(&loaded.config.log);
+    raise_descriptor_limit();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    let served = runtime.block_on(serve(loaded, out));
+    runtime.shutdown_timeout(LAST_MOMENT);
+    served?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(loaded: Loaded, mut out: Output) -> anyhow::Result<()> {
+    let shutdown = Shutdown::default();
+    let signals = {
+        let shutdown = shutdown.clone();
+        async move { shutdown.follow_signals().await }
+    };
+    let gateway = Gateway::build(loaded.config, Clock::system()).await?;
+    greet(&gateway, &mut out).await?;
+    tracing::info!(address = %gateway.listening(), version = env!("CARGO_PKG_VERSION"), "serving");
+    tokio::select! {
+        () = gateway.run(shutdown.clone()) => Ok(()),
+        // Ends only after both wishes, or when signals cannot be followed at all.
+        followed = signals => {
+            followed.context("cannot follow signals")?;
+            Ok(())
+        }
+    }
+}
+
+/// To people, on standard output: the link is a secret and does not belong into a log.
+async fn greet(gateway: &Gateway, out: &mut Output) -> anyhow::Result<()> {
+    let addresses = gateway.addresses();
+    let link = gateway.issue_setup_link().await?;
+    let greeted = (|| {
+        out.line(format!("Switchboard {}", env!("CARGO_PKG_VERSION")))?;
+        out.line(format!("  open      {}", addresses.page()))?;
+        if let Some(link) = link {
+            out.line(format!(
+                "  set up    {}",
+                addresses.setup(link.secret.expose())
+            ))?;
+            out.line(
+                "            works once, for an hour; `switchboard setup-url` prints a new one",
+            )?;
+        }
+        std::io::Result::Ok(())
+    })();
+    if let Err(error) = greeted {
+        // A gateway serves whether or not anybody reads its greeting.
+        tracing::debug!(%error, "nobody reads standard output");
+    }
+    Ok(())
+}
+
+/// Every connection needs a descriptor, and shells start programs with a low limit out of caution
+/// for old ones. What cannot be raised shows in `switchboard doctor`.
+fn raise_descriptor_limit() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let wished = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, wished) {
+        tracing::debug!(%error, "the limit on open files stays as it is");
+    }
+}

@@ -1,0 +1,240 @@
+//! The composition root: builds the rooms, binds the doors, owns the order of shutdown.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+mod instance;
+
+pub use instance::{Instance, InstanceError, Running};
+
+use crate::auth::{AdminError, Auth, Invitation, OpenAuthError};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::domain::act::By;
+use crate::http::{self, Addresses, Door};
+use crate::limits::{ConnectionCaps, Limits};
+use crate::shutdown::Shutdown;
+use crate::store::{self, OpenError, Store, StoreError};
+use crate::telemetry::Process;
+
+/// How often what has expired is dropped.
+const SWEEP: Duration = Duration::from_secs(30);
+
+/// Why the gateway did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Another one runs here.
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
+    /// The database cannot be used.
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    /// Keys or revocations cannot be loaded.
+    #[error(transparent)]
+    Auth(#[from] OpenAuthError),
+    /// The configured administrator cannot be made.
+    #[error("cannot make the administrator of the [admin] section: {0}")]
+    Admin(#[from] AdminError),
+    /// Somebody else has the port.
+    #[error("cannot listen on {address}: {source}")]
+    Bind {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The database failed.
+    #[error(transparent)]
+    Query(#[from] StoreError),
+}
+
+/// A gateway that is built and bound, and not yet serving.
+pub struct Gateway {
+    config: Config,
+    store: Arc<dyn Store>,
+    auth: Auth,
+    limits: Limits,
+    clock: Clock,
+    listener: TcpListener,
+    listening: SocketAddr,
+    metrics_listener: Option<TcpListener>,
+    /// Held while the gateway lives.
+    instance: Instance,
+}
+
+impl Gateway {
+    /// Opens storage, makes keys and the configured administrator, binds the doors.
+    pub async fn build(config: Config, clock: Clock) -> Result<Self, StartError> {
+        let store = store::open(&config.data).await?;
+        let instance = Instance::claim(&config.data.dir)?;
+        let limits = Limits::new(&config.limits, &clock);
+        let delays = Arc::clone(&limits.accounts);
+        let auth = Auth::open(
+            Arc::clone(&store),
+            config.auth.clone(),
+            delays,
+            clock.clone(),
+        )
+        .await?;
+        if auth.set_up_from_config(&config.admin).await? {
+            tracing::info!("made the first administrator from the [admin] section");
+        }
+        let listener = bind(config.server.listen).await?;
+        let listening = listener.local_addr().map_err(|source| StartError::Bind {
+            address: config.server.listen,
+            source,
+        })?;
+        let metrics_listener = match config.metrics.listen {
+            Some(address) => Some(bind(address).await?),
+            None => None,
+        };
+        let gateway = Self {
+            config,
+            store,
+            auth,
+            limits,
+            clock,
+            listener,
+            listening,
+            metrics_listener,
+            instance,
+        };
+        gateway
+            .instance
+            .announce(gateway.addresses().base(), listening);
+        Ok(gateway)
+    }
+
+    /// Where it listens.
+    pub fn listening(&self) -> SocketAddr {
+        self.listening
+    }
+
+    /// Where people are sent.
+    pub fn addresses(&self) -> Addresses {
+        Addresses::new(&self.config.server, self.listening)
+    }
+
+    /// A setup link while there is no administrator.
+    pub async fn issue_setup_link(&self) -> Result<Option<Invitation>, StoreError> {
+        let by = By::gateway(self.clock.wall());
+        self.auth.issue_setup_link(by).await
+    }
+
+    /// Serves until told to stop, then drains: no new connections, a while for what is under way.
+    pub async fn run(self, shutdown: Shutdown) {
+        let grace = Duration::from_secs(self.config.server.shutdown_grace_secs.into());
+        let store = Arc::clone(&self.store);
+        let (tasks, connections) = (TaskTracker::new(), TaskTracker::new());
+        let instance = self.start(&shutdown, &tasks, &connections);
+        shutdown.drain.cancelled().await;
+        tasks.close();
+        connections.close();
+        let drained = async {
+            tasks.wait().await;
+            connections.wait().await;
+        };
+        tokio::select! {
+            biased;
+            // Asked twice: nothing is waited for.
+            () = shutdown.now.cancelled() => return,
+            () = drained => tracing::info!("stopped"),
+            () = tokio::time::sleep(grace) => {
+                tracing::warn!(connections = connections.len(), "the grace is over");
+            }
+        }
+        store.close().await;
+        drop(instance);
+    }
+
+    /// Starts the doors and what goes on beside them; all of it ends with the wish to drain.
+    fn start(
+        self,
+        shutdown: &Shutdown,
+        tasks: &TaskTracker,
+        connections: &TaskTracker,
+    ) -> Instance {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Process));
+        let ours = registry.sub_registry_with_prefix("switchboard");
+        let metrics = http::Metrics::new(ours);
+        self.auth.register_metrics(ours);
+        self.limits.register_metrics(ours);
+        let registry = Arc::new(registry);
+        let parts = http::Parts {
+            auth: self.auth.clone(),
+            store: self.store,
+            clock: self.clock,
+            limits: self.limits.clone(),
+            registry: Arc::clone(&registry),
+            metrics: metrics.clone(),
+            metrics_token: self.config.metrics.token.clone(),
+            listening: self.listening,
+            draining: shutdown.drain.clone(),
+        };
+        let server = &self.config.server;
+        let caps = ConnectionCaps::new(
+            server.max_connections,
+            server.max_connections_per_address,
+            &self.config.limits.exempt_addresses,
+            &server.proxies(),
+        );
+        let door = |listener, router| Door {
+            listener,
+            router,
+            caps: caps.clone(),
+            header_timeout: Duration::from_millis(server.header_timeout_ms.get().into()),
+            metrics: metrics.clone(),
+        };
+        let stop = &shutdown.drain;
+        let main = door(self.listener, http::router(server, parts));
+        tasks.spawn(main.run(stop.clone(), connections.clone()));
+        if let Some(listener) = self.metrics_listener {
+            let own = door(listener, http::metrics_router(registry));
+            tasks.spawn(own.run(stop.clone(), connections.clone()));
+        }
+        let (auth, following) = (self.auth.clone(), stop.clone());
+        tasks.spawn(async move { auth.follow_changes(following).await });
+        tasks.spawn(sweep(self.auth, self.limits, stop.clone()));
+        self.instance
+    }
+}
+
+/// Loads what authentication needs, for a command that works without a gateway.
+pub async fn open_auth(
+    config: &Config,
+    store: Arc<dyn Store>,
+    clock: &Clock,
+) -> Result<Auth, OpenAuthError> {
+    let delays = Arc::clone(&Limits::new(&config.limits, clock).accounts);
+    Auth::open(store, config.auth.clone(), delays, clock.clone()).await
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|source| StartError::Bind { address, source })
+}
+
+async fn sweep(auth: Auth, limits: Limits, stop: CancellationToken) {
+    let mut tick = tokio::time::interval(SWEEP);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            _ = tick.tick() => {}
+        }
+        limits.sweep();
+        if let Err(error) = auth.sweep().await {
+            tracing::warn!(%error, "what has expired could not be dropped; trying again later");
+        }
+    }
+}

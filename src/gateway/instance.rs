@@ -1,0 +1,116 @@
+//! One gateway per data directory, and how commands find the one that runs.
+//!
+//! A lock on a file, which the operating system takes back when the process ends however it ends.
+//! The file says who holds it; it is only believed while it is locked.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+const FILE: &str = "gateway.lock";
+
+/// Why the data directory could not be claimed.
+#[derive(Debug, thiserror::Error)]
+pub enum InstanceError {
+    /// Another gateway has it.
+    #[error("another gateway{} runs on the data directory {dir}: stop it, or use another --data-dir", .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
+    Taken {
+        /// The directory.
+        dir: String,
+        /// Which process.
+        pid: Option<u32>,
+    },
+    /// The lock file cannot be used.
+    #[error("cannot lock {dir}/{FILE}: {source}")]
+    Lock {
+        /// The directory.
+        dir: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// The gateway that runs on a data directory.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Running {
+    /// Its process.
+    pub pid: u32,
+    /// Where people are sent.
+    pub base_url: String,
+    /// Where it listens.
+    pub listening: SocketAddr,
+}
+
+/// The claim on a data directory, until dropped.
+#[derive(Debug)]
+pub struct Instance {
+    file: File,
+}
+
+impl Instance {
+    /// Claims the directory for this process.
+    pub fn claim(dir: &Path) -> Result<Self, InstanceError> {
+        let failed = |source| InstanceError::Lock {
+            dir: dir.display().to_string(),
+            source,
+        };
+        let file = open(dir).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { file }),
+            Err(TryLockError::WouldBlock) => Err(InstanceError::Taken {
+                dir: dir.display().to_string(),
+                pid: read(file).map(|running| running.pid),
+            }),
+            Err(TryLockError::Error(source)) => Err(failed(source)),
+        }
+    }
+
+    /// Writes down where the gateway is found. Only a convenience for commands: a failure is told.
+    pub fn announce(&self, base_url: &str, listening: SocketAddr) {
+        let running = Running {
+            pid: std::process::id(),
+            base_url: base_url.to_owned(),
+            listening,
+        };
+        let mut file = &self.file;
+        let written = serde_json::to_vec(&running)
+            .map_err(std::io::Error::from)
+            .and_then(|text| {
+                file.set_len(0)?;
+                file.rewind()?;
+                file.write_all(&text)
+            });
+        if let Err(error) = written {
+            tracing::warn!(%error, "commands will not find this gateway by themselves");
+        }
+    }
+
+    /// The gateway that runs on that directory now, if any.
+    pub fn running(dir: &Path) -> Option<Running> {
+        let file = OpenOptions::new().read(true).open(dir.join(FILE)).ok()?;
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => read(file),
+            _ => None,
+        }
+    }
+}
+
+fn open(dir: &Path) -> std::io::Result<File> {
+    OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .mode(0o600)
+        .open(dir.join(FILE))
+}
+
+fn read(mut file: File) -> Option<Running> {
+    let mut text = String::new();
+    file.read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok()
+}

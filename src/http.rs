@@ -1,0 +1,387 @@
+//! The HTTP door: the table of routes and the stack of layers, each on one screen.
+//!
+//! One file per resource (`auth`, `links`, `users`, `health`, `metrics`, `documents`); `error` makes
+//! every error response; `accept` is the loop that owns connections. Touches `web`, `auth`,
+//! `limits`, `store`, `domain`.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, FromRef, Request};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::Response;
+use axum::routing::get;
+use prometheus_client::registry::Registry;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceBuilder;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::request_id::{
+    MakeRequestId, PropagateRequestIdLayer, RequestId, SetRequestIdLayer,
+};
+use tower_http::timeout::{RequestBodyDeadlineLayer, TimeoutLayer};
+use tower_http::trace::TraceLayer;
+use utoipa::OpenApi as _;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+mod accept;
+mod auth;
+mod caller;
+mod cookie;
+mod documents;
+mod error;
+mod headers;
+mod health;
+mod json;
+mod links;
+mod metrics;
+mod origin;
+mod users;
+
+pub(crate) use accept::Door;
+pub(crate) use metrics::Metrics;
+pub use origin::{BadOrigin, Origin};
+
+use crate::auth::Auth;
+use crate::clock::Clock;
+use crate::domain::id;
+use crate::domain::secret::Secret;
+use crate::limits::{Limits, Network, TrustedProxies};
+use crate::store::Store;
+use crate::web;
+use cookie::CookieJar;
+use origin::Origins;
+
+/// The largest JSON body.
+const BODY_BYTES: usize = 64 * 1024;
+
+/// The `[server]` section.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// Where people find the gateway, if not at the address it listens on.
+    pub public_url: Option<Origin>,
+    /// The path in front of every route, for a proxy that serves more than this.
+    pub base_path: String,
+    /// Proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<Network>,
+    /// Further pages that may call.
+    pub allowed_origins: Vec<Origin>,
+    /// TCP connections in all.
+    pub max_connections: NonZeroU32,
+    /// TCP connections from one address.
+    pub max_connections_per_address: NonZeroU32,
+    /// How long the head of a request may take, and how long a connection may stay idle.
+    pub header_timeout_ms: NonZeroU32,
+    /// How long the body of a request may take.
+    pub body_timeout_ms: NonZeroU32,
+    /// How long an answer may take.
+    pub request_timeout_ms: NonZeroU32,
+    /// How long requests may go on once the gateway was told to stop.
+    pub shutdown_grace_secs: u32,
+}
+
+impl Config {
+    /// Complaints about values that cannot work, by key.
+    pub fn complaints(&self) -> Vec<(&'static str, String)> {
+        let mut complaints = Vec::new();
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./~".contains(&byte);
+        let good = self.base_path.is_empty()
+            || (self.base_path.starts_with('/')
+                && !self.base_path.ends_with('/')
+                && !self.base_path.contains("//")
+                && !self
+                    .base_path
+                    .split('/')
+                    .any(|step| step == "." || step == "..")
+                && self.base_path.bytes().all(plain));
+        if !good {
+            complaints.push((
+                "server.base_path",
+                "expected nothing, or a path like /agents that does not end with a slash".into(),
+            ));
+        }
+        if self.max_connections_per_address > self.max_connections {
+            complaints.push((
+                "server.max_connections_per_address",
+                "is larger than server.max_connections".into(),
+            ));
+        }
+        complaints
+    }
+
+    /// The proxies whose word is taken.
+    pub(crate) fn proxies(&self) -> TrustedProxies {
+        TrustedProxies(self.trusted_proxies.clone())
+    }
+}
+
+/// The `[metrics]` section.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct MetricsConfig {
+    /// A listener of its own for `/metrics`, without authentication.
+    pub listen: Option<SocketAddr>,
+    /// What Prometheus shows as bearer token on the main listener.
+    pub token: Option<Secret>,
+}
+
+impl MetricsConfig {
+    /// Complaints about values that cannot work, by key.
+    pub fn complaints(&self) -> Vec<(&'static str, String)> {
+        let short = |token: &Secret| token.expose().len() < 16;
+        self.token
+            .as_ref()
+            .filter(|token| short(token))
+            .map(|_| {
+                (
+                    "metrics.token",
+                    "expected at least 16 characters".to_owned(),
+                )
+            })
+            .into_iter()
+            .collect()
+    }
+}
+
+/// Where people are sent.
+#[derive(Clone, Debug)]
+pub struct Addresses {
+    base: String,
+}
+
+impl Addresses {
+    /// Addresses under the public URL, or under the address that is listened on.
+    pub fn new(config: &Config, listening: SocketAddr) -> Self {
+        let origins = Origins::new(config.public_url.as_ref(), &[], listening);
+        Self::under(&format!("{}{}", origins.public(), config.base_path))
+    }
+
+    /// Addresses under a known base.
+    pub fn under(base: &str) -> Self {
+        Self {
+            base: base.to_owned(),
+        }
+    }
+
+    /// The page.
+    pub fn page(&self) -> String {
+        format!("{}/", self.base)
+    }
+
+    /// The base without a slash at its end.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// A setup link. The token is in the fragment: it reaches no server log and no `Referer`.
+    pub fn setup(&self, token: &str) -> String {
+        format!("{}/setup#t={token}", self.base)
+    }
+
+    /// An invite link.
+    pub fn invite(&self, token: &str) -> String {
+        format!("{}/invite#t={token}", self.base)
+    }
+}
+
+/// What handlers need. Cheap to clone: handles only.
+#[derive(Clone)]
+pub(crate) struct AppState {
+    auth: Auth,
+    store: Arc<dyn Store>,
+    clock: Clock,
+    cookies: CookieJar,
+    addresses: Addresses,
+    registry: Arc<Registry>,
+    metrics_token: Arc<Option<Secret>>,
+    openapi: Arc<utoipa::openapi::OpenApi>,
+    draining: CancellationToken,
+}
+
+/// What the gateway brings along to build the door.
+pub(crate) struct Parts {
+    pub(crate) auth: Auth,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Clock,
+    pub(crate) limits: Limits,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) metrics: Metrics,
+    pub(crate) metrics_token: Option<Secret>,
+    pub(crate) listening: SocketAddr,
+    pub(crate) draining: CancellationToken,
+}
+
+impl FromRef<AppState> for Auth {
+    fn from_ref(state: &AppState) -> Self {
+        state.auth.clone()
+    }
+}
+
+impl FromRef<AppState> for Arc<utoipa::openapi::OpenApi> {
+    fn from_ref(state: &AppState) -> Self {
+        Arc::clone(&state.openapi)
+    }
+}
+
+/// The route whose limit is its own.
+fn login_routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(auth::login))
+}
+
+/// All other routes: the table of contents of the API.
+fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::with_openapi(documents::Description::openapi())
+        .routes(routes!(auth::refresh))
+        .routes(routes!(auth::logout))
+        .routes(routes!(auth::ticket))
+        .routes(routes!(auth::me))
+        .routes(routes!(auth::change_password))
+        .routes(routes!(auth::list_logins))
+        .routes(routes!(auth::revoke_login))
+        .routes(routes!(links::set_up))
+        .routes(routes!(links::accept_invite))
+        .routes(routes!(users::list, users::create))
+        .routes(routes!(users::show, users::change, users::remove))
+        .routes(routes!(users::invite))
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        .routes(routes!(health::version))
+        .routes(routes!(metrics::get_metrics))
+        .routes(routes!(documents::openapi))
+        .routes(routes!(documents::jwks))
+}
+
+/// The OpenAPI description of every route.
+pub fn openapi(base_path: &str) -> utoipa::openapi::OpenApi {
+    let mut document = routes().merge(login_routes()).into_openapi();
+    if !base_path.is_empty() {
+        document.servers = Some(vec![utoipa::openapi::Server::new(base_path)]);
+    }
+    document
+}
+
+/// Everything a request passes through, outermost first.
+pub(crate) fn router(config: &Config, parts: Parts) -> Router {
+    let origins = Origins::new(
+        config.public_url.as_ref(),
+        &config.allowed_origins,
+        parts.listening,
+    );
+    let https = origins.public().is_https();
+    let millis = |timeout: NonZeroU32| Duration::from_millis(timeout.get().into());
+    let state = AppState {
+        auth: parts.auth,
+        store: parts.store,
+        clock: parts.clock,
+        cookies: CookieJar::new(&config.base_path, https),
+        addresses: Addresses::new(config, parts.listening),
+        registry: parts.registry,
+        metrics_token: Arc::new(parts.metrics_token),
+        openapi: Arc::new(openapi(&config.base_path)),
+        draining: parts.draining,
+    };
+    let login = Router::from(login_routes()).layer(parts.limits.login_layer(error::rate_limited));
+    let api = Router::from(routes())
+        .merge(login)
+        .with_state(state.clone());
+    let stack = ServiceBuilder::new()
+        .layer(from_fn_with_state(
+            config.proxies(),
+            caller::resolve_address,
+        ))
+        .layer(SetRequestIdLayer::x_request_id(NewRequestId))
+        .layer(PropagateRequestIdLayer::x_request_id())
+        .layer(
+            TraceLayer::new_for_http()
+                .make_span_with(span)
+                .on_response(log_response),
+        )
+        .layer(from_fn_with_state(parts.metrics, metrics::measure))
+        .layer(from_fn_with_state(
+            headers::Headers::new(https),
+            headers::harden,
+        ))
+        .layer(from_fn(error::render))
+        .layer(CatchPanicLayer::custom(error::panicked))
+        .layer(from_fn_with_state(origins, origin::check))
+        .layer(parts.limits.request_layer(error::rate_limited))
+        .layer(TimeoutLayer::with_status_code(
+            StatusCode::REQUEST_TIMEOUT,
+            millis(config.request_timeout_ms),
+        ))
+        .layer(RequestBodyDeadlineLayer::new(millis(
+            config.body_timeout_ms,
+        )))
+        .layer(DefaultBodyLimit::max(BODY_BYTES));
+    at_base(&config.base_path, api.merge(web::routes()), state)
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(other_method)
+        .layer(stack)
+}
+
+/// Puts everything under the base path; probes also answer at the root.
+fn at_base(base_path: &str, router: Router, state: AppState) -> Router {
+    if base_path.is_empty() {
+        return router;
+    }
+    Router::new()
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
+        .with_state(state)
+        .nest(base_path, router)
+}
+
+/// The listener that only Prometheus reaches.
+pub(crate) fn metrics_router(registry: Arc<Registry>) -> Router {
+    Router::new()
+        .route("/metrics", get(metrics::get_metrics_openly))
+        .with_state(registry)
+}
+
+async fn nothing_here() -> error::ApiError {
+    error::ApiError::not_found("There is nothing here. The routes are in /api/openapi.json.")
+}
+
+async fn other_method() -> StatusCode {
+    StatusCode::METHOD_NOT_ALLOWED
+}
+
+#[derive(Clone)]
+struct NewRequestId;
+
+impl MakeRequestId for NewRequestId {
+    fn make_request_id<B>(&mut self, _request: &axum::http::Request<B>) -> Option<RequestId> {
+        let id = HeaderValue::from_str(&id::RequestId::new().to_string()).ok()?;
+        Some(RequestId::new(id))
+    }
+}
+
+fn span(request: &Request) -> tracing::Span {
+    let id = request
+        .extensions()
+        .get::<RequestId>()
+        .and_then(|id| id.header_value().to_str().ok())
+        .unwrap_or_default();
+    tracing::info_span!(
+        "request",
+        request.id = id,
+        method = %request.method(),
+        path = request.uri().path(),
+    )
+}
+
+fn log_response(response: &Response, took: Duration, _span: &tracing::Span) {
+    tracing::debug!(
+        status = response.status().as_u16(),
+        duration_ms = took.as_millis(),
+        "answered"
+    );
+}

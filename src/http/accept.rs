@@ -1,0 +1,129 @@
+//! The accept loop: every connection has deadlines, a cap, and somebody who waits for its end.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+
+use super::caller::Peer;
+use super::metrics::Metrics;
+use crate::limits::{ConnectionCaps, ConnectionPermit};
+
+/// A peer that takes nothing for this long is gone, in the kernel too.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// The longest request head.
+const HEAD_BYTES: usize = 32 * 1024;
+/// After accept fails for want of descriptors, it would fail again at once.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A listener with what every connection through it gets.
+pub(crate) struct Door {
+    pub(crate) listener: TcpListener,
+    pub(crate) router: Router,
+    pub(crate) caps: ConnectionCaps,
+    pub(crate) header_timeout: Duration,
+    pub(crate) metrics: Metrics,
+}
+
+impl Door {
+    /// Accepts until told to stop, then tells every connection to finish what it is doing. The
+    /// caller waits for the tracker.
+    pub(crate) async fn run(self, stop: CancellationToken, connections: TaskTracker) {
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                accepted = self.listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => self.admit(stream, peer, &stop, &connections),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Above a cap the connection is closed at once: an answer would cost what the cap protects.
+    fn admit(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        stop: &CancellationToken,
+        connections: &TaskTracker,
+    ) {
+        match self.caps.try_enter(peer.ip()) {
+            Ok(permit) => {
+                let connection = self.serve(stream, peer, permit, stop.clone());
+                connections.spawn(connection);
+            }
+            Err(reached) => {
+                self.metrics.refused_connections.inc();
+                tracing::debug!(%peer, %reached, "a connection was refused");
+            }
+        }
+    }
+
+    fn serve(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        permit: ConnectionPermit,
+        stop: CancellationToken,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        if let Err(error) = tune(&stream) {
+            tracing::debug!(%peer, %error, "a socket could not be tuned");
+        }
+        let router = self.router.clone();
+        let service =
+            TowerToHyperService::new(router.map_request(move |request: Request<Incoming>| {
+                let mut request = request.map(axum::body::Body::new);
+                request.extensions_mut().insert(Peer(peer));
+                request
+            }));
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new())
+            .header_read_timeout(self.header_timeout)
+            .max_buf_size(HEAD_BYTES);
+        let open = self.metrics.open_connections.clone();
+        async move {
+            open.inc();
+            let connection = http
+                .serve_connection(TokioIo::new(stream), service)
+                .with_upgrades();
+            let mut connection = std::pin::pin!(connection);
+            let ended = tokio::select! {
+                biased;
+                () = stop.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+                ended = connection.as_mut() => ended,
+            };
+            if let Err(error) = ended {
+                tracing::debug!(%peer, %error, "a connection ended early");
+            }
+            open.dec();
+            drop(permit);
+        }
+    }
+}
+
+fn tune(stream: &TcpStream) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEP_ALIVE))?;
+    socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED))
+}

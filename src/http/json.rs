@@ -1,0 +1,79 @@
+//! Reading a JSON body, with errors that say where.
+
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, Request};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+use serde_json::json;
+
+use super::error::ApiError;
+use crate::domain::code::Code;
+
+/// A body that was read as `T`.
+pub(super) struct Json<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        if !says_json(request.headers()) {
+            return Err(ApiError::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                Code::InvalidMessage,
+                "Send a JSON body with `Content-Type: application/json`.",
+            ));
+        }
+        let body = Bytes::from_request(request, state)
+            .await
+            .map_err(|rejection| unread(&rejection))?;
+        parse(&body).map(Self)
+    }
+}
+
+fn says_json(headers: &HeaderMap) -> bool {
+    headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split(';').next())
+        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+fn unread(rejection: &BytesRejection) -> ApiError {
+    let status = rejection.status();
+    if status == StatusCode::PAYLOAD_TOO_LARGE {
+        return ApiError::new(status, Code::ValidationError, "The body is too large.");
+    }
+    ApiError::new(
+        StatusCode::REQUEST_TIMEOUT,
+        Code::InvalidMessage,
+        "The body did not arrive completely or not in time.",
+    )
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let field = error.path().to_string();
+        unacceptable(error.inner(), &field)
+    })?;
+    reader.end().map_err(|error| unacceptable(&error, "."))?;
+    Ok(value)
+}
+
+fn unacceptable(error: &serde_json::Error, field: &str) -> ApiError {
+    match error.classify() {
+        Category::Data => {
+            let place = if field == "." { "the body" } else { field };
+            ApiError::invalid(format!("In {place}: {error}"))
+                .with_details(json!({ "field": field }))
+        }
+        _ => ApiError::new(
+            StatusCode::BAD_REQUEST,
+            Code::InvalidMessage,
+            format!("The body is not valid JSON: {error}"),
+        ),
+    }
+}

@@ -1,0 +1,289 @@
+//! Under which names the gateway may be addressed, and from which pages.
+//!
+//! An exact list: the public URL, the configured further origins, and this machine's own names with
+//! the port it listens on. A request with another `Host` may come from a page that made its name
+//! point here (DNS rebinding); one with another `Origin` comes from a foreign page.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+use axum::extract::{Request, State};
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::Response;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::error::ApiError;
+use crate::domain::code::Code;
+
+/// Scheme, host and port of a page.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Origin {
+    https: bool,
+    /// Lower case, IPv6 in brackets.
+    host: String,
+    port: u16,
+}
+
+/// A text that is not an origin.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "expected http:// or https://, a host, perhaps a port, and nothing more (like https://agents.example.org)"
+)]
+pub struct BadOrigin;
+
+impl Origin {
+    /// May cookies be marked as for HTTPS only?
+    pub fn is_https(&self) -> bool {
+        self.https
+    }
+
+    fn new(https: bool, host: &str, port: Option<u16>) -> Self {
+        Self {
+            https,
+            host: host.to_ascii_lowercase(),
+            port: port.unwrap_or(if https { 443 } else { 80 }),
+        }
+    }
+}
+
+impl FromStr for Origin {
+    type Err = BadOrigin;
+
+    fn from_str(text: &str) -> Result<Self, BadOrigin> {
+        let uri: Uri = text.parse().map_err(|_| BadOrigin)?;
+        let https = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err(BadOrigin),
+        };
+        let authority = uri.authority().ok_or(BadOrigin)?;
+        let bare = matches!(uri.path(), "" | "/")
+            && uri.query().is_none()
+            && !authority.as_str().contains('@')
+            && !text.contains('#')
+            && !authority.as_str().ends_with(':');
+        let host = authority.host();
+        if !bare || host.is_empty() || host.contains('*') {
+            return Err(BadOrigin);
+        }
+        Ok(Self::new(https, host, authority.port_u16()))
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, default) = if self.https {
+            ("https", 443)
+        } else {
+            ("http", 80)
+        };
+        write!(formatter, "{scheme}://{}", self.host)?;
+        if self.port == default {
+            Ok(())
+        } else {
+            write!(formatter, ":{}", self.port)
+        }
+    }
+}
+
+impl Serialize for Origin {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Origin {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(de::Error::custom)
+    }
+}
+
+/// The origins a browser may come from; the first is the public one.
+#[derive(Clone, Debug)]
+pub(crate) struct Origins {
+    public: Origin,
+    allowed: BTreeSet<Origin>,
+}
+
+impl Origins {
+    /// Without a public URL, the gateway is addressed by the name of this machine to itself.
+    pub(crate) fn new(public: Option<&Origin>, further: &[Origin], listen: SocketAddr) -> Self {
+        let ip = match listen {
+            SocketAddr::V4(address) => address.ip().to_string(),
+            SocketAddr::V6(address) => format!("[{}]", address.ip()),
+        };
+        let port = Some(listen.port());
+        let own = if listen.ip().is_unspecified() {
+            "127.0.0.1"
+        } else {
+            &ip
+        };
+        let mut allowed: BTreeSet<Origin> = ["localhost", "127.0.0.1", "[::1]", own]
+            .into_iter()
+            .map(|host| Origin::new(false, host, port))
+            .collect();
+        let public = public
+            .cloned()
+            .unwrap_or_else(|| Origin::new(false, own, port));
+        allowed.insert(public.clone());
+        allowed.extend(further.iter().cloned());
+        Self { public, allowed }
+    }
+
+    /// Where people find the gateway.
+    pub(crate) fn public(&self) -> &Origin {
+        &self.public
+    }
+
+    fn allows_origin(&self, text: &str) -> bool {
+        text.parse()
+            .is_ok_and(|origin| self.allowed.contains(&origin))
+    }
+
+    /// A `Host` carries no scheme: it fits if it does with either.
+    fn allows_host(&self, text: &str) -> bool {
+        ["http", "https"]
+            .iter()
+            .any(|scheme| self.allows_origin(&format!("{scheme}://{text}")))
+    }
+}
+
+/// Refuses requests that were addressed to another name or sent by a foreign page. Health probes
+/// come from machines that know only an address.
+pub(super) async fn check(
+    State(origins): State<Origins>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    if !super::health::is_probe(request.uri().path()) {
+        check_host(&origins, &request)?;
+    }
+    check_origin(&origins, request.headers())?;
+    Ok(next.run(request).await)
+}
+
+fn check_host(origins: &Origins, request: &Request) -> Result<(), ApiError> {
+    let from_uri = request
+        .uri()
+        .authority()
+        .map(axum::http::uri::Authority::as_str);
+    let mut named = request.headers().get_all(HOST).iter();
+    let host = match (named.next(), named.next()) {
+        (Some(host), None) => host.to_str().ok(),
+        _ => None,
+    };
+    let fits = |name: &str| origins.allows_host(name);
+    if host.is_some_and(fits) && from_uri.is_none_or(fits) {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        StatusCode::MISDIRECTED_REQUEST,
+        Code::Forbidden,
+        format!(
+            "This gateway is not known under that name; use {} or set server.public_url.",
+            origins.public
+        ),
+    ))
+}
+
+fn check_origin(origins: &Origins, headers: &HeaderMap) -> Result<(), ApiError> {
+    let fits = |value: &axum::http::HeaderValue| {
+        value.to_str().is_ok_and(|text| origins.allows_origin(text))
+    };
+    if headers.get_all(ORIGIN).iter().all(fits) {
+        Ok(())
+    } else {
+        Err(ApiError::forbidden(
+            "Requests from that page are not accepted; see server.allowed_origins.",
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origins(public: Option<&str>) -> Origins {
+        let public: Option<Origin> = public.map(|text| text.parse().unwrap());
+        Origins::new(public.as_ref(), &[], "127.0.0.1:7717".parse().unwrap())
+    }
+
+    #[test]
+    fn only_the_public_name_and_this_machine_are_known() {
+        let known = origins(Some("https://agents.example.org"));
+        for host in [
+            "agents.example.org",
+            "AGENTS.example.org:443",
+            "localhost:7717",
+            "127.0.0.1:7717",
+            "[::1]:7717",
+        ] {
+            assert!(known.allows_host(host), "{host}");
+        }
+        for host in [
+            "",
+            "agents.example.org:8443",
+            "example.org",
+            "localhost",
+            "localhost:80",
+            "evil@localhost:7717",
+            "127.0.0.1:7717/x",
+            "127.0.0.1.evil.org:7717",
+        ] {
+            assert!(!known.allows_host(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn an_origin_must_match_to_the_letter() {
+        let known = origins(Some("https://agents.example.org"));
+        assert!(known.allows_origin("https://agents.example.org"));
+        for origin in [
+            "http://agents.example.org",
+            "https://agents.example.org.evil.org",
+            "null",
+            "",
+            "https://agents.example.org:444",
+            "file://",
+            "https://x.agents.example.org",
+        ] {
+            assert!(!known.allows_origin(origin), "{origin}");
+        }
+    }
+
+    #[test]
+    fn a_public_url_is_an_origin_and_nothing_more() {
+        for text in [
+            "agents.example.org",
+            "ftp://x",
+            "https://",
+            "https://x/y",
+            "https://x?y",
+            "https://*.x",
+            "https://u@x",
+            "https://x:",
+        ] {
+            assert!(text.parse::<Origin>().is_err(), "{text}");
+        }
+        assert_eq!(
+            "HTTP://Agents.Example.Org/"
+                .parse::<Origin>()
+                .unwrap()
+                .to_string(),
+            "http://agents.example.org"
+        );
+    }
+
+    #[test]
+    fn without_a_public_url_people_are_sent_to_this_machine() {
+        assert_eq!(origins(None).public().to_string(), "http://127.0.0.1:7717");
+        let everywhere = Origins::new(None, &[], "0.0.0.0:80".parse().unwrap());
+        assert_eq!(everywhere.public().to_string(), "http://127.0.0.1");
+    }
+}

@@ -1,0 +1,175 @@
+//! How much one address, one account and the whole gateway may ask for.
+//!
+//! Two kinds of limit live here. What a user was promised a number for is counted exactly, over
+//! any window of time ([`SlidingWindow`]). What only keeps the gateway breathing is coarse and
+//! cheap (`RequestRate`, `ConnectionCaps`). All memory is bounded by configuration and given
+//! back by `Limits::sweep`, which the owner calls from time to time.
+//!
+//! Deliberately absent: no task, no I/O, no wall time. Touches `clock` only.
+
+mod address;
+mod connections;
+mod delay;
+mod layer;
+mod metrics;
+mod network;
+mod quota;
+mod rate;
+mod recent;
+mod window;
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::registry::Registry;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Clock;
+
+pub(crate) use address::{AddressBucket, ClientAddress};
+pub(crate) use connections::{ConnectionCaps, ConnectionPermit};
+pub(crate) use delay::AccountDelay;
+pub(crate) use layer::{AddressLimitLayer, Announce, Refuse};
+pub use network::{Network, ParseNetworkError, TrustedProxies};
+pub use quota::{Quota, Refusal};
+pub(crate) use rate::RequestRate;
+pub use window::SlidingWindow;
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// The `[limits]` section as far as addresses and accounts are concerned.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Login attempts of one address in any 60 seconds; no address is exempt.
+    pub logins_per_minute: NonZeroU32,
+    /// Requests of one address in a minute, in the long run.
+    pub requests_per_minute: NonZeroU32,
+    /// Requests that one address may send at once.
+    pub request_burst: NonZeroU32,
+    /// Addresses and accounts remembered at the same time, per limit.
+    pub tracked_addresses: NonZeroU32,
+    /// Clients without a cap on requests and on connections per address.
+    pub exempt_addresses: Vec<Network>,
+}
+
+/// The limits by address and by account of one gateway; clones share their counts.
+#[derive(Clone, Debug)]
+pub(crate) struct Limits {
+    /// Login attempts, exact.
+    pub(crate) logins: Arc<SlidingWindow<AddressBucket>>,
+    /// All requests, coarse.
+    pub(crate) requests: Arc<RequestRate<AddressBucket>>,
+    /// What failed logins cost the next attempt on the same account.
+    pub(crate) accounts: Arc<AccountDelay>,
+    exempt: Arc<[Network]>,
+}
+
+impl Limits {
+    /// Fresh limits: nobody has used up anything.
+    pub(crate) fn new(config: &Config, clock: &Clock) -> Self {
+        let tracked = config.tracked_addresses;
+        Self {
+            logins: Arc::new(SlidingWindow::new(
+                config.logins_per_minute,
+                MINUTE,
+                tracked,
+                clock.clone(),
+            )),
+            requests: Arc::new(RequestRate::new(
+                config.requests_per_minute,
+                config.request_burst,
+                tracked,
+                clock.clone(),
+            )),
+            accounts: Arc::new(AccountDelay::new(tracked, clock.clone())),
+            exempt: config.exempt_addresses.as_slice().into(),
+        }
+    }
+
+    /// The layer for the login route: applies to everyone, always says what is left.
+    pub(crate) fn login_layer(&self, refuse: Refuse) -> AddressLimitLayer {
+        AddressLimitLayer::new(Arc::clone(&self.logins), Announce::Always, refuse)
+    }
+
+    /// The layer for all routes: spares the exempt addresses, speaks up only when it refuses.
+    pub(crate) fn request_layer(&self, refuse: Refuse) -> AddressLimitLayer {
+        AddressLimitLayer::new(Arc::clone(&self.requests), Announce::OnRefusal, refuse)
+            .exempting(Arc::clone(&self.exempt))
+    }
+
+    /// Puts what is remembered under its name.
+    pub(crate) fn register_metrics(&self, registry: &mut Registry) {
+        registry.register_collector(Box::new(metrics::Remembered(self.clone())));
+    }
+
+    /// Gives back the memory of everyone who has been quiet for long enough.
+    pub(crate) fn sweep(&self) {
+        self.logins.sweep();
+        self.requests.sweep();
+        self.accounts.sweep();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use axum::http::HeaderMap;
+    use jiff::Timestamp;
+
+    use super::*;
+
+    const DEFAULTS: &str = r#"{
+        "logins_per_minute": 5,
+        "requests_per_minute": 12000,
+        "request_burst": 2000,
+        "tracked_addresses": 100000,
+        "exempt_addresses": ["127.0.0.0/8", "::1"]
+    }"#;
+
+    fn bucket(last: u8) -> AddressBucket {
+        let peer = IpAddr::V4(Ipv4Addr::new(192, 0, 2, last));
+        ClientAddress::resolve(peer, &HeaderMap::new(), &TrustedProxies::default()).bucket()
+    }
+
+    #[test]
+    fn the_configuration_reads_back_what_it_prints() {
+        let config: Config = serde_json::from_str(DEFAULTS).unwrap();
+        let printed = serde_json::to_string(&config).unwrap();
+        assert!(printed.contains(r#"["127.0.0.0/8","::1"]"#), "{printed}");
+        assert_eq!(serde_json::from_str::<Config>(&printed).unwrap(), config);
+    }
+
+    #[test]
+    fn a_misspelt_key_and_a_limit_of_zero_are_refused() {
+        let misspelt = DEFAULTS.replace("request_burst", "requests_burst");
+        assert!(serde_json::from_str::<Config>(&misspelt).is_err());
+        let zero = DEFAULTS.replace("\"logins_per_minute\": 5", "\"logins_per_minute\": 0");
+        assert!(serde_json::from_str::<Config>(&zero).is_err());
+    }
+
+    #[test]
+    fn a_sweep_forgets_everyone_who_went_quiet() {
+        let clock = Clock::manual(Timestamp::UNIX_EPOCH);
+        let limits = Limits::new(&serde_json::from_str(DEFAULTS).unwrap(), &clock);
+        for last in 0..10 {
+            limits.logins.admit(&bucket(last)).unwrap();
+            limits.requests.admit(&bucket(last)).unwrap();
+            limits.accounts.failed(&format!("account {last}"));
+        }
+        let sizes = || {
+            (
+                limits.logins.len(),
+                limits.requests.len(),
+                limits.accounts.len(),
+            )
+        };
+        limits.sweep();
+        assert_eq!(sizes(), (10, 10, 10));
+        clock.advance(15 * MINUTE);
+        limits.sweep();
+        assert_eq!(sizes(), (0, 0, 0));
+    }
+}

@@ -1,0 +1,32 @@
+//! How much the limits remember: what an operator looks at to see that it stays bounded.
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use super::Limits;
+
+/// Counted when somebody asks.
+#[derive(Debug)]
+pub(super) struct Remembered(pub(super) Limits);
+
+impl Collector for Remembered {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let mut descriptor = encoder.encode_descriptor(
+            "limits_remembered",
+            "Addresses and accounts that a limit remembers at the moment",
+            None,
+            MetricType::Gauge,
+        )?;
+        for (limit, count) in [
+            ("logins", self.0.logins.len()),
+            ("requests", self.0.requests.len()),
+            ("accounts", self.0.accounts.len()),
+        ] {
+            let gauge = ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
+            gauge.encode(descriptor.encode_family(&[("limit", limit)])?)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,94 @@
+//! All SQL, and nothing but storage.
+//!
+//! One [`Store`] trait; behind it SQLite (a file in the data directory) or Postgres (by URL). Each
+//! method is one whole act in one transaction, its audit row included. The statements are written
+//! once, in `sql/`, and compiled for each database; what differs stands in `sqlite.rs` and
+//! `postgres.rs`. Touches `domain` only.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::secret::Secret;
+
+mod changes;
+mod error;
+mod keys;
+mod links;
+mod logins;
+mod postgres;
+mod schema;
+mod sqlite;
+mod upkeep;
+mod users;
+
+pub use changes::{Change, Changes, Subject};
+pub use error::{OpenError, StoreError};
+pub use keys::{Keys, StoredKey};
+pub use links::{LinkKind, Links, NewLink, SetUpError};
+pub use logins::{
+    LoginKind, LoginRow, Logins, NewLogin, RefreshError, Refreshed, Rotation, StartLoginError,
+};
+pub use upkeep::{AuditRow, BackupError, Upkeep};
+pub use users::{ChangeUserError, CreateUserError, Credentials, KeepLogin, NewUser, Users};
+
+/// Everything that can be stored and found again.
+pub trait Store: Users + Logins + Links + Keys + Changes + Upkeep {}
+
+/// The `[data]` section.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Where the database and everything else that must survive lives.
+    pub dir: PathBuf,
+    /// A Postgres database to use instead of SQLite.
+    pub database_url: Option<Secret>,
+}
+
+impl Config {
+    /// Complaints about values that cannot work, by key.
+    pub fn complaints(&self) -> Vec<(&'static str, String)> {
+        let mut complaints = Vec::new();
+        if let Some(url) = &self.database_url
+            && !is_postgres(url.expose())
+        {
+            complaints.push((
+                "data.database_url",
+                "expected a URL that begins with postgres:// (leave it out to use SQLite)".into(),
+            ));
+        }
+        complaints
+    }
+
+    /// The file of the SQLite database.
+    pub fn sqlite_path(&self) -> PathBuf {
+        self.dir.join("switchboard.db")
+    }
+}
+
+fn is_postgres(url: &str) -> bool {
+    url.starts_with("postgres://") || url.starts_with("postgresql://")
+}
+
+/// Opens the configured database and brings its schema up to date.
+pub async fn open(config: &Config) -> Result<Arc<dyn Store>, OpenError> {
+    make_private_directory(&config.dir)?;
+    Ok(match &config.database_url {
+        Some(url) => Arc::new(postgres::Backend::open(url.expose()).await?),
+        None => Arc::new(sqlite::Backend::open(&config.sqlite_path()).await?),
+    })
+}
+
+/// The data directory holds keys and password hashes: it is its owner's alone from the first moment.
+fn make_private_directory(dir: &Path) -> Result<(), OpenError> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .map_err(|source| OpenError::Directory {
+            path: dir.to_owned(),
+            source,
+        })
+}

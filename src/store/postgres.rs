@@ -1,0 +1,124 @@
+//! Postgres: by URL, shared by every node.
+
+use std::path::Path;
+use std::str::FromStr as _;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow};
+use sqlx::{Connection as _, Postgres, Transaction};
+
+use super::error::{OpenError, StoreError};
+use super::schema;
+use super::upkeep::{AuditRow, BackupError, Upkeep};
+use crate::domain::act::Act;
+
+#[path = "sql.rs"]
+mod sql;
+
+type Connection = PgConnection;
+type Row = PgRow;
+
+static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/postgres");
+
+/// How long a request waits for a connection before it is told that storage is unavailable.
+const PATIENCE: Duration = Duration::from_millis(2_500);
+const CONNECTIONS: u32 = 8;
+
+pub(super) struct Backend {
+    pool: PgPool,
+    place: String,
+}
+
+impl Backend {
+    pub(super) async fn open(url: &str) -> Result<Self, OpenError> {
+        let failed = |place: &str, source| OpenError::Database {
+            place: place.to_owned(),
+            source,
+        };
+        let options = PgConnectOptions::from_str(url)
+            .map_err(|source| failed("(data.database_url)", source))?
+            .application_name("switchboard")
+            .options([("statement_timeout", "10s"), ("lock_timeout", "5s")]);
+        let place = place(&options);
+        let mut connection = PgConnection::connect_with(&options)
+            .await
+            .map_err(|source| failed(&place, source))?;
+        schema::bring_up_to_date(&MIGRATIONS, &mut connection, &place).await?;
+        connection
+            .close()
+            .await
+            .map_err(|source| failed(&place, source))?;
+        let pool = PgPoolOptions::new()
+            .max_connections(CONNECTIONS)
+            .acquire_timeout(PATIENCE)
+            .connect_lazy_with(options);
+        Ok(Self { pool, place })
+    }
+
+    async fn begin(&self) -> sqlx::Result<Transaction<'static, Postgres>> {
+        self.pool.begin().await
+    }
+
+    fn reader(&self) -> &PgPool {
+        &self.pool
+    }
+}
+
+/// What a person needs to recognise the database, without user or password.
+fn place(options: &PgConnectOptions) -> String {
+    format!(
+        "postgres://{}:{}/{}",
+        options.get_host(),
+        options.get_port(),
+        options.get_database().unwrap_or_default()
+    )
+}
+
+#[async_trait]
+impl Upkeep for Backend {
+    fn place(&self) -> &str {
+        &self.place
+    }
+
+    fn schema_version(&self) -> i64 {
+        schema::newest(&MIGRATIONS)
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        sqlx::query("select revision from auth_revision")
+            .fetch_one(&self.pool)
+            .await?;
+        Ok(())
+    }
+
+    async fn integrity(&self) -> Result<Vec<String>, StoreError> {
+        // Postgres checks its pages itself; there is no cheap whole-database check.
+        Ok(Vec::new())
+    }
+
+    async fn sweep(&self, now: jiff::Timestamp) -> Result<(), StoreError> {
+        let mut tx = self.begin().await?;
+        sql::sweep(&mut tx, now).await?;
+        Ok(tx.commit().await?)
+    }
+
+    async fn backup(&self, _target: &Path) -> Result<(), BackupError> {
+        Err(BackupError::NotSqlite)
+    }
+
+    async fn record(&self, act: &Act) -> Result<(), StoreError> {
+        let mut tx = self.begin().await?;
+        sql::audit(&mut tx, act).await?;
+        Ok(tx.commit().await?)
+    }
+
+    async fn recent_acts(&self, limit: u32) -> Result<Vec<AuditRow>, StoreError> {
+        let mut connection = self.pool.acquire().await.map_err(StoreError::from)?;
+        Ok(sql::recent_acts(&mut connection, limit).await?)
+    }
+
+    async fn close(&self) {
+        self.pool.close().await;
+    }
+}

@@ -1,0 +1,168 @@
+//! Statements about one-time links and tickets.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::users::{end_logins, insert, is_taken, store_password};
+use super::{Backend, Connection, audit, millis, next_revision, now, user};
+use crate::domain::account::User;
+use crate::domain::act::{Act, Action, Actor, By};
+use crate::store::error::StoreError;
+use crate::store::links::{LinkKind, Links, NewLink, SetUpError};
+use crate::store::users::{KeepLogin, NewUser};
+
+#[async_trait]
+impl Links for Backend {
+    async fn issue_link(&self, link: &NewLink, act: &Act) -> Result<(), StoreError> {
+        let mut tx = self.begin().await?;
+        let (kind, user, _) = columns(link.kind);
+        sqlx::query("delete from one_time_links where kind = $1 and coalesce(user_id, '') = $2")
+            .bind(kind)
+            .bind(user.unwrap_or_default())
+            .execute(&mut *tx)
+            .await?;
+        store(&mut tx, link, act.by.at).await?;
+        audit(&mut tx, act).await?;
+        Ok(tx.commit().await?)
+    }
+
+    async fn issue_ticket(&self, link: &NewLink, now: Timestamp) -> Result<(), StoreError> {
+        let mut tx = self.begin().await?;
+        store(&mut tx, link, now).await?;
+        Ok(tx.commit().await?)
+    }
+
+    async fn set_up(
+        &self,
+        link: Option<[u8; 32]>,
+        admin: &NewUser,
+        act: &Act,
+    ) -> Result<(), SetUpError> {
+        let mut tx = self.begin().await.map_err(StoreError::from)?;
+        // From here on nobody else can be making the first administrator.
+        next_revision(&mut tx).await.map_err(StoreError::from)?;
+        if admin_exists(&mut tx).await.map_err(StoreError::from)? {
+            return Err(SetUpError::AlreadySetUp);
+        }
+        if let Some(hash) = link
+            && !use_up_setup(&mut tx, hash, now(act))
+                .await
+                .map_err(StoreError::from)?
+        {
+            return Err(SetUpError::BadLink);
+        }
+        match insert(&mut tx, admin, act).await {
+            Ok(()) => {}
+            Err(error) if is_taken(&error) => return Err(SetUpError::UsernameTaken),
+            Err(error) => return Err(SetUpError::Store(error.into())),
+        }
+        audit(&mut tx, act).await.map_err(StoreError::from)?;
+        Ok(tx.commit().await.map_err(StoreError::from)?)
+    }
+
+    async fn invited(&self, hash: [u8; 32], now: Timestamp) -> Result<Option<User>, StoreError> {
+        let row = sqlx::query(
+            "select users.*, users.id as user_id
+             from one_time_links join users on users.id = one_time_links.user_id
+             where hash = $1 and kind = 'invite' and expires_at > $2 and not disabled",
+        )
+        .bind(hash.to_vec())
+        .bind(millis(now))
+        .fetch_optional(self.reader())
+        .await?;
+        Ok(row.as_ref().map(user).transpose()?)
+    }
+
+    async fn accept_invite(
+        &self,
+        hash: [u8; 32],
+        password_hash: &str,
+        by: &By,
+    ) -> Result<Option<User>, StoreError> {
+        let mut tx = self.begin().await?;
+        let Some(invited) = use_up_invite(&mut tx, hash, millis(by.at)).await? else {
+            return Ok(None);
+        };
+        let by = By {
+            actor: Actor::User(invited.id, invited.username.clone()),
+            ..by.clone()
+        };
+        let act = by.did(Action::LinkAccepted, invited.id.to_string());
+        store_password(&mut tx, invited.id, password_hash, &act).await?;
+        end_logins(&mut tx, invited.id, KeepLogin::None, now(&act)).await?;
+        audit(&mut tx, &act).await?;
+        tx.commit().await?;
+        Ok(Some(User {
+            invited: false,
+            ..invited
+        }))
+    }
+}
+
+/// The kind, the user and the login of a link, as columns.
+fn columns(kind: LinkKind) -> (&'static str, Option<String>, Option<String>) {
+    match kind {
+        LinkKind::Setup => ("setup", None, None),
+        LinkKind::Invite(user) => ("invite", Some(user.to_string()), None),
+        LinkKind::Ticket(login) => ("ticket", None, Some(login.to_string())),
+    }
+}
+
+async fn store(connection: &mut Connection, link: &NewLink, at: Timestamp) -> sqlx::Result<()> {
+    let (kind, user, login) = columns(link.kind);
+    sqlx::query(
+        "insert into one_time_links (hash, kind, user_id, login_id, created_at, expires_at)
+         values ($1, $2, $3, $4, $5, $6)",
+    )
+    .bind(link.hash.to_vec())
+    .bind(kind)
+    .bind(user)
+    .bind(login)
+    .bind(millis(at))
+    .bind(millis(link.expires_at))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn admin_exists(connection: &mut Connection) -> sqlx::Result<bool> {
+    let found: Option<String> =
+        sqlx::query_scalar("select id from users where role = 'admin' limit 1")
+            .fetch_optional(connection)
+            .await?;
+    Ok(found.is_some())
+}
+
+async fn use_up_setup(connection: &mut Connection, hash: [u8; 32], at: i64) -> sqlx::Result<bool> {
+    let used = sqlx::query(
+        "delete from one_time_links where hash = $1 and kind = 'setup' and expires_at > $2",
+    )
+    .bind(hash.to_vec())
+    .bind(at)
+    .execute(connection)
+    .await?;
+    Ok(used.rows_affected() == 1)
+}
+
+async fn use_up_invite(
+    connection: &mut Connection,
+    hash: [u8; 32],
+    at: i64,
+) -> sqlx::Result<Option<User>> {
+    let id: Option<String> = sqlx::query_scalar(
+        "delete from one_time_links
+         where hash = $1 and kind = 'invite' and expires_at > $2
+             and user_id in (select id from users where not disabled)
+         returning user_id",
+    )
+    .bind(hash.to_vec())
+    .bind(at)
+    .fetch_optional(&mut *connection)
+    .await?;
+    let Some(id) = id else { return Ok(None) };
+    let row = sqlx::query("select users.*, users.id as user_id from users where id = $1")
+        .bind(id)
+        .fetch_one(connection)
+        .await?;
+    user(&row).map(Some)
+}

@@ -1,0 +1,207 @@
+//! Statements about logins.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use sqlx::Row as _;
+
+use super::{
+    Backend, Connection, announce, audit, millis, next_revision, now, optional_word, time, user,
+    word,
+};
+use crate::domain::act::{Act, Action, By};
+use crate::domain::id::{LoginId, UserId};
+use crate::store::changes::Subject;
+use crate::store::error::StoreError;
+use crate::store::logins::{
+    LoginRow, Logins, NewLogin, RefreshError, Refreshed, Rotation, StartLoginError,
+};
+
+#[async_trait]
+impl Logins for Backend {
+    async fn start_login(&self, new: &NewLogin, act: &Act) -> Result<(), StartLoginError> {
+        let mut tx = self.begin().await.map_err(StoreError::from)?;
+        if !insert(&mut tx, new, act).await.map_err(StoreError::from)? {
+            return Err(StartLoginError::AccountChanged);
+        }
+        audit(&mut tx, act).await.map_err(StoreError::from)?;
+        Ok(tx.commit().await.map_err(StoreError::from)?)
+    }
+
+    async fn refresh_login(&self, rotation: &Rotation, by: &By) -> Result<Refreshed, RefreshError> {
+        let mut tx = self.begin().await.map_err(StoreError::from)?;
+        let refreshed = rotate(&mut tx, rotation, by.at)
+            .await
+            .map_err(StoreError::from)?;
+        let outcome = if let Some(refreshed) = refreshed {
+            Ok(refreshed)
+        } else if end_if_spent(&mut tx, rotation, by)
+            .await
+            .map_err(StoreError::from)?
+        {
+            Err(RefreshError::Reused)
+        } else {
+            Err(RefreshError::Unknown)
+        };
+        tx.commit().await.map_err(StoreError::from)?;
+        outcome
+    }
+
+    async fn end_login(
+        &self,
+        login: LoginId,
+        owner: UserId,
+        act: &Act,
+    ) -> Result<bool, StoreError> {
+        let mut tx = self.begin().await?;
+        let ended = end(&mut tx, login, owner, now(act)).await?;
+        if ended {
+            audit(&mut tx, act).await?;
+            tx.commit().await?;
+        }
+        Ok(ended)
+    }
+
+    async fn logins(&self, owner: UserId, now: Timestamp) -> Result<Vec<LoginRow>, StoreError> {
+        let rows = sqlx::query(
+            "select id, kind, address, user_agent, created_at, last_used_at,
+                    coalesce(refresh_expires_at, token_expires_at) as expires_at
+             from logins
+             where user_id = $1 and ended_at is null
+                 and coalesce(refresh_expires_at, token_expires_at) > $2
+             order by id desc",
+        )
+        .bind(owner.to_string())
+        .bind(millis(now))
+        .fetch_all(self.reader())
+        .await?;
+        let read = |row| {
+            Ok(LoginRow {
+                id: word(row, "id")?,
+                kind: word(row, "kind")?,
+                address: row.try_get("address")?,
+                user_agent: row.try_get("user_agent")?,
+                created_at: time(row, "created_at")?,
+                last_used_at: time(row, "last_used_at")?,
+                expires_at: time(row, "expires_at")?,
+            })
+        };
+        Ok(rows.iter().map(read).collect::<sqlx::Result<_>>()?)
+    }
+}
+
+/// False if the account is not what it was when its password was checked.
+async fn insert(connection: &mut Connection, new: &NewLogin, act: &Act) -> sqlx::Result<bool> {
+    let (refresh_hash, refresh_expires_at) = new
+        .refresh
+        .map(|(hash, expires_at)| (hash.to_vec(), millis(expires_at)))
+        .unzip();
+    let inserted = sqlx::query(
+        "insert into logins (id, user_id, kind, session_id, refresh_hash, refresh_expires_at,
+                             token_expires_at, address, user_agent, created_at, last_used_at)
+         select $1, id, $4, $5, $6, $7, $8, $9, $10, $11, $11
+         from users where id = $2 and generation = $3 and not disabled",
+    )
+    .bind(new.id.to_string())
+    .bind(new.user.to_string())
+    .bind(new.generation)
+    .bind(new.kind.as_str())
+    .bind(new.session.map(|id| id.to_string()))
+    .bind(refresh_hash)
+    .bind(refresh_expires_at)
+    .bind(millis(new.token_expires_at))
+    .bind(new.address.map(|address| address.to_string()))
+    .bind(&new.user_agent)
+    .bind(now(act))
+    .execute(connection)
+    .await?;
+    Ok(inserted.rows_affected() == 1)
+}
+
+/// The exchange itself is one statement that compares and replaces: of two at once, one finds nothing.
+async fn rotate(
+    connection: &mut Connection,
+    rotation: &Rotation,
+    at: Timestamp,
+) -> sqlx::Result<Option<Refreshed>> {
+    let login: Option<String> = sqlx::query_scalar(
+        "update logins
+         set refresh_hash = $2, refresh_expires_at = $3, token_expires_at = $4, last_used_at = $5
+         where refresh_hash = $1 and ended_at is null and refresh_expires_at > $5
+             and user_id in (select id from users where not disabled)
+         returning id",
+    )
+    .bind(rotation.presented.to_vec())
+    .bind(rotation.next.to_vec())
+    .bind(millis(rotation.next_expires_at))
+    .bind(millis(rotation.token_expires_at))
+    .bind(millis(at))
+    .fetch_optional(&mut *connection)
+    .await?;
+    let Some(login) = login else { return Ok(None) };
+    sqlx::query("insert into spent_refresh_tokens (hash, login_id, spent_at) values ($1, $2, $3)")
+        .bind(rotation.presented.to_vec())
+        .bind(&login)
+        .bind(millis(at))
+        .execute(&mut *connection)
+        .await?;
+    let row = sqlx::query(
+        "select users.*, users.id as user_id, logins.id as login_id, logins.session_id
+         from logins join users on users.id = logins.user_id where logins.id = $1",
+    )
+    .bind(login)
+    .fetch_one(connection)
+    .await?;
+    Ok(Some(Refreshed {
+        login: word(&row, "login_id")?,
+        user: user(&row)?,
+        session: optional_word(&row, "session_id")?,
+    }))
+}
+
+/// True if the token had been exchanged before; then its login, if it lives, has been ended.
+async fn end_if_spent(
+    connection: &mut Connection,
+    rotation: &Rotation,
+    by: &By,
+) -> sqlx::Result<bool> {
+    let row = sqlx::query(
+        "select logins.id as login_id, logins.user_id from spent_refresh_tokens
+         join logins on logins.id = spent_refresh_tokens.login_id
+         where spent_refresh_tokens.hash = $1",
+    )
+    .bind(rotation.presented.to_vec())
+    .fetch_optional(&mut *connection)
+    .await?;
+    let Some(row) = row else { return Ok(false) };
+    let login: LoginId = word(&row, "login_id")?;
+    let owner: UserId = word(&row, "user_id")?;
+    if end(connection, login, owner, millis(by.at)).await? {
+        audit(
+            connection,
+            &by.clone().did(Action::RefreshReused, login.to_string()),
+        )
+        .await?;
+    }
+    Ok(true)
+}
+
+async fn end(
+    connection: &mut Connection,
+    login: LoginId,
+    owner: UserId,
+    at: i64,
+) -> sqlx::Result<bool> {
+    let until: Option<i64> = sqlx::query_scalar(
+        "update logins set ended_at = $3 where id = $1 and user_id = $2 and ended_at is null
+         returning token_expires_at",
+    )
+    .bind(login.to_string())
+    .bind(owner.to_string())
+    .bind(at)
+    .fetch_optional(&mut *connection)
+    .await?;
+    let Some(until) = until else { return Ok(false) };
+    let revision = next_revision(connection).await?;
+    announce(connection, revision, Subject::Login(login), until).await?;
+    Ok(true)
+}

@@ -1,0 +1,209 @@
+//! SQLite: one file in the data directory.
+//!
+//! One connection writes, a few read; WAL lets them go on side by side. `synchronous = full`: what
+//! was committed survives a power cut. Other processes (the command line) wait for their turn.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
+    SqliteRow, SqliteSynchronous,
+};
+use sqlx::{Connection as _, Sqlite, Transaction};
+
+use super::error::{OpenError, StoreError};
+use super::schema;
+use super::upkeep::{AuditRow, BackupError, Upkeep};
+use crate::domain::act::Act;
+
+#[path = "sql.rs"]
+mod sql;
+
+type Connection = SqliteConnection;
+type Row = SqliteRow;
+
+static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/sqlite");
+
+/// How long a statement waits for another process to finish writing.
+const BUSY: Duration = Duration::from_millis(2_500);
+const READERS: u32 = 4;
+
+pub(super) struct Backend {
+    writer: SqlitePool,
+    reader: SqlitePool,
+    place: String,
+}
+
+impl Backend {
+    pub(super) async fn open(path: &Path) -> Result<Self, OpenError> {
+        let place = path.display().to_string();
+        let failed = |source| OpenError::Database {
+            place: place.clone(),
+            source,
+        };
+        let turn = make_private_file(path).map_err(|error| failed(error.into()))?;
+        let options = options(path);
+        let mut connection = SqliteConnection::connect_with(&options)
+            .await
+            .map_err(failed)?;
+        schema::bring_up_to_date(&MIGRATIONS, &mut connection, &place).await?;
+        connection.close().await.map_err(failed)?;
+        drop(turn);
+        Ok(Self {
+            writer: pool(1).connect_lazy_with(options.clone()),
+            reader: pool(READERS).connect_lazy_with(options.read_only(true)),
+            place,
+        })
+    }
+
+    /// A transaction that may write; it has its turn from the first statement on.
+    async fn begin(&self) -> sqlx::Result<Transaction<'static, Sqlite>> {
+        self.writer.begin_with("begin immediate").await
+    }
+
+    fn reader(&self) -> &SqlitePool {
+        &self.reader
+    }
+}
+
+fn pool(connections: u32) -> SqlitePoolOptions {
+    SqlitePoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(BUSY)
+        .idle_timeout(None)
+        .max_lifetime(None)
+}
+
+fn options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(BUSY)
+        .optimize_on_close(true, None)
+}
+
+/// Makes the file readable by its owner only, before SQLite writes into it. The lock on the file
+/// beside it lets one process at a time look at the schema; it ends when the handle is dropped.
+fn make_private_file(path: &Path) -> std::io::Result<File> {
+    let private = |path: &Path| {
+        OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(path)
+    };
+    private(path)?;
+    let turn = private(&path.with_extension("lock"))?;
+    turn.lock()?;
+    Ok(turn)
+}
+
+#[async_trait]
+impl Upkeep for Backend {
+    fn place(&self) -> &str {
+        &self.place
+    }
+
+    fn schema_version(&self) -> i64 {
+        schema::newest(&MIGRATIONS)
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        // A write that changes nothing: a full or read-only disk must show.
+        let mut tx = self.begin().await?;
+        sqlx::query("update auth_revision set revision = revision")
+            .execute(&mut *tx)
+            .await?;
+        Ok(tx.rollback().await?)
+    }
+
+    async fn integrity(&self) -> Result<Vec<String>, StoreError> {
+        let lines: Vec<String> = sqlx::query_scalar("pragma quick_check")
+            .fetch_all(&self.reader)
+            .await?;
+        Ok(lines.into_iter().filter(|line| line != "ok").collect())
+    }
+
+    async fn sweep(&self, now: jiff::Timestamp) -> Result<(), StoreError> {
+        let mut tx = self.begin().await?;
+        sql::sweep(&mut tx, now).await?;
+        Ok(tx.commit().await?)
+    }
+
+    async fn backup(&self, target: &Path) -> Result<(), BackupError> {
+        let path = target.display().to_string();
+        let write = |source| BackupError::Write {
+            path: path.clone(),
+            source,
+        };
+        match OpenOptions::new()
+            .create_new(true)
+            .write(true)
+            .mode(0o600)
+            .open(target)
+        {
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                return Err(BackupError::Exists(path));
+            }
+            Err(error) => return Err(write(error)),
+        }
+        let copied = self.copy_into(target, &path).await;
+        if copied.is_err()
+            && let Err(error) = std::fs::remove_file(target)
+        {
+            tracing::warn!(%error, "a backup that failed could not be removed");
+        }
+        copied?;
+        File::open(target)
+            .and_then(|file| file.sync_all())
+            .map_err(write)
+    }
+
+    async fn record(&self, act: &Act) -> Result<(), StoreError> {
+        let mut tx = self.begin().await?;
+        sql::audit(&mut tx, act).await?;
+        Ok(tx.commit().await?)
+    }
+
+    async fn recent_acts(&self, limit: u32) -> Result<Vec<AuditRow>, StoreError> {
+        let mut connection = self.reader.acquire().await.map_err(StoreError::from)?;
+        Ok(sql::recent_acts(&mut connection, limit).await?)
+    }
+
+    async fn close(&self) {
+        self.reader.close().await;
+        self.writer.close().await;
+    }
+}
+
+impl Backend {
+    /// SQLite itself writes the copy from one snapshot, into the empty file made for it.
+    async fn copy_into(&self, target: &Path, path: &str) -> Result<(), BackupError> {
+        sqlx::query("vacuum into $1")
+            .bind(path)
+            .execute(&self.reader)
+            .await
+            .map_err(StoreError::from)?;
+        let options = SqliteConnectOptions::new().filename(target).read_only(true);
+        let mut copy = SqliteConnection::connect_with(&options)
+            .await
+            .map_err(StoreError::from)?;
+        let verdict: String = sqlx::query_scalar("pragma integrity_check")
+            .fetch_one(&mut copy)
+            .await
+            .map_err(StoreError::from)?;
+        if verdict == "ok" {
+            Ok(())
+        } else {
+            Err(BackupError::Damaged(verdict))
+        }
+    }
+}

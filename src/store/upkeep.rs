@@ -1,0 +1,82 @@
+//! Keeping the database healthy: probing, sweeping, copying, and reading its audit log.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::error::StoreError;
+use crate::domain::act::Act;
+
+/// A row of the audit log, as read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditRow {
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub actor: String,
+    /// From where.
+    pub address: Option<String>,
+    /// What.
+    pub action: String,
+    /// To whom or what.
+    pub target: String,
+}
+
+/// Why there is no copy.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// This database is not copied by us.
+    #[error(
+        "this gateway stores in Postgres: use pg_dump, which makes a consistent copy while the gateway runs"
+    )]
+    NotSqlite,
+    /// Something is there already.
+    #[error("{0} exists already: name a new file")]
+    Exists(String),
+    /// The copy cannot be written.
+    #[error("cannot write {path}: {source}")]
+    Write {
+        /// Where to.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The copy was made and does not read back well.
+    #[error("the copy does not pass SQLite's integrity check: {0}")]
+    Damaged(String),
+    /// Storage failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Operations about the database as a whole.
+#[async_trait]
+pub trait Upkeep: Send + Sync {
+    /// Which database it is, without its password.
+    fn place(&self) -> &str;
+
+    /// The version of the schema.
+    fn schema_version(&self) -> i64;
+
+    /// Does it answer?
+    async fn ping(&self) -> Result<(), StoreError>;
+
+    /// What the database's own check of itself says; empty if all is well.
+    async fn integrity(&self) -> Result<Vec<String>, StoreError>;
+
+    /// Drops what nobody can use any more.
+    async fn sweep(&self, now: Timestamp) -> Result<(), StoreError>;
+
+    /// Makes a consistent copy while everything goes on.
+    async fn backup(&self, target: &Path) -> Result<(), BackupError>;
+
+    /// Writes an audit row for something that changed nothing else.
+    async fn record(&self, act: &Act) -> Result<(), StoreError>;
+
+    /// The newest rows of the audit log, newest first.
+    async fn recent_acts(&self, limit: u32) -> Result<Vec<AuditRow>, StoreError>;
+
+    /// Finishes what is under way and closes.
+    async fn close(&self);
+}

@@ -1,0 +1,60 @@
+//! What the operating system says about this process, under Prometheus' usual names.
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+/// Clock ticks per second in `/proc/self/stat`; fixed in the kernel's interface.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// Read anew at every scrape.
+#[derive(Debug)]
+pub(crate) struct Process;
+
+impl Collector for Process {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let resident = ConstGauge::new(resident_bytes().unwrap_or_default());
+        resident.encode(encoder.encode_descriptor(
+            "process_resident_memory_bytes",
+            "Memory in use, in bytes",
+            None,
+            resident.metric_type(),
+        )?)?;
+        let descriptors = ConstGauge::new(open_descriptors().unwrap_or_default());
+        descriptors.encode(encoder.encode_descriptor(
+            "process_open_fds",
+            "Open file descriptors",
+            None,
+            descriptors.metric_type(),
+        )?)?;
+        let seconds = ConstCounter::new(cpu_seconds().unwrap_or_default());
+        seconds.encode(encoder.encode_descriptor(
+            "process_cpu_seconds",
+            "Time spent computing, in seconds",
+            None,
+            seconds.metric_type(),
+        )?)
+    }
+}
+
+fn resident_bytes() -> Option<i64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: i64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+fn open_descriptors() -> Option<i64> {
+    i64::try_from(std::fs::read_dir("/proc/self/fd").ok()?.count()).ok()
+}
+
+/// The 14th and 15th field; the second one, the name, may contain anything but ends with `)`.
+fn cpu_seconds() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = |index: usize| fields.get(index)?.parse::<f64>().ok();
+    Some((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
+}
