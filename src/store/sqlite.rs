@@ -45,7 +45,11 @@ impl Backend {
             place: place.clone(),
             source,
         };
-        let turn = make_private_file(path).map_err(|error| failed(error.into()))?;
+        let file = path.to_owned();
+        let turn = tokio::task::spawn_blocking(move || make_private_file(&file))
+            .await
+            .expect("making a file does not panic")
+            .map_err(|error| failed(error.into()))?;
         let options = options(path);
         let mut connection = SqliteConnection::connect_with(&options)
             .await
@@ -90,6 +94,7 @@ fn options(path: &Path) -> SqliteConnectOptions {
 
 /// Makes the file readable by its owner only, before SQLite writes into it. The lock on the file
 /// beside it lets one process at a time look at the schema; it ends when the handle is dropped.
+/// Waits for its turn: not for a thread that others need.
 fn make_private_file(path: &Path) -> std::io::Result<File> {
     let private = |path: &Path| {
         OpenOptions::new()

@@ -1,0 +1,183 @@
+//! The shape of the code, checked: imports point down, and what belongs to one room stays there.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::path::{Path, PathBuf};
+
+/// The rooms from the door to the ground. A room may use itself and what stands on a later line.
+const FLOORS: [&[&str]; 11] = [
+    &["main"],
+    &["cli"],
+    &["gateway"],
+    &["config"],
+    &["http", "ws"],
+    &["web"],
+    &["auth"],
+    &["session"],
+    &["limits", "runtime", "bus"],
+    &["store"],
+    &["domain"],
+];
+/// Used by every room, using none (but the ground).
+const BESIDE: [&str; 3] = ["clock", "shutdown", "telemetry"];
+
+/// Crates that are one room's business.
+const OWNED: [(&str, &[&str]); 4] = [
+    ("sqlx", &["store"]),
+    ("jsonwebtoken", &["auth"]),
+    ("argon2", &["auth"]),
+    ("anyhow", &["cli"]),
+];
+
+fn sources() -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut dirs = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(dir) = dirs.pop() {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                dirs.push(path);
+            } else {
+                let text = std::fs::read_to_string(&path).unwrap();
+                found.push((path, text));
+            }
+        }
+    }
+    assert!(
+        found.len() > 50,
+        "the sources are not where they are looked for"
+    );
+    found
+}
+
+/// The room that a file belongs to: the first step of its path under `src`.
+fn room(path: &Path) -> String {
+    let inside = path
+        .strip_prefix(Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
+        .unwrap();
+    let first = inside
+        .components()
+        .next()
+        .unwrap()
+        .as_os_str()
+        .to_str()
+        .unwrap();
+    first.trim_end_matches(".rs").to_owned()
+}
+
+fn floor(room: &str) -> Option<usize> {
+    FLOORS.iter().position(|rooms| rooms.contains(&room))
+}
+
+/// Every room named by `crate::room` in a text, comments aside.
+fn rooms_used(text: &str) -> Vec<String> {
+    let code: String = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    let mut used = Vec::new();
+    for rest in code.split("crate::").skip(1) {
+        let names: Vec<&str> = match rest.strip_prefix('{') {
+            Some(group) => group.split('}').next().unwrap().split(',').collect(),
+            None => vec![rest],
+        };
+        for name in names {
+            let name: String = name
+                .trim_start()
+                .chars()
+                .take_while(|letter| letter.is_alphanumeric() || *letter == '_')
+                .collect();
+            used.push(name);
+        }
+    }
+    used
+}
+
+fn points_up(from: &str, to: &str) -> bool {
+    if from == to || from == "lib" || BESIDE.contains(&to) {
+        return false;
+    }
+    match (floor(from), floor(to)) {
+        (Some(from), Some(to)) => to <= from,
+        (None, Some(_)) => to != "domain",
+        _ => false,
+    }
+}
+
+#[test]
+fn no_import_points_up() {
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        let from = room(&path);
+        for to in rooms_used(&text) {
+            if points_up(&from, &to) {
+                wrong.push(format!("{}: uses crate::{to}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn an_import_that_points_up_would_be_found() {
+    assert_eq!(
+        rooms_used("use crate::{http, auth::Auth};\n// crate::cli\n"),
+        ["http", "auth"]
+    );
+    assert!(points_up("store", "http"));
+    assert!(points_up("domain", "store"));
+    assert!(points_up("ws", "http"), "doors do not know each other");
+    assert!(points_up("clock", "auth"));
+    assert!(!points_up("http", "auth"));
+    assert!(!points_up("auth", "clock"));
+}
+
+#[test]
+fn every_room_is_on_the_plan_and_says_what_it_is() {
+    for (path, text) in sources() {
+        let room = room(&path);
+        let known = floor(&room).is_some() || BESIDE.contains(&room.as_str()) || room == "lib";
+        assert!(known, "{} is on no floor", path.display());
+        assert!(
+            text.starts_with("//! "),
+            "{} does not say what it is",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn crates_stay_in_their_rooms() {
+    for (path, text) in sources() {
+        let room = room(&path);
+        for (owned, owners) in OWNED {
+            let used = text.contains(&format!("{owned}::"));
+            assert!(
+                !used || owners.contains(&room.as_str()),
+                "{} uses {owned}, which belongs to {owners:?}",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn error_responses_are_made_in_one_place() {
+    for (path, text) in sources() {
+        let makes_one = text.contains("problem+json") && !text.trim_start().is_empty();
+        let allowed = path.ends_with("http/error.rs") || path.ends_with("http/documents.rs");
+        assert!(!makes_one || allowed, "{}", path.display());
+    }
+}
+
+#[test]
+fn files_stay_one_noun_long() {
+    for (path, text) in sources() {
+        let lines = text.lines().count();
+        assert!(
+            lines <= 500,
+            "{} has {lines} lines: more than one noun?",
+            path.display()
+        );
+    }
+}

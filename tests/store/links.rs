@@ -1,0 +1,179 @@
+//! One-time links.
+
+use switchboard::domain::account::Role;
+use switchboard::domain::act::Action;
+use switchboard::store::{LinkKind, NewLink, NewUser, SetUpError};
+
+use crate::{World, act, at, by, name, new_user};
+
+crate::on_both_databases!(
+    the_setup_link_makes_one_administrator,
+    of_two_setups_at_once_one_wins,
+    a_new_setup_link_replaces_the_old_one,
+    an_invite_sets_the_password_once,
+    an_expired_invite_does_nothing,
+    a_disabled_user_cannot_use_an_invite,
+);
+
+fn link(hash: u8, kind: LinkKind) -> NewLink {
+    NewLink {
+        hash: [hash; 32],
+        kind,
+        expires_at: at(100),
+    }
+}
+
+async fn issue(world: &World, link: &NewLink) {
+    world
+        .store
+        .issue_link(link, &act(Action::LinkIssued, 0))
+        .await
+        .unwrap();
+}
+
+async fn the_setup_link_makes_one_administrator(world: World) {
+    issue(&world, &link(1, LinkKind::Setup)).await;
+    let admin = new_user("root", Role::Admin);
+    let set_up = act(Action::SetUp, 1);
+    let store = &world.store;
+    let wrong = store.set_up(Some([2; 32]), &admin, &set_up).await;
+    assert!(matches!(wrong, Err(SetUpError::BadLink)));
+    let late = store
+        .set_up(Some([1; 32]), &admin, &act(Action::SetUp, 100))
+        .await;
+    assert!(matches!(late, Err(SetUpError::BadLink)));
+    store.set_up(Some([1; 32]), &admin, &set_up).await.unwrap();
+    assert_eq!(world.last_act().await, "gateway.set_up");
+    let again = store
+        .set_up(Some([1; 32]), &new_user("two", Role::Admin), &set_up)
+        .await;
+    assert!(matches!(again, Err(SetUpError::AlreadySetUp)));
+    let without = store
+        .set_up(None, &new_user("two", Role::Admin), &set_up)
+        .await;
+    assert!(matches!(without, Err(SetUpError::AlreadySetUp)));
+}
+
+async fn of_two_setups_at_once_one_wins(world: World) {
+    let (first, second) = (world.second().await, world.second().await);
+    let (one, two) = (new_user("one", Role::Admin), new_user("two", Role::Admin));
+    let set_up = act(Action::SetUp, 1);
+    let (a, b) = tokio::join!(
+        first.set_up(None, &one, &set_up),
+        second.set_up(None, &two, &set_up)
+    );
+    assert!(a.is_ok() != b.is_ok(), "{a:?} {b:?}");
+    assert_eq!(world.store.users(None, 10).await.unwrap().len(), 1);
+}
+
+async fn a_new_setup_link_replaces_the_old_one(world: World) {
+    issue(&world, &link(1, LinkKind::Setup)).await;
+    issue(&world, &link(2, LinkKind::Setup)).await;
+    let admin = new_user("root", Role::Admin);
+    let set_up = act(Action::SetUp, 1);
+    let old = world.store.set_up(Some([1; 32]), &admin, &set_up).await;
+    assert!(matches!(old, Err(SetUpError::BadLink)));
+    world
+        .store
+        .set_up(Some([2; 32]), &admin, &set_up)
+        .await
+        .unwrap();
+}
+
+async fn an_invite_sets_the_password_once(world: World) {
+    let new = NewUser {
+        password_hash: None,
+        ..new_user("mia", Role::Member)
+    };
+    world
+        .store
+        .create_user(&new, &act(Action::UserCreated, 0))
+        .await
+        .unwrap();
+    assert!(world.store.user(new.id).await.unwrap().unwrap().invited);
+    issue(&world, &link(1, LinkKind::Invite(new.id))).await;
+    assert_eq!(
+        world
+            .store
+            .invited([1; 32], at(1))
+            .await
+            .unwrap()
+            .unwrap()
+            .id,
+        new.id
+    );
+    let user = world
+        .store
+        .accept_invite([1; 32], "chosen", &by(1))
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(!user.invited);
+    let acts = world.store.recent_acts(1).await.unwrap();
+    assert_eq!(
+        (acts[0].action.as_str(), acts[0].actor.as_str()),
+        ("link.accepted", "mia")
+    );
+    assert!(
+        world
+            .store
+            .accept_invite([1; 32], "again", &by(2))
+            .await
+            .unwrap()
+            .is_none()
+    );
+    let stored = world
+        .store
+        .credentials(&name("mia"))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(stored.password_hash.as_deref(), Some("chosen"));
+}
+
+async fn an_expired_invite_does_nothing(world: World) {
+    let mia = world.user("mia", Role::Member).await;
+    issue(&world, &link(1, LinkKind::Invite(mia))).await;
+    assert!(
+        world
+            .store
+            .invited([1; 32], at(100))
+            .await
+            .unwrap()
+            .is_none()
+    );
+    assert!(
+        world
+            .store
+            .accept_invite([1; 32], "late", &by(100))
+            .await
+            .unwrap()
+            .is_none()
+    );
+    let stored = world
+        .store
+        .credentials(&name("mia"))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(stored.password_hash.as_deref(), Some("hash"));
+}
+
+async fn a_disabled_user_cannot_use_an_invite(world: World) {
+    let mia = world.user("mia", Role::Member).await;
+    issue(&world, &link(1, LinkKind::Invite(mia))).await;
+    world
+        .store
+        .disable_user(mia, &act(Action::UserDisabled, 1))
+        .await
+        .unwrap();
+    assert!(world.store.invited([1; 32], at(2)).await.unwrap().is_none());
+    assert!(
+        world
+            .store
+            .accept_invite([1; 32], "x", &by(2))
+            .await
+            .unwrap()
+            .is_none()
+    );
+}

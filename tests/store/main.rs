@@ -1,0 +1,135 @@
+//! The conformance suite of the store: the same sentences, on SQLite and on a real Postgres.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "../support/postgres.rs"]
+mod postgres;
+
+/// Makes each sentence a test on either database.
+macro_rules! on_both_databases {
+    ($($sentence:ident),* $(,)?) => {
+        mod on_sqlite {
+            $(#[tokio::test]
+            async fn $sentence() {
+                super::$sentence($crate::World::sqlite().await).await;
+            })*
+        }
+        mod on_postgres {
+            $(#[tokio::test]
+            async fn $sentence() {
+                super::$sentence($crate::World::postgres().await).await;
+            })*
+        }
+    };
+}
+use on_both_databases;
+
+mod accounts;
+mod changes;
+mod keys;
+mod links;
+mod logins;
+mod schema;
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use switchboard::domain::account::{Role, Username};
+use switchboard::domain::act::{Act, Action, By};
+use switchboard::domain::id::{LoginId, UserId};
+use switchboard::store::{self, Config, LoginKind, NewLogin, NewUser, Store};
+
+/// A store of one test, and what must live as long.
+struct World {
+    store: Arc<dyn Store>,
+    config: Config,
+    _dir: tempfile::TempDir,
+    _server: Option<postgres::Database>,
+}
+
+impl World {
+    async fn sqlite() -> Self {
+        Self::new(None).await
+    }
+
+    async fn postgres() -> Self {
+        Self::new(Some(postgres::Database::create().await)).await
+    }
+
+    async fn new(server: Option<postgres::Database>) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let config = Config {
+            dir: dir.path().join("data"),
+            database_url: server.as_ref().map(|server| server.url.clone().into()),
+        };
+        Self {
+            store: store::open(&config).await.unwrap(),
+            config,
+            _dir: dir,
+            _server: server,
+        }
+    }
+
+    /// A second program on the same database.
+    async fn second(&self) -> Arc<dyn Store> {
+        store::open(&self.config).await.unwrap()
+    }
+
+    async fn user(&self, name: &str, role: Role) -> UserId {
+        let new = new_user(name, role);
+        let act = by(0).did(Action::UserCreated, name);
+        self.store.create_user(&new, &act).await.unwrap();
+        new.id
+    }
+
+    async fn login(&self, user: UserId, refresh: [u8; 32]) -> LoginId {
+        let new = new_login(user, refresh);
+        let act = by(0).did(Action::LoginSucceeded, "x");
+        self.store.start_login(&new, &act).await.unwrap();
+        new.id
+    }
+
+    /// The newest row of the audit log.
+    async fn last_act(&self) -> String {
+        self.store.recent_acts(1).await.unwrap()[0].action.clone()
+    }
+}
+
+/// A moment, in seconds of the test's own time.
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + seconds).unwrap()
+}
+
+fn by(seconds: i64) -> By {
+    By::operator(at(seconds))
+}
+
+fn act(action: Action, seconds: i64) -> Act {
+    by(seconds).did(action, "target")
+}
+
+fn name(text: &str) -> Username {
+    text.parse().unwrap()
+}
+
+fn new_user(username: &str, role: Role) -> NewUser {
+    NewUser {
+        id: UserId::new(),
+        username: name(username),
+        role,
+        password_hash: Some("hash".into()),
+    }
+}
+
+fn new_login(user: UserId, refresh: [u8; 32]) -> NewLogin {
+    NewLogin {
+        id: LoginId::new(),
+        user,
+        generation: 1,
+        kind: LoginKind::Browser,
+        session: None,
+        refresh: Some((refresh, at(0) + SignedDuration::from_hours(24))),
+        token_expires_at: at(900),
+        address: Some("192.0.2.7".parse().unwrap()),
+        user_agent: Some("test".into()),
+    }
+}
