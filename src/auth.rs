@@ -33,9 +33,11 @@ pub use token::TokenError;
 
 use crate::clock::Clock;
 use crate::domain::account::{Principal, Username};
+use crate::domain::act::{Action, By};
+use crate::domain::id::KeyId;
 use crate::domain::secret::Secret;
 use crate::limits::AccountDelay;
-use crate::store::{Store, StoreError, StoredKey, Subject};
+use crate::store::{OldKeys, Store, StoreError, StoredKey, Subject};
 use keys::KeyRing;
 use metrics::Metrics;
 use password::Hasher;
@@ -43,6 +45,9 @@ use revocation::Revocations;
 
 /// How often a running gateway looks for what other processes changed. Promised: within a second.
 const POLL: Duration = Duration::from_millis(250);
+
+/// How long after its end something is kept.
+const SETTLED: SignedDuration = SignedDuration::from_hours(24);
 
 /// The `[auth]` section.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -172,6 +177,7 @@ impl Auth {
         delays: Arc<AccountDelay>,
         clock: Clock,
     ) -> Result<Self, OpenAuthError> {
+        prepare_keys(store.as_ref(), &config, &clock).await?;
         let ring = load_keys(store.as_ref(), &config, &clock).await?;
         let auth = Self(Arc::new(Inner {
             store,
@@ -232,11 +238,16 @@ impl Auth {
         }
     }
 
-    /// Drops what has expired by itself, in memory and in the database.
+    /// Drops what has expired by itself, in memory and in the database, a day late: a clock that was
+    /// ahead for a while must not make anyone forget a revocation.
     pub async fn sweep(&self) -> Result<(), StoreError> {
         let now = self.0.clock.wall();
-        self.0.revocations.sweep(now);
-        self.0.store.sweep(now).await
+        let settled = now - SETTLED;
+        self.0.revocations.sweep(settled);
+        let spent_before = settled - self.0.config.refresh_token_life();
+        self.0.store.sweep(settled, spent_before).await?;
+        // A key that has just expired must not verify any longer.
+        self.reload_keys().await
     }
 
     async fn catch_up(&self) -> Result<(), StoreError> {
@@ -276,6 +287,7 @@ impl Auth {
     }
 }
 
+/// The keys in the database, the operator's own in front if there is one.
 async fn load_keys(
     store: &dyn Store,
     config: &Config,
@@ -284,17 +296,56 @@ async fn load_keys(
     let now = clock.wall();
     let mut keys = store.keys(now).await?;
     if let Some(pem) = &config.signing_key {
-        let retire = |key: StoredKey| StoredKey {
-            retired_at: Some(now),
-            ..key
-        };
-        keys = keys.into_iter().map(retire).collect();
-        keys.insert(0, keys::read_key(pem.expose(), now)?);
-    } else if keys.iter().all(|key| key.retired_at.is_some()) {
-        store.add_first_key(&keys::make_key(now)).await?;
-        keys = store.keys(now).await?;
+        let given = keys::read_key(pem.expose(), now)?;
+        keys.retain(|key| key.id != given.id);
+        keys.insert(0, given);
     }
     let ring = KeyRing::new(&keys)?;
     token::self_test(&ring, now)?;
     Ok(ring)
+}
+
+/// Sees to it that there is a key. The public half of the operator's own is stored, so that tokens
+/// signed with it verify after it was replaced, and earlier keys retire.
+async fn prepare_keys(
+    store: &dyn Store,
+    config: &Config,
+    clock: &Clock,
+) -> Result<(), OpenAuthError> {
+    let now = clock.wall();
+    let keys = store.keys(now).await?;
+    let signing = keys.iter().find(|key| key.retired_at.is_none());
+    let by = By::gateway(now);
+    if let Some(pem) = &config.signing_key {
+        let given = StoredKey {
+            private_key: Vec::new(),
+            ..keys::read_key(pem.expose(), now)?
+        };
+        if signing.is_none_or(|key| key.id != given.id) {
+            let act = by.did(Action::KeyRotated, given.id.to_string());
+            store.rotate_key(&given, OldKeys::Verify, &act).await?;
+        }
+    } else if signing.is_none() {
+        let first = keys::make_key(now);
+        let act = by.did(Action::KeyRotated, first.id.to_string());
+        store.add_first_key(&first, &act).await?;
+    }
+    Ok(())
+}
+
+/// Signs with a new key of the gateway's own from now on. Works without [`Auth`], which cannot be
+/// opened while the key that signs is not at hand.
+pub async fn rotate_key(
+    store: &dyn Store,
+    config: &Config,
+    old: OldKeys,
+    by: By,
+) -> Result<KeyId, AdminError> {
+    if config.signing_key.is_some() {
+        return Err(AdminError::KeyIsGiven);
+    }
+    let key = keys::make_key(by.at);
+    let act = by.did(Action::KeyRotated, key.id.to_string());
+    store.rotate_key(&key, old, &act).await?;
+    Ok(key.id)
 }

@@ -25,7 +25,7 @@ mod token;
 mod user;
 
 use crate::config::{ConfigError, Flags, Loaded};
-use output::Output;
+use output::{Output, OutputError};
 
 /// `EX_CONFIG` of sysexits.h.
 const EXIT_CONFIG: u8 = 78;
@@ -111,7 +111,7 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match dispatch(arguments) {
         Ok(code) => code,
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if reader_is_gone(&error) => ExitCode::SUCCESS,
         Err(error) => complain(&error),
     }
 }
@@ -163,23 +163,34 @@ fn schema(loaded: &Loaded, mut out: Output) -> anyhow::Result<ExitCode> {
 fn completions(shell: clap_complete::Shell, mut out: Output) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "switchboard", &mut script);
-    out.write_all(&script)?;
+    out.text(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// `switchboard user list | head -1` is not a failure.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
+fn reader_is_gone(error: &anyhow::Error) -> bool {
     error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<io::Error>())
-        .any(|error| error.kind() == io::ErrorKind::BrokenPipe)
+        .downcast_ref::<OutputError>()
+        .is_some_and(OutputError::reader_is_gone)
+}
+
+/// What happened and why; a cause that the text before has told already is not told again.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 fn complain(error: &anyhow::Error) -> ExitCode {
     let configuration = error.downcast_ref::<ConfigError>();
     let text = match configuration {
         Some(problems) => format!("switchboard: the configuration cannot be used\n{problems}"),
-        None => format!("switchboard: {error:#}"),
+        None => format!("switchboard: {}", told(error)),
     };
     // Nobody is left to tell if this fails.
     drop(writeln!(io::stderr(), "{}", text.trim_end()));

@@ -72,8 +72,9 @@ pub struct Gateway {
 impl Gateway {
     /// Opens storage, makes keys and the configured administrator, binds the doors.
     pub async fn build(config: Config, clock: Clock) -> Result<Self, StartError> {
+        store::make_directory(&config.data)?;
+        let instance = Instance::claim(&config.data.dir).await?;
         let store = store::open(&config.data).await?;
-        let instance = Instance::claim(&config.data.dir)?;
         let limits = Limits::new(&config.limits, &clock);
         let delays = Arc::clone(&limits.accounts);
         let auth = Auth::open(

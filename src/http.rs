@@ -11,15 +11,17 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, FromRef, Request};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::response::Response;
+use axum::response::{Redirect, Response};
 use axum::routing::get;
 use prometheus_client::registry::Registry;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::cors::CorsLayer;
 use tower_http::request_id::{
     MakeRequestId, PropagateRequestIdLayer, RequestId, SetRequestIdLayer,
 };
@@ -35,9 +37,9 @@ mod caller;
 mod cookie;
 mod documents;
 mod error;
+mod extract;
 mod headers;
 mod health;
-mod json;
 mod links;
 mod metrics;
 mod origin;
@@ -231,9 +233,13 @@ impl FromRef<AppState> for Arc<utoipa::openapi::OpenApi> {
     }
 }
 
-/// The route whose limit is its own.
+/// The routes that have limits of their own.
 fn login_routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(auth::login))
+}
+
+fn password_routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(auth::change_password))
 }
 
 /// All other routes: the table of contents of the API.
@@ -243,7 +249,6 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(auth::logout))
         .routes(routes!(auth::ticket))
         .routes(routes!(auth::me))
-        .routes(routes!(auth::change_password))
         .routes(routes!(auth::list_logins))
         .routes(routes!(auth::revoke_login))
         .routes(routes!(links::set_up))
@@ -261,7 +266,10 @@ fn routes() -> OpenApiRouter<AppState> {
 
 /// The OpenAPI description of every route.
 pub fn openapi(base_path: &str) -> utoipa::openapi::OpenApi {
-    let mut document = routes().merge(login_routes()).into_openapi();
+    let mut document = routes()
+        .merge(login_routes())
+        .merge(password_routes())
+        .into_openapi();
     if !base_path.is_empty() {
         document.servers = Some(vec![utoipa::openapi::Server::new(base_path)]);
     }
@@ -274,7 +282,8 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         config.public_url.as_ref(),
         &config.allowed_origins,
         parts.listening,
-    );
+    )
+    .under(&config.base_path);
     let https = origins.public().is_https();
     let millis = |timeout: NonZeroU32| Duration::from_millis(timeout.get().into());
     let state = AppState {
@@ -289,8 +298,11 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         draining: parts.draining,
     };
     let login = Router::from(login_routes()).layer(parts.limits.login_layer(error::rate_limited));
+    let password =
+        Router::from(password_routes()).layer(parts.limits.password_layer(error::rate_limited));
     let api = Router::from(routes())
         .merge(login)
+        .merge(password)
         .with_state(state.clone());
     let stack = ServiceBuilder::new()
         .layer(from_fn_with_state(
@@ -302,7 +314,9 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         .layer(
             TraceLayer::new_for_http()
                 .make_span_with(span)
-                .on_response(log_response),
+                .on_response(log_response)
+                // What failed is logged where it was handled.
+                .on_failure(()),
         )
         .layer(from_fn_with_state(parts.metrics, metrics::measure))
         .layer(from_fn_with_state(
@@ -312,6 +326,7 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         .layer(from_fn(error::render))
         .layer(CatchPanicLayer::custom(error::panicked))
         .layer(from_fn_with_state(origins, origin::check))
+        .layer(cors(&config.allowed_origins))
         .layer(parts.limits.request_layer(error::rate_limited))
         .layer(TimeoutLayer::with_status_code(
             StatusCode::REQUEST_TIMEOUT,
@@ -330,13 +345,38 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
 /// Puts everything under the base path; probes also answer at the root.
 fn at_base(base_path: &str, router: Router, state: AppState) -> Router {
     if base_path.is_empty() {
-        return router;
+        return router.route("/", get(web::index));
     }
+    let page = format!("{base_path}/");
+    let to_page = Redirect::permanent(&page);
     Router::new()
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .with_state(state)
+        .route(&page, get(web::index))
+        .route(base_path, get(async move || to_page))
         .nest(base_path, router)
+}
+
+/// Lets exactly the configured pages call; without any, no CORS header is ever sent.
+fn cors(origins: &[Origin]) -> CorsLayer {
+    let allowed: Vec<HeaderValue> = origins
+        .iter()
+        .filter_map(|origin| HeaderValue::from_str(&origin.to_string()).ok())
+        .collect();
+    if allowed.is_empty() {
+        return CorsLayer::new();
+    }
+    CorsLayer::new()
+        .allow_origin(allowed)
+        .allow_methods([
+            Method::GET,
+            Method::POST,
+            Method::PATCH,
+            Method::PUT,
+            Method::DELETE,
+        ])
+        .allow_headers([AUTHORIZATION, CONTENT_TYPE])
 }
 
 /// The listener that only Prometheus reaches.

@@ -10,6 +10,7 @@
 mod address;
 mod connections;
 mod delay;
+mod depth;
 mod layer;
 mod metrics;
 mod network;
@@ -30,6 +31,7 @@ use crate::clock::Clock;
 pub(crate) use address::{AddressBucket, ClientAddress};
 pub(crate) use connections::{ConnectionCaps, ConnectionPermit};
 pub(crate) use delay::AccountDelay;
+pub(crate) use depth::nests_deeper_than;
 pub(crate) use layer::{AddressLimitLayer, Announce, Refuse};
 pub use network::{Network, ParseNetworkError, TrustedProxies};
 pub use quota::{Quota, Refusal};
@@ -42,7 +44,8 @@ const MINUTE: Duration = Duration::from_mins(1);
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Login attempts of one address in any 60 seconds; no address is exempt.
+    /// Login attempts (and, apart, password changes) of one address in any 60 seconds; no address
+    /// is exempt.
     pub logins_per_minute: NonZeroU32,
     /// Requests of one address in a minute, in the long run.
     pub requests_per_minute: NonZeroU32,
@@ -59,6 +62,8 @@ pub struct Config {
 pub(crate) struct Limits {
     /// Login attempts, exact.
     pub(crate) logins: Arc<SlidingWindow<AddressBucket>>,
+    /// Confirmations of a password by somebody who is logged in, exact.
+    passwords: Arc<SlidingWindow<AddressBucket>>,
     /// All requests, coarse.
     pub(crate) requests: Arc<RequestRate<AddressBucket>>,
     /// What failed logins cost the next attempt on the same account.
@@ -70,13 +75,14 @@ impl Limits {
     /// Fresh limits: nobody has used up anything.
     pub(crate) fn new(config: &Config, clock: &Clock) -> Self {
         let tracked = config.tracked_addresses;
+        let attempts = || {
+            let window =
+                SlidingWindow::new(config.logins_per_minute, MINUTE, tracked, clock.clone());
+            Arc::new(window)
+        };
         Self {
-            logins: Arc::new(SlidingWindow::new(
-                config.logins_per_minute,
-                MINUTE,
-                tracked,
-                clock.clone(),
-            )),
+            logins: attempts(),
+            passwords: attempts(),
             requests: Arc::new(RequestRate::new(
                 config.requests_per_minute,
                 config.request_burst,
@@ -90,13 +96,25 @@ impl Limits {
 
     /// The layer for the login route: applies to everyone, always says what is left.
     pub(crate) fn login_layer(&self, refuse: Refuse) -> AddressLimitLayer {
-        AddressLimitLayer::new(Arc::clone(&self.logins), Announce::Always, refuse)
+        AddressLimitLayer::new("logins", Arc::clone(&self.logins), Announce::Always, refuse)
+    }
+
+    /// The layer for the route that changes a password: whoever holds a stolen token must not
+    /// guess faster there than at the login.
+    pub(crate) fn password_layer(&self, refuse: Refuse) -> AddressLimitLayer {
+        let gate = Arc::clone(&self.passwords);
+        AddressLimitLayer::new("password changes", gate, Announce::OnRefusal, refuse)
     }
 
     /// The layer for all routes: spares the exempt addresses, speaks up only when it refuses.
     pub(crate) fn request_layer(&self, refuse: Refuse) -> AddressLimitLayer {
-        AddressLimitLayer::new(Arc::clone(&self.requests), Announce::OnRefusal, refuse)
-            .exempting(Arc::clone(&self.exempt))
+        AddressLimitLayer::new(
+            "requests",
+            Arc::clone(&self.requests),
+            Announce::OnRefusal,
+            refuse,
+        )
+        .exempting(Arc::clone(&self.exempt))
     }
 
     /// Puts what is remembered under its name.
@@ -107,6 +125,7 @@ impl Limits {
     /// Gives back the memory of everyone who has been quiet for long enough.
     pub(crate) fn sweep(&self) {
         self.logins.sweep();
+        self.passwords.sweep();
         self.requests.sweep();
         self.accounts.sweep();
     }

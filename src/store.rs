@@ -5,7 +5,7 @@
 //! once, in `sql/`, and compiled for each database; what differs stands in `sqlite.rs` and
 //! `postgres.rs`. Touches `domain` only.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ mod users;
 
 pub use changes::{Change, Changes, Subject};
 pub use error::{OpenError, StoreError};
-pub use keys::{Keys, StoredKey};
+pub use keys::{Keys, OldKeys, StoredKey};
 pub use links::{LinkKind, Links, NewLink, SetUpError};
 pub use logins::{
     LoginKind, LoginRow, Logins, NewLogin, RefreshError, Refreshed, Rotation, StartLoginError,
@@ -51,11 +51,11 @@ impl Config {
     pub fn complaints(&self) -> Vec<(&'static str, String)> {
         let mut complaints = Vec::new();
         if let Some(url) = &self.database_url
-            && !is_postgres(url.expose())
+            && !(is_postgres(url.expose()) && postgres::is_url(url.expose()))
         {
             complaints.push((
                 "data.database_url",
-                "expected a URL that begins with postgres:// (leave it out to use SQLite)".into(),
+                "expected a URL like postgres://user:password@host/database (leave it out to use SQLite)".into(),
             ));
         }
         complaints
@@ -73,7 +73,7 @@ fn is_postgres(url: &str) -> bool {
 
 /// Opens the configured database and brings its schema up to date.
 pub async fn open(config: &Config) -> Result<Arc<dyn Store>, OpenError> {
-    make_private_directory(&config.dir)?;
+    make_directory(config)?;
     Ok(match &config.database_url {
         Some(url) => Arc::new(postgres::Backend::open(url.expose()).await?),
         None => Arc::new(sqlite::Backend::open(&config.sqlite_path()).await?),
@@ -81,8 +81,9 @@ pub async fn open(config: &Config) -> Result<Arc<dyn Store>, OpenError> {
 }
 
 /// The data directory holds keys and password hashes: it is its owner's alone from the first moment.
-fn make_private_directory(dir: &Path) -> Result<(), OpenError> {
+pub fn make_directory(config: &Config) -> Result<(), OpenError> {
     use std::os::unix::fs::DirBuilderExt as _;
+    let dir = &config.dir;
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)

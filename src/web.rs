@@ -3,7 +3,7 @@
 //! Embedded at build time from `web/plain/`. Touches nothing else.
 
 use axum::Router;
-use axum::extract::Path;
+use axum::extract::Request;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -39,10 +39,9 @@ const ASSETS: [(&str, &str, &str); 7] = [
     ("invite.js", SCRIPT, page!("invite.js")),
 ];
 
-/// The pages and what they are made of.
+/// What stands beside the page people open: other pages, and what they are made of.
 pub(crate) fn routes() -> Router {
     Router::new()
-        .route("/", get(index))
         .route("/setup", get(setup))
         .route("/invite", get(invite))
         .route("/assets/{name}", get(asset))
@@ -61,7 +60,8 @@ async fn invite(headers: HeaderMap) -> Response {
     file(&headers, HTML, page!("invite.html"))
 }
 
-async fn asset(headers: HeaderMap, Path(name): Path<String>) -> Response {
+async fn asset(headers: HeaderMap, request: Request) -> Response {
+    let name = request.uri().path().rsplit('/').next().unwrap_or_default();
     match ASSETS.iter().find(|(known, ..)| *known == name) {
         Some((_, kind, text)) => file(&headers, kind, text),
         None => StatusCode::NOT_FOUND.into_response(),

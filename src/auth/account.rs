@@ -7,13 +7,12 @@ use jiff::{SignedDuration, Timestamp};
 use super::login::{Caller, Grant, LoginError};
 use super::password::{BadPassword, HasherBusy, check_password};
 use super::secret::{OneTimeSecret, hash_presented};
-use super::{AdminConfig, Auth, keys};
+use super::{AdminConfig, Auth};
 use crate::domain::account::{Principal, Role, User, Username};
 use crate::domain::act::{Action, Actor, By};
 use crate::domain::id::UserId;
 use crate::store::{
-    ChangeUserError, CreateUserError, KeepLogin, LinkKind, NewLink, NewUser, SetUpError,
-    StoreError, StoredKey,
+    ChangeUserError, CreateUserError, KeepLogin, LinkKind, NewLink, NewUser, SetUpError, StoreError,
 };
 
 const SETUP_LIFE: SignedDuration = SignedDuration::from_hours(1);
@@ -151,6 +150,15 @@ impl Auth {
             return Err(AdminError::AlreadySetUp);
         }
         let hash = hash_presented(link).ok_or(AdminError::BadLink)?;
+        // Before the expensive part: nobody shall make us hash with a made-up link.
+        if !self
+            .0
+            .store
+            .setup_is_open(hash, self.0.clock.wall())
+            .await?
+        {
+            return Err(AdminError::BadLink);
+        }
         let admin = self.new_admin(username, password).await?;
         self.make_first_admin(Some(hash), &admin, Some(caller.address))
             .await?;
@@ -322,23 +330,6 @@ impl Auth {
     /// Accounts by name, a page at a time.
     pub async fn users(&self, after: Option<&str>, limit: u32) -> Result<Vec<User>, StoreError> {
         self.0.store.users(after, limit).await
-    }
-
-    /// Replaces the signing key; the old one verifies until its last token ends.
-    pub async fn rotate_key(&self, by: By) -> Result<StoredKey, AdminError> {
-        if self.0.config.signing_key.is_some() {
-            return Err(AdminError::KeyIsGiven);
-        }
-        let key = keys::make_key(by.at);
-        let act = by.did(Action::KeyRotated, key.id.to_string());
-        self.0.store.rotate_key(&key, &act).await?;
-        self.feel_own_act().await;
-        Ok(key)
-    }
-
-    /// The keys in the database that still sign or verify.
-    pub async fn keys(&self) -> Result<Vec<StoredKey>, StoreError> {
-        self.0.store.keys(self.0.clock.wall()).await
     }
 
     async fn make_first_admin(

@@ -25,6 +25,12 @@ pub enum KeyError {
     /// What it signs does not verify.
     #[error("a token signed with the key {0} does not verify with it")]
     SelfTest(KeyId),
+    /// The configuration that has the private half is not at hand.
+    #[error(
+        "the key that signs is given by auth.signing_key, which is not set here: set it, or go back \
+         to a key in the database with `switchboard key rotate`"
+    )]
+    Elsewhere,
     /// Nothing to sign with.
     #[error("there is no signing key")]
     None,
@@ -95,6 +101,9 @@ impl KeyRing {
             .iter()
             .find(|key| key.retired_at.is_none())
             .ok_or(KeyError::None)?;
+        if signing.private_key.is_empty() {
+            return Err(KeyError::Elsewhere);
+        }
         Ok(Self {
             signing_id: signing.id,
             signing: EncodingKey::from_ed_der(&signing.private_key),

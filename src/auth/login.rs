@@ -11,8 +11,7 @@ use crate::domain::account::{Principal, User, Username};
 use crate::domain::act::{Action, Actor, By};
 use crate::domain::id::{LoginId, SessionId, UserId};
 use crate::store::{
-    Credentials, LinkKind, LoginKind, LoginRow, NewLink, NewLogin, RefreshError, Rotation,
-    StartLoginError, StoreError,
+    Credentials, LoginKind, LoginRow, NewLogin, RefreshError, Rotation, StartLoginError, StoreError,
 };
 
 /// How long a ticket for a socket works.
@@ -87,19 +86,24 @@ impl Auth {
             .verify(attempt.password.clone(), stored)
             .await?;
         let user = credentials.map(|found| found.user);
-        match user {
+        let started = match &user {
             Some(user) if matches && !user.disabled => {
-                self.0.delays.succeeded(&account);
-                self.start(user, attempt.session, &attempt.caller).await
+                self.start(user.clone(), attempt.session, &attempt.caller)
+                    .await
             }
-            user => {
+            _ => Err(LoginError::Refused),
+        };
+        match &started {
+            Ok(_) => self.0.delays.succeeded(&account),
+            Err(LoginError::Refused | LoginError::NoSuchSession) => {
                 self.0.delays.failed(&account);
                 self.0.metrics.failed_logins.inc();
-                self.record_failure(user.as_ref(), attempt.caller.address)
+                self.record_failure(anonymous(user.as_ref()), attempt.caller.address)
                     .await?;
-                Err(LoginError::Refused)
             }
+            Err(_) => {}
         }
+        started
     }
 
     /// Checks the password of somebody who is logged in already.
@@ -112,14 +116,13 @@ impl Auth {
         let account = account_key(principal.username.as_str());
         tokio::time::sleep(self.0.delays.delay_for(&account)).await;
         let credentials = self.0.store.credentials(&principal.username).await?;
-        let user = credentials.as_ref().map(|found| found.user.clone());
         let stored = credentials.and_then(|found| found.password_hash);
         if self.0.hasher.verify(password, stored).await? {
             self.0.delays.succeeded(&account);
             Ok(())
         } else {
             self.0.delays.failed(&account);
-            self.record_failure(user.as_ref(), address).await?;
+            self.record_failure(Actor::from(principal), address).await?;
             Err(LoginError::Refused)
         }
     }
@@ -186,21 +189,20 @@ impl Auth {
         self.0.store.logins(user, self.0.clock.wall()).await
     }
 
-    /// Makes a ticket that opens one socket within half a minute.
+    /// Makes a ticket that opens one socket within half a minute; `None` if the login has ended.
     pub async fn issue_ticket(
         &self,
         principal: &Principal,
-    ) -> Result<(OneTimeSecret, Timestamp), StoreError> {
+    ) -> Result<Option<(OneTimeSecret, Timestamp)>, StoreError> {
         let now = self.0.clock.wall();
         let secret = OneTimeSecret::random();
         let expires_at = now + TICKET_LIFE;
-        let link = NewLink {
-            hash: secret.hash(),
-            kind: LinkKind::Ticket(principal.login),
-            expires_at,
-        };
-        self.0.store.issue_ticket(&link, now).await?;
-        Ok((secret, expires_at))
+        let hash = secret.hash();
+        let store = &self.0.store;
+        let stored = store
+            .issue_ticket(hash, principal.login, now, expires_at)
+            .await?;
+        Ok(stored.then_some((secret, expires_at)))
     }
 
     /// Makes a token on the operator's word, for as long as asked.
@@ -298,11 +300,10 @@ impl Auth {
         }
     }
 
-    /// People type passwords into the wrong field: a name that belongs to nobody is not written down.
-    async fn record_failure(&self, user: Option<&User>, address: IpAddr) -> Result<(), StoreError> {
-        let name = user.map_or("(unknown user)", |user| user.username.as_str());
+    async fn record_failure(&self, actor: Actor, address: IpAddr) -> Result<(), StoreError> {
+        let name = actor.name().to_owned();
         let by = By {
-            actor: Actor::Anonymous(name.to_owned()),
+            actor,
             address: Some(address),
             at: self.0.clock.wall(),
         };
@@ -324,6 +325,12 @@ impl Auth {
         self.feel_own_act().await;
         Ok(ended)
     }
+}
+
+/// People type passwords into the wrong field: a name that belongs to nobody is not written down.
+fn anonymous(user: Option<&User>) -> Actor {
+    let name = user.map_or("(unknown user)", |user| user.username.as_str());
+    Actor::Anonymous(name.to_owned())
 }
 
 /// Failures count by the name as typed, in one spelling, whether or not anybody has it.

@@ -1,6 +1,5 @@
 //! `switchboard config`.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -31,9 +30,8 @@ pub(super) fn run(
             };
             out.line(format!("The configuration is good ({from})."))?;
         }
-        Command::Print => out.write_all(load()?.print().as_bytes())?,
-        Command::Default => out.write_all(DEFAULTS.as_bytes())?,
+        Command::Print => out.text(load()?.print())?,
+        Command::Default => out.text(DEFAULTS)?,
     }
-    out.flush()?;
     Ok(ExitCode::SUCCESS)
 }

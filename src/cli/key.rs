@@ -3,12 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use jiff::Timestamp;
 use serde_json::json;
 
-use super::desk::Desk;
-use super::output::Output;
+use super::output::{Output, OutputError};
+use crate::auth;
 use crate::config::Loaded;
-use crate::store::StoredKey;
+use crate::domain::act::By;
+use crate::store::{self, OldKeys, StoredKey};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -19,7 +21,11 @@ pub(super) enum Command {
         json: bool,
     },
     /// Sign with a new key from now on; the old one verifies until its last token ends
-    Rotate,
+    Rotate {
+        /// The old key was stolen: its tokens are worthless at once (logins go on, with new tokens)
+        #[arg(long)]
+        drop_old: bool,
+    },
 }
 
 pub(super) async fn run(
@@ -27,23 +33,31 @@ pub(super) async fn run(
     command: Command,
     mut out: Output,
 ) -> anyhow::Result<ExitCode> {
-    let desk = Desk::open(loaded).await?;
+    let config = loaded.config;
+    let store = store::open(&config.data).await?;
+    let now = Timestamp::now();
     match command {
         Command::List { json } => {
-            let keys = desk.auth.keys().await?;
-            desk.close().await;
-            list(&keys, json, &mut out)?;
+            let keys = store.keys(now).await;
+            store.close().await;
+            list(&keys?, json, &mut out)?;
         }
-        Command::Rotate => {
-            let rotated = desk.auth.rotate_key(desk.auth.operator()).await;
-            desk.close().await;
-            out.line(format!("{} signs from now on", rotated?.id))?;
+        Command::Rotate { drop_old } => {
+            let old = if drop_old {
+                OldKeys::Drop
+            } else {
+                OldKeys::Verify
+            };
+            let by = By::operator(now);
+            let rotated = auth::rotate_key(store.as_ref(), &config.auth, old, by).await;
+            store.close().await;
+            out.line(format!("{} signs from now on", rotated?))?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(keys: &[StoredKey], json: bool, out: &mut Output) -> std::io::Result<()> {
+fn list(keys: &[StoredKey], json: bool, out: &mut Output) -> Result<(), OutputError> {
     if json {
         let described: Vec<_> = keys
             .iter()
@@ -62,6 +76,9 @@ fn list(keys: &[StoredKey], json: bool, out: &mut Output) -> std::io::Result<()>
         .iter()
         .map(|key| {
             let state = match key.expires_at {
+                None if key.private_key.is_empty() => {
+                    "signs (given by auth.signing_key)".to_owned()
+                }
                 None => "signs".to_owned(),
                 Some(end) => format!("verifies until {end:.0}"),
             };

@@ -1,10 +1,23 @@
 //! What a command says, to people or to programs.
 
-use std::io::{self, Stdout, Write};
+use std::io::{self, Stdout, Write as _};
 
 use serde::Serialize;
 
-/// Standard output. A reader that goes away is an error to be passed on, not a panic.
+/// Standard output cannot be written. Apart from other input and output errors: a reader of ours that
+/// goes away is no failure, a server that does is one.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write to standard output: {0}")]
+pub(super) struct OutputError(#[from] io::Error);
+
+impl OutputError {
+    /// `switchboard user list | head -1`
+    pub(super) fn reader_is_gone(&self) -> bool {
+        self.0.kind() == io::ErrorKind::BrokenPipe
+    }
+}
+
+/// Standard output.
 pub(super) struct Output(Stdout);
 
 impl Output {
@@ -12,17 +25,21 @@ impl Output {
         Self(io::stdout())
     }
 
+    /// Text as it is.
+    pub(super) fn text(&mut self, text: &str) -> Result<(), OutputError> {
+        self.0.write_all(text.as_bytes())?;
+        Ok(self.0.flush()?)
+    }
+
     /// One line.
-    pub(super) fn line(&mut self, text: impl AsRef<str>) -> io::Result<()> {
-        writeln!(self.0, "{}", text.as_ref())?;
-        self.0.flush()
+    pub(super) fn line(&mut self, text: impl AsRef<str>) -> Result<(), OutputError> {
+        self.text(&format!("{}\n", text.as_ref()))
     }
 
     /// One value, readable.
-    pub(super) fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
-        serde_json::to_writer_pretty(&mut self.0, value)?;
-        writeln!(self.0)?;
-        self.0.flush()
+    pub(super) fn json(&mut self, value: &impl Serialize) -> Result<(), OutputError> {
+        let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
+        self.line(text)
     }
 
     /// Columns under their names, as wide as their widest value.
@@ -30,36 +47,26 @@ impl Output {
         &mut self,
         names: [&str; N],
         rows: &[[String; N]],
-    ) -> io::Result<()> {
+    ) -> Result<(), OutputError> {
         let mut widths = names.map(str::len);
         for row in rows {
             for (width, cell) in widths.iter_mut().zip(row) {
                 *width = (*width).max(cell.chars().count());
             }
         }
-        self.row(&widths, &names)?;
-        for row in rows {
-            self.row(&widths, &row.each_ref().map(String::as_str))?;
+        let mut text = row(&widths, &names);
+        for cells in rows {
+            text.push_str(&row(&widths, &cells.each_ref().map(String::as_str)));
         }
-        self.0.flush()
-    }
-
-    fn row(&mut self, widths: &[usize], cells: &[&str]) -> io::Result<()> {
-        let padded: Vec<String> = widths
-            .iter()
-            .zip(cells)
-            .map(|(width, cell)| format!("{cell:<width$}"))
-            .collect();
-        writeln!(self.0, "{}", padded.join("  ").trim_end())
+        self.text(&text)
     }
 }
 
-impl Write for Output {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
+fn row(widths: &[usize], cells: &[&str]) -> String {
+    let padded: Vec<String> = widths
+        .iter()
+        .zip(cells)
+        .map(|(width, cell)| format!("{cell:<width$}"))
+        .collect();
+    format!("{}\n", padded.join("  ").trim_end())
 }

@@ -53,7 +53,6 @@ async fn greet(gateway: &Gateway, out: &mut Output) -> anyhow::Result<()> {
     let link = gateway.issue_setup_link().await?;
     let greeted = (|| {
         out.line(format!("Switchboard {}", env!("CARGO_PKG_VERSION")))?;
-        out.line(format!("  open      {}", addresses.page()))?;
         if let Some(link) = link {
             out.line(format!(
                 "  set up    {}",
@@ -63,7 +62,7 @@ async fn greet(gateway: &Gateway, out: &mut Output) -> anyhow::Result<()> {
                 "            works once, for an hour; `switchboard setup-url` prints a new one",
             )?;
         }
-        std::io::Result::Ok(())
+        out.line(format!("  open      {}", addresses.page()))
     })();
     if let Err(error) = greeted {
         // A gateway serves whether or not anybody reads its greeting.

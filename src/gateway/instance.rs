@@ -8,10 +8,13 @@ use std::io::{Read as _, Seek as _, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 const FILE: &str = "gateway.lock";
+const LOOKS: usize = 5;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// Why the data directory could not be claimed.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +56,18 @@ pub struct Instance {
 
 impl Instance {
     /// Claims the directory for this process.
-    pub fn claim(dir: &Path) -> Result<Self, InstanceError> {
+    pub async fn claim(dir: &Path) -> Result<Self, InstanceError> {
+        // A command that looks who runs here holds the lock for a moment.
+        for _ in 0..LOOKS {
+            if let Ok(instance) = Self::try_claim(dir) {
+                return Ok(instance);
+            }
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+        Self::try_claim(dir)
+    }
+
+    fn try_claim(dir: &Path) -> Result<Self, InstanceError> {
         let failed = |source| InstanceError::Lock {
             dir: dir.display().to_string(),
             source,

@@ -1,7 +1,7 @@
 //! `/api/auth`: logging in and staying logged in.
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{AppendHeaders, IntoResponse, Response};
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::AppState;
-use super::caller::{Anyone, Authenticated};
+use super::caller::{Anyone, Authenticated, Holder};
 use super::cookie::refresh_token;
 use super::error::{ApiError, Problem};
-use super::json::Json;
+use super::extract::{Json, Named};
 use crate::auth::{Attempt, Grant, MAX_PASSWORD_BYTES};
 use crate::domain::account::{Role, User, Username};
 use crate::domain::id::{LoginId, SessionId, UserId};
@@ -156,7 +156,7 @@ pub(super) async fn refresh(
 )]
 pub(super) async fn logout(
     State(state): State<AppState>,
-    caller: Authenticated,
+    Holder(caller): Holder,
 ) -> Result<Response, ApiError> {
     state
         .auth
@@ -187,9 +187,11 @@ pub(super) struct TicketBody {
 )]
 pub(super) async fn ticket(
     State(state): State<AppState>,
-    caller: Authenticated,
+    Holder(caller): Holder,
 ) -> Result<Response, ApiError> {
-    let (secret, expires_at) = state.auth.issue_ticket(&caller.principal).await?;
+    let ticket = state.auth.issue_ticket(&caller.principal).await?;
+    let (secret, expires_at) =
+        ticket.ok_or_else(|| ApiError::unauthenticated("This login has ended; log in again."))?;
     let body = TicketBody {
         ticket: secret.expose().to_owned(),
         expires_at,
@@ -228,7 +230,7 @@ pub(super) struct MyLogin {
         (status = 401, description = "AUTH_FAILED or SESSION_EXPIRED", body = Problem)
     )
 )]
-pub(super) async fn me(caller: Authenticated) -> Answer<MeBody> {
+pub(super) async fn me(Holder(caller): Holder) -> Answer<MeBody> {
     let principal = caller.principal;
     Answer(MeBody {
         user: UserBody {
@@ -361,10 +363,8 @@ pub(super) async fn list_logins(
 pub(super) async fn revoke_login(
     State(state): State<AppState>,
     caller: Authenticated,
-    Path(id): Path<String>,
+    Named(login): Named<LoginId>,
 ) -> Result<StatusCode, ApiError> {
-    let none = || ApiError::not_found("You have no such login.");
-    let login: LoginId = id.parse().map_err(|_| none())?;
     let ended = state
         .auth
         .revoke_login(&caller.principal, login, caller.address)
@@ -372,6 +372,6 @@ pub(super) async fn revoke_login(
     if ended {
         Ok(StatusCode::NO_CONTENT)
     } else {
-        Err(none())
+        Err(ApiError::not_found("You have no such login."))
     }
 }

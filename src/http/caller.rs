@@ -76,13 +76,33 @@ where
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let Holder(caller) = Holder::from_request_parts(parts, state).await?;
+        match caller.principal.session {
+            None => Ok(caller),
+            Some(_) => Err(ApiError::forbidden(
+                "This token is good for one session only.",
+            )),
+        }
+    }
+}
+
+/// Whoever holds a good token, be it bound to one session or not.
+pub(super) struct Holder(pub(super) Authenticated);
+
+impl<S: Send + Sync> FromRequestParts<S> for Holder
+where
+    Auth: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let token = bearer(&parts.headers).ok_or_else(|| {
             ApiError::unauthenticated("Log in and send `Authorization: Bearer TOKEN`.")
         })?;
-        Ok(Self {
+        Ok(Self(Authenticated {
             principal: Auth::from_ref(state).verify(token)?,
             address: address_of(parts).ip,
-        })
+        }))
     }
 }
 

@@ -298,6 +298,7 @@ fn error_of(response: &mut Response) -> Option<ApiError> {
     let (code, detail) = match status {
         StatusCode::REQUEST_TIMEOUT => (Code::Busy, "The request took too long."),
         StatusCode::PAYLOAD_TOO_LARGE => (Code::ValidationError, "The body is too large."),
+        StatusCode::NOT_FOUND => (Code::NotFound, "There is nothing here."),
         StatusCode::METHOD_NOT_ALLOWED => (Code::InvalidMessage, "This path has other methods."),
         _ => (Code::InvalidMessage, "The request cannot be served."),
     };

@@ -14,13 +14,6 @@ use super::AppState;
 /// A probe must hear soon, whatever the component does.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Paths that machines without a name for us may ask.
-pub(super) fn is_probe(path: &str) -> bool {
-    ["/healthz", "/readyz"]
-        .iter()
-        .any(|probe| path.ends_with(probe))
-}
-
 /// The answer of a probe.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Health {

@@ -9,7 +9,7 @@ use super::AppState;
 use super::auth::{GrantBody, granted};
 use super::caller::Anyone;
 use super::error::{ApiError, Problem};
-use super::json::Json;
+use super::extract::Json;
 use crate::domain::account::Username;
 
 /// The first administrator.

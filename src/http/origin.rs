@@ -19,6 +19,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::error::ApiError;
 use crate::domain::code::Code;
 
+/// Paths that machines without a name for us may ask.
+const PROBES: [&str; 2] = ["/healthz", "/readyz"];
+
 /// Scheme, host and port of a page.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
@@ -65,7 +68,7 @@ impl FromStr for Origin {
             && uri.query().is_none()
             && !authority.as_str().contains('@')
             && !text.contains('#')
-            && !authority.as_str().ends_with(':');
+            && (authority.as_str() == authority.host() || authority.port_u16().is_some());
         let host = authority.host();
         if !bare || host.is_empty() || host.contains('*') {
             return Err(BadOrigin);
@@ -109,6 +112,7 @@ impl<'de> Deserialize<'de> for Origin {
 pub(crate) struct Origins {
     public: Origin,
     allowed: BTreeSet<Origin>,
+    base_path: String,
 }
 
 impl Origins {
@@ -133,7 +137,24 @@ impl Origins {
             .unwrap_or_else(|| Origin::new(false, own, port));
         allowed.insert(public.clone());
         allowed.extend(further.iter().cloned());
-        Self { public, allowed }
+        Self {
+            public,
+            allowed,
+            base_path: String::new(),
+        }
+    }
+
+    /// The same under a base path, where probes are asked too.
+    pub(crate) fn under(self, base_path: &str) -> Self {
+        Self {
+            base_path: base_path.to_owned(),
+            ..self
+        }
+    }
+
+    fn is_probe(&self, path: &str) -> bool {
+        let inside = path.strip_prefix(&self.base_path).unwrap_or(path);
+        [path, inside].iter().any(|path| PROBES.contains(path))
     }
 
     /// Where people find the gateway.
@@ -161,7 +182,7 @@ pub(super) async fn check(
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    if !super::health::is_probe(request.uri().path()) {
+    if !origins.is_probe(request.uri().path()) {
         check_host(&origins, &request)?;
     }
     check_origin(&origins, request.headers())?;
@@ -268,6 +289,7 @@ mod tests {
             "https://*.x",
             "https://u@x",
             "https://x:",
+            "https://x:99999",
         ] {
             assert!(text.parse::<Origin>().is_err(), "{text}");
         }

@@ -1,7 +1,7 @@
 //! `/api/admin/users`: accounts, for administrators.
 
 use axum::Json as Answer;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
@@ -11,7 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::AppState;
 use super::caller::Administrator;
 use super::error::{ApiError, Problem};
-use super::json::Json;
+use super::extract::{Json, Named, Query};
 use crate::auth::Invitation;
 use crate::domain::account::{Role, User, Username};
 use crate::domain::id::UserId;
@@ -74,7 +74,8 @@ impl InviteBody {
 #[into_params(parameter_in = Query)]
 pub(super) struct Page {
     /// List the names after this one.
-    after: Option<String>,
+    #[param(value_type = Option<String>)]
+    after: Option<Username>,
     /// How many, at most 1000.
     limit: Option<u32>,
 }
@@ -102,7 +103,8 @@ pub(super) async fn list(
     Query(page): Query<Page>,
 ) -> Result<Answer<AccountsBody>, ApiError> {
     let limit = page.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
-    let users = state.auth.users(page.after.as_deref(), limit).await?;
+    let after = page.after.as_ref().map(Username::as_str);
+    let users = state.auth.users(after, limit).await?;
     let full = users.len() == limit as usize;
     let next = users
         .last()
@@ -181,9 +183,9 @@ pub(super) async fn create(
 pub(super) async fn show(
     State(state): State<AppState>,
     _: Administrator,
-    Path(id): Path<String>,
+    Named(id): Named<UserId>,
 ) -> Result<Answer<AccountBody>, ApiError> {
-    Ok(Answer(find(&state, &id).await?.into()))
+    Ok(Answer(state.auth.user(id).await?.into()))
 }
 
 /// What to change about an account.
@@ -208,10 +210,10 @@ pub(super) struct Changes {
 pub(super) async fn change(
     State(state): State<AppState>,
     Administrator(caller): Administrator,
-    Path(id): Path<String>,
+    Named(id): Named<UserId>,
     Json(changes): Json<Changes>,
 ) -> Result<Answer<AccountBody>, ApiError> {
-    let user = find(&state, &id).await?;
+    let user = state.auth.user(id).await?;
     let by = state.auth.by(&caller.principal, caller.address);
     if let Some(role) = changes.role.filter(|role| *role != user.role) {
         state.auth.set_role(&user, role, by.clone()).await?;
@@ -240,9 +242,9 @@ pub(super) async fn change(
 pub(super) async fn remove(
     State(state): State<AppState>,
     Administrator(caller): Administrator,
-    Path(id): Path<String>,
+    Named(id): Named<UserId>,
 ) -> Result<StatusCode, ApiError> {
-    let user = find(&state, &id).await?;
+    let user = state.auth.user(id).await?;
     let by = state.auth.by(&caller.principal, caller.address);
     state.auth.remove(&user, by).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -260,17 +262,10 @@ pub(super) async fn remove(
 pub(super) async fn invite(
     State(state): State<AppState>,
     Administrator(caller): Administrator,
-    Path(id): Path<String>,
+    Named(id): Named<UserId>,
 ) -> Result<Answer<InviteBody>, ApiError> {
-    let user = find(&state, &id).await?;
+    let user = state.auth.user(id).await?;
     let by = state.auth.by(&caller.principal, caller.address);
     let invitation = state.auth.invite(&user, by).await?;
     Ok(Answer(InviteBody::new(&state, &invitation)))
-}
-
-async fn find(state: &AppState, id: &str) -> Result<User, ApiError> {
-    let id: UserId = id
-        .parse()
-        .map_err(|_| ApiError::not_found("there is no such user"))?;
-    Ok(state.auth.user(id).await?)
 }

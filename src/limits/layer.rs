@@ -32,28 +32,17 @@ const NO_ADDRESS: Refusal = Refusal {
 
 /// A limit that addresses can be held against.
 pub(crate) trait Gate: Send + Sync {
-    /// The name that headers, logs and errors call this limit by.
-    fn name(&self) -> &'static str;
-
     /// Counts one attempt, or refuses it.
     fn admit(&self, bucket: AddressBucket) -> Result<Quota, Refusal>;
 }
 
 impl Gate for SlidingWindow<AddressBucket> {
-    fn name(&self) -> &'static str {
-        "logins"
-    }
-
     fn admit(&self, bucket: AddressBucket) -> Result<Quota, Refusal> {
         self.admit(&bucket)
     }
 }
 
 impl Gate for RequestRate<AddressBucket> {
-    fn name(&self) -> &'static str {
-        "requests"
-    }
-
     fn admit(&self, bucket: AddressBucket) -> Result<Quota, Refusal> {
         self.admit(&bucket)
     }
@@ -71,6 +60,7 @@ pub(crate) enum Announce {
 /// Puts a [`Gate`] in front of a service.
 #[derive(Clone)]
 pub(crate) struct AddressLimitLayer {
+    name: &'static str,
     gate: Arc<dyn Gate>,
     exempt: Arc<[Network]>,
     announce: Announce,
@@ -78,9 +68,15 @@ pub(crate) struct AddressLimitLayer {
 }
 
 impl AddressLimitLayer {
-    /// A layer that applies to every address.
-    pub(crate) fn new(gate: Arc<impl Gate + 'static>, announce: Announce, refuse: Refuse) -> Self {
+    /// A layer that applies to every address, under the name that clients read.
+    pub(crate) fn new(
+        name: &'static str,
+        gate: Arc<impl Gate + 'static>,
+        announce: Announce,
+        refuse: Refuse,
+    ) -> Self {
         Self {
+            name,
             gate,
             exempt: Arc::default(),
             announce,
@@ -141,9 +137,11 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let AddressLimitLayer {
-            announce, refuse, ..
+            name,
+            announce,
+            refuse,
+            ..
         } = self.limit;
-        let name = self.limit.gate.name();
         let quota = match self.limit.admit(request.extensions().get()) {
             Ok(quota) => quota.filter(|_| announce == Announce::Always),
             Err(refusal) => return Box::pin(std::future::ready(Ok(refuse(name, refusal)))),
@@ -182,7 +180,7 @@ mod tests {
         let [limit, max_keys] = [2, 10].map(|number| NonZeroU32::new(number).unwrap());
         let clock = Clock::manual(Timestamp::UNIX_EPOCH);
         let window = SlidingWindow::new(limit, MINUTE, max_keys, clock);
-        AddressLimitLayer::new(Arc::new(window), announce, |name, refusal| {
+        AddressLimitLayer::new("logins", Arc::new(window), announce, |name, refusal| {
             (StatusCode::TOO_MANY_REQUESTS, refusal.headers(name)).into_response()
         })
     }

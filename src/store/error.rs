@@ -34,12 +34,12 @@ impl From<sqlx::Error> for StoreError {
     }
 }
 
-/// SQLite: busy, locked, read-only, I/O error, full, cannot open. Postgres: connection, resources,
-/// operator intervention.
+/// SQLite: busy, locked, read-only, I/O error, full, cannot open. Postgres: connection, conflict between
+/// transactions, resources, locks, operator intervention.
 fn is_passing(code: &str) -> bool {
     match code.parse::<u32>() {
         Ok(extended) if code.len() < 5 => matches!(extended & 0xff, 5 | 6 | 8 | 10 | 13 | 14),
-        _ => ["08", "53", "57"]
+        _ => ["08", "40", "53", "55", "57"]
             .iter()
             .any(|class| code.starts_with(class)),
     }
@@ -98,7 +98,9 @@ mod tests {
 
     #[test]
     fn a_full_disk_and_a_lost_server_are_worth_another_try() {
-        for code in ["5", "13", "778", "08006", "57P01", "53300"] {
+        for code in [
+            "5", "13", "778", "08006", "57P01", "53300", "40P01", "55P03", "57014",
+        ] {
             assert!(is_passing(code), "{code}");
         }
         for code in ["1", "19", "2067", "23505", "42601"] {

@@ -16,8 +16,6 @@ pub enum LinkKind {
     Setup,
     /// Lets this user set a password.
     Invite(UserId),
-    /// Opens one socket for this login.
-    Ticket(LoginId),
 }
 
 /// A link to be stored.
@@ -54,8 +52,18 @@ pub trait Links: Send + Sync {
     /// Stores a setup or invite link in place of every earlier one for the same purpose.
     async fn issue_link(&self, link: &NewLink, act: &Act) -> Result<(), StoreError>;
 
-    /// Stores a ticket. Not an act: it grants nothing that its login does not have.
-    async fn issue_ticket(&self, link: &NewLink, now: Timestamp) -> Result<(), StoreError>;
+    /// Stores a ticket that opens one socket for a login; false if that has ended. Not an act: it
+    /// grants nothing that its login does not have.
+    async fn issue_ticket(
+        &self,
+        hash: [u8; 32],
+        login: LoginId,
+        now: Timestamp,
+        expires_at: Timestamp,
+    ) -> Result<bool, StoreError>;
+
+    /// Is there a live setup link with that hash?
+    async fn setup_is_open(&self, hash: [u8; 32], now: Timestamp) -> Result<bool, StoreError>;
 
     /// Makes the first administrator, using up the setup link if one is given.
     async fn set_up(

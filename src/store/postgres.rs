@@ -5,6 +5,7 @@ use std::str::FromStr as _;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::{Connection as _, Postgres, Transaction};
 
@@ -39,7 +40,10 @@ impl Backend {
         let options = PgConnectOptions::from_str(url)
             .map_err(|source| failed("(data.database_url)", source))?
             .application_name("switchboard")
-            .options([("statement_timeout", "10s"), ("lock_timeout", "5s")]);
+            .options([
+                ("statement_timeout", "2500ms"),
+                ("client_min_messages", "warning"),
+            ]);
         let place = place(&options);
         let mut connection = PgConnection::connect_with(&options)
             .await
@@ -56,6 +60,16 @@ impl Backend {
         Ok(Self { pool, place })
     }
 
+    /// A transaction that changes accounts or logins. All of these queue at one row, so each sees
+    /// what the one before has changed, and none waits for another in a circle.
+    async fn begin_act(&self) -> sqlx::Result<Transaction<'static, Postgres>> {
+        let mut tx = self.begin().await?;
+        sqlx::query("select revision from auth_revision for update")
+            .fetch_one(&mut *tx)
+            .await?;
+        Ok(tx)
+    }
+
     async fn begin(&self) -> sqlx::Result<Transaction<'static, Postgres>> {
         self.pool.begin().await
     }
@@ -63,6 +77,11 @@ impl Backend {
     fn reader(&self) -> &PgPool {
         &self.pool
     }
+}
+
+/// Can this be a URL of Postgres?
+pub(super) fn is_url(text: &str) -> bool {
+    PgConnectOptions::from_str(text).is_ok()
 }
 
 /// What a person needs to recognise the database, without user or password.
@@ -97,9 +116,9 @@ impl Upkeep for Backend {
         Ok(Vec::new())
     }
 
-    async fn sweep(&self, now: jiff::Timestamp) -> Result<(), StoreError> {
-        let mut tx = self.begin().await?;
-        sql::sweep(&mut tx, now).await?;
+    async fn sweep(&self, now: Timestamp, spent_before: Timestamp) -> Result<(), StoreError> {
+        let mut tx = self.begin_act().await?;
+        sql::sweep(&mut tx, now, spent_before).await?;
         Ok(tx.commit().await?)
     }
 

@@ -133,8 +133,7 @@ pub(super) async fn recent_acts(
         .collect()
 }
 
-/// Takes the next place in the order of changes. Until the transaction ends nobody else can: acts
-/// that first look and then change begin with this.
+/// Takes the next place in the order of changes, inside an act.
 async fn next_revision(connection: &mut Connection) -> sqlx::Result<i64> {
     sqlx::query_scalar("update auth_revision set revision = revision + 1 returning revision")
         .fetch_one(connection)
@@ -168,7 +167,11 @@ async fn announce(
 }
 
 /// Drops links, logins, changes and keys that nobody can use any more.
-pub(super) async fn sweep(connection: &mut Connection, now: Timestamp) -> sqlx::Result<()> {
+pub(super) async fn sweep(
+    connection: &mut Connection,
+    now: Timestamp,
+    spent_before: Timestamp,
+) -> sqlx::Result<()> {
     for statement in [
         "delete from one_time_links where expires_at <= $1",
         "delete from logins where token_expires_at <= $1
@@ -181,5 +184,9 @@ pub(super) async fn sweep(connection: &mut Connection, now: Timestamp) -> sqlx::
             .execute(&mut *connection)
             .await?;
     }
+    sqlx::query("delete from spent_refresh_tokens where spent_at <= $1")
+        .bind(millis(spent_before))
+        .execute(connection)
+        .await?;
     Ok(())
 }

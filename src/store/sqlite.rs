@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
     SqliteRow, SqliteSynchronous,
@@ -28,8 +29,9 @@ type Row = SqliteRow;
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/sqlite");
 
-/// How long a statement waits for another process to finish writing.
-const BUSY: Duration = Duration::from_millis(2_500);
+/// How long a caller waits for the connection that writes, and then that connection for another
+/// process: together less than the three seconds after which storage counts as unavailable.
+const BUSY: Duration = Duration::from_millis(1_200);
 const READERS: u32 = 4;
 
 pub(super) struct Backend {
@@ -62,6 +64,12 @@ impl Backend {
             reader: pool(READERS).connect_lazy_with(options.read_only(true)),
             place,
         })
+    }
+
+    /// A transaction that changes accounts or logins. There is one writer at a time, so it sees
+    /// everything that was changed before and nothing changes beside it.
+    async fn begin_act(&self) -> sqlx::Result<Transaction<'static, Sqlite>> {
+        self.begin().await
     }
 
     /// A transaction that may write; it has its turn from the first statement on.
@@ -136,9 +144,9 @@ impl Upkeep for Backend {
         Ok(lines.into_iter().filter(|line| line != "ok").collect())
     }
 
-    async fn sweep(&self, now: jiff::Timestamp) -> Result<(), StoreError> {
-        let mut tx = self.begin().await?;
-        sql::sweep(&mut tx, now).await?;
+    async fn sweep(&self, now: Timestamp, spent_before: Timestamp) -> Result<(), StoreError> {
+        let mut tx = self.begin_act().await?;
+        sql::sweep(&mut tx, now, spent_before).await?;
         Ok(tx.commit().await?)
     }
 

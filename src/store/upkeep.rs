@@ -65,8 +65,8 @@ pub trait Upkeep: Send + Sync {
     /// What the database's own check of itself says; empty if all is well.
     async fn integrity(&self) -> Result<Vec<String>, StoreError>;
 
-    /// Drops what nobody can use any more.
-    async fn sweep(&self, now: Timestamp) -> Result<(), StoreError>;
+    /// Drops what nobody could use at `now`, and refresh tokens that were spent before a moment.
+    async fn sweep(&self, now: Timestamp, spent_before: Timestamp) -> Result<(), StoreError>;
 
     /// Makes a consistent copy while everything goes on.
     async fn backup(&self, target: &Path) -> Result<(), BackupError>;

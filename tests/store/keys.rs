@@ -2,7 +2,7 @@
 
 use switchboard::domain::act::Action;
 use switchboard::domain::id::KeyId;
-use switchboard::store::{StoredKey, Subject};
+use switchboard::store::{OldKeys, StoredKey, Subject};
 
 use crate::{World, act, at};
 
@@ -25,7 +25,11 @@ fn key(seconds: i64) -> StoredKey {
 async fn of_two_first_keys_one_is_kept(world: World) {
     let (first, second) = (world.second().await, world.second().await);
     let (one, two) = (key(0), key(0));
-    let (a, b) = tokio::join!(first.add_first_key(&one), second.add_first_key(&two));
+    let made = act(Action::KeyRotated, 0);
+    let (a, b) = tokio::join!(
+        first.add_first_key(&one, &made),
+        second.add_first_key(&two, &made)
+    );
     a.unwrap();
     b.unwrap();
     let kept = world.store.keys(at(1)).await.unwrap();
@@ -41,10 +45,14 @@ async fn of_two_first_keys_one_is_kept(world: World) {
 
 async fn a_rotated_key_verifies_until_its_last_token_ends(world: World) {
     let (old, new) = (key(0), key(10));
-    world.store.add_first_key(&old).await.unwrap();
     world
         .store
-        .rotate_key(&new, &act(Action::KeyRotated, 10))
+        .add_first_key(&old, &act(Action::KeyRotated, 0))
+        .await
+        .unwrap();
+    world
+        .store
+        .rotate_key(&new, OldKeys::Verify, &act(Action::KeyRotated, 10))
         .await
         .unwrap();
     let keys = world.store.keys(at(11)).await.unwrap();

@@ -167,13 +167,13 @@ async fn what_nobody_can_use_is_swept(world: World) {
         .end_login(ended, mia, &act(Action::LoggedOut, 1))
         .await
         .unwrap();
-    world.store.sweep(at(899)).await.unwrap();
+    world.store.sweep(at(899), at(0)).await.unwrap();
     assert_eq!(
         world.store.changes_after(0).await.unwrap().len(),
         1,
         "its token still lives"
     );
-    world.store.sweep(at(900)).await.unwrap();
+    world.store.sweep(at(900), at(0)).await.unwrap();
     assert!(world.store.changes_after(0).await.unwrap().is_empty());
     assert_eq!(world.store.logins(mia, at(900)).await.unwrap().len(), 1);
     world.login(mia, [3; 32]).await;

@@ -30,9 +30,7 @@ impl Database {
             .expect("starting Postgres does not panic");
         let name = format!("test_{}", uuid::Uuid::now_v7().simple());
         let server = format!("postgres://postgres@127.0.0.1:{port}");
-        let mut connection = PgConnection::connect(&format!("{server}/postgres"))
-            .await
-            .expect("the test server accepts connections");
+        let mut connection = connect(&format!("{server}/postgres")).await;
         sqlx::query(sqlx::AssertSqlSafe(format!("create database {name}")))
             .execute(&mut connection)
             .await
@@ -41,6 +39,18 @@ impl Database {
             url: format!("{server}/{name}"),
             _in_use: in_use,
         }
+    }
+}
+
+/// A server that listens may still be starting up.
+async fn connect(url: &str) -> PgConnection {
+    let deadline = Instant::now() + START_TIMEOUT;
+    loop {
+        match PgConnection::connect(url).await {
+            Ok(connection) => return connection,
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

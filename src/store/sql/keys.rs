@@ -11,7 +11,7 @@ use super::{
 use crate::domain::act::Act;
 use crate::store::changes::Subject;
 use crate::store::error::StoreError;
-use crate::store::keys::{Keys, StoredKey};
+use crate::store::keys::{Keys, OldKeys, StoredKey};
 
 /// A gateway that has not noticed a rotation yet signs with the old key for a moment more; what it
 /// signs then is covered by this much.
@@ -30,43 +30,61 @@ impl Keys for Backend {
         Ok(rows.iter().map(key).collect::<sqlx::Result<_>>()?)
     }
 
-    async fn add_first_key(&self, key: &StoredKey) -> Result<(), StoreError> {
-        let mut tx = self.begin().await?;
-        next_revision(&mut tx).await?;
+    async fn add_first_key(&self, key: &StoredKey, act: &Act) -> Result<(), StoreError> {
+        let mut tx = self.begin_act().await?;
         let found: Option<String> =
             sqlx::query_scalar("select id from signing_keys where retired_at is null limit 1")
                 .fetch_optional(&mut *tx)
                 .await?;
         if found.is_none() {
             insert(&mut tx, key).await?;
+            tell(&mut tx, now(act), act).await?;
         }
         Ok(tx.commit().await?)
     }
 
-    async fn rotate_key(&self, key: &StoredKey, act: &Act) -> Result<(), StoreError> {
-        let mut tx = self.begin().await?;
-        let revision = next_revision(&mut tx).await?;
+    async fn rotate_key(&self, key: &StoredKey, old: OldKeys, act: &Act) -> Result<(), StoreError> {
+        let mut tx = self.begin_act().await?;
         let last: Option<i64> = sqlx::query_scalar("select max(token_expires_at) from logins")
             .fetch_one(&mut *tx)
             .await?;
-        let until = last.unwrap_or(0).max(now(act)) + UNNOTICED_MILLIS;
-        sqlx::query(
-            "update signing_keys set retired_at = $1, expires_at = $2 where retired_at is null",
-        )
-        .bind(now(act))
-        .bind(until)
-        .execute(&mut *tx)
-        .await?;
+        let until = match old {
+            OldKeys::Verify => last.unwrap_or(0).max(now(act)) + UNNOTICED_MILLIS,
+            OldKeys::Drop => now(act),
+        };
+        retire_all(&mut tx, now(act), until).await?;
         insert(&mut tx, key).await?;
-        announce(&mut tx, revision, Subject::Keys, until).await?;
-        audit(&mut tx, act).await?;
+        tell(&mut tx, until, act).await?;
         Ok(tx.commit().await?)
     }
 }
 
+async fn retire_all(connection: &mut Connection, at: i64, until: i64) -> sqlx::Result<()> {
+    sqlx::query("update signing_keys set retired_at = $1 where retired_at is null")
+        .bind(at)
+        .execute(&mut *connection)
+        .await?;
+    sqlx::query(
+        "update signing_keys set expires_at = $1 where expires_at is null or expires_at > $1",
+    )
+    .bind(until)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Tells running gateways, and the audit log.
+async fn tell(connection: &mut Connection, old_until: i64, act: &Act) -> sqlx::Result<()> {
+    let revision = next_revision(connection).await?;
+    let until = old_until.max(now(act) + UNNOTICED_MILLIS);
+    announce(connection, revision, Subject::Keys, until).await?;
+    audit(connection, act).await
+}
+
 async fn insert(connection: &mut Connection, key: &StoredKey) -> sqlx::Result<()> {
     sqlx::query(
-        "insert into signing_keys (id, private_key, public_key, created_at) values ($1, $2, $3, $4)",
+        "insert into signing_keys (id, private_key, public_key, created_at) values ($1, $2, $3, $4)
+         on conflict (id) do update set retired_at = null, expires_at = null",
     )
     .bind(key.id.to_string())
     .bind(key.private_key.clone())

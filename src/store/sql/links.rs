@@ -4,9 +4,10 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::users::{end_logins, insert, is_taken, store_password};
-use super::{Backend, Connection, audit, millis, next_revision, now, user};
+use super::{Backend, Connection, audit, millis, now, user};
 use crate::domain::account::User;
 use crate::domain::act::{Act, Action, Actor, By};
+use crate::domain::id::LoginId;
 use crate::store::error::StoreError;
 use crate::store::links::{LinkKind, Links, NewLink, SetUpError};
 use crate::store::users::{KeepLogin, NewUser};
@@ -14,8 +15,8 @@ use crate::store::users::{KeepLogin, NewUser};
 #[async_trait]
 impl Links for Backend {
     async fn issue_link(&self, link: &NewLink, act: &Act) -> Result<(), StoreError> {
-        let mut tx = self.begin().await?;
-        let (kind, user, _) = columns(link.kind);
+        let mut tx = self.begin_act().await?;
+        let (kind, user) = columns(link.kind);
         sqlx::query("delete from one_time_links where kind = $1 and coalesce(user_id, '') = $2")
             .bind(kind)
             .bind(user.unwrap_or_default())
@@ -26,10 +27,38 @@ impl Links for Backend {
         Ok(tx.commit().await?)
     }
 
-    async fn issue_ticket(&self, link: &NewLink, now: Timestamp) -> Result<(), StoreError> {
+    async fn issue_ticket(
+        &self,
+        hash: [u8; 32],
+        login: LoginId,
+        now: Timestamp,
+        expires_at: Timestamp,
+    ) -> Result<bool, StoreError> {
         let mut tx = self.begin().await?;
-        store(&mut tx, link, now).await?;
-        Ok(tx.commit().await?)
+        let stored = sqlx::query(
+            "insert into one_time_links (hash, kind, login_id, created_at, expires_at)
+             select $1, 'ticket', id, $3, $4 from logins where id = $2 and ended_at is null",
+        )
+        .bind(hash.to_vec())
+        .bind(login.to_string())
+        .bind(millis(now))
+        .bind(millis(expires_at))
+        .execute(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        Ok(stored.rows_affected() == 1)
+    }
+
+    async fn setup_is_open(&self, hash: [u8; 32], now: Timestamp) -> Result<bool, StoreError> {
+        let found: Option<i64> = sqlx::query_scalar(
+            "select expires_at from one_time_links
+             where hash = $1 and kind = 'setup' and expires_at > $2",
+        )
+        .bind(hash.to_vec())
+        .bind(millis(now))
+        .fetch_optional(self.reader())
+        .await?;
+        Ok(found.is_some())
     }
 
     async fn set_up(
@@ -38,9 +67,7 @@ impl Links for Backend {
         admin: &NewUser,
         act: &Act,
     ) -> Result<(), SetUpError> {
-        let mut tx = self.begin().await.map_err(StoreError::from)?;
-        // From here on nobody else can be making the first administrator.
-        next_revision(&mut tx).await.map_err(StoreError::from)?;
+        let mut tx = self.begin_act().await.map_err(StoreError::from)?;
         if admin_exists(&mut tx).await.map_err(StoreError::from)? {
             return Err(SetUpError::AlreadySetUp);
         }
@@ -79,7 +106,7 @@ impl Links for Backend {
         password_hash: &str,
         by: &By,
     ) -> Result<Option<User>, StoreError> {
-        let mut tx = self.begin().await?;
+        let mut tx = self.begin_act().await?;
         let Some(invited) = use_up_invite(&mut tx, hash, millis(by.at)).await? else {
             return Ok(None);
         };
@@ -91,33 +118,29 @@ impl Links for Backend {
         store_password(&mut tx, invited.id, password_hash, &act).await?;
         end_logins(&mut tx, invited.id, KeepLogin::None, now(&act)).await?;
         audit(&mut tx, &act).await?;
+        let changed = find(&mut tx, &invited.id.to_string()).await?;
         tx.commit().await?;
-        Ok(Some(User {
-            invited: false,
-            ..invited
-        }))
+        Ok(Some(changed))
     }
 }
 
-/// The kind, the user and the login of a link, as columns.
-fn columns(kind: LinkKind) -> (&'static str, Option<String>, Option<String>) {
+/// The kind and the user of a link, as columns.
+fn columns(kind: LinkKind) -> (&'static str, Option<String>) {
     match kind {
-        LinkKind::Setup => ("setup", None, None),
-        LinkKind::Invite(user) => ("invite", Some(user.to_string()), None),
-        LinkKind::Ticket(login) => ("ticket", None, Some(login.to_string())),
+        LinkKind::Setup => ("setup", None),
+        LinkKind::Invite(user) => ("invite", Some(user.to_string())),
     }
 }
 
 async fn store(connection: &mut Connection, link: &NewLink, at: Timestamp) -> sqlx::Result<()> {
-    let (kind, user, login) = columns(link.kind);
+    let (kind, user) = columns(link.kind);
     sqlx::query(
-        "insert into one_time_links (hash, kind, user_id, login_id, created_at, expires_at)
-         values ($1, $2, $3, $4, $5, $6)",
+        "insert into one_time_links (hash, kind, user_id, created_at, expires_at)
+         values ($1, $2, $3, $4, $5)",
     )
     .bind(link.hash.to_vec())
     .bind(kind)
     .bind(user)
-    .bind(login)
     .bind(millis(at))
     .bind(millis(link.expires_at))
     .execute(connection)
@@ -160,9 +183,13 @@ async fn use_up_invite(
     .fetch_optional(&mut *connection)
     .await?;
     let Some(id) = id else { return Ok(None) };
+    find(connection, &id).await.map(Some)
+}
+
+async fn find(connection: &mut Connection, id: &str) -> sqlx::Result<User> {
     let row = sqlx::query("select users.*, users.id as user_id from users where id = $1")
         .bind(id)
         .fetch_one(connection)
         .await?;
-    user(&row).map(Some)
+    user(&row)
 }

@@ -19,7 +19,7 @@ use crate::store::logins::{
 #[async_trait]
 impl Logins for Backend {
     async fn start_login(&self, new: &NewLogin, act: &Act) -> Result<(), StartLoginError> {
-        let mut tx = self.begin().await.map_err(StoreError::from)?;
+        let mut tx = self.begin_act().await.map_err(StoreError::from)?;
         if !insert(&mut tx, new, act).await.map_err(StoreError::from)? {
             return Err(StartLoginError::AccountChanged);
         }
@@ -28,7 +28,7 @@ impl Logins for Backend {
     }
 
     async fn refresh_login(&self, rotation: &Rotation, by: &By) -> Result<Refreshed, RefreshError> {
-        let mut tx = self.begin().await.map_err(StoreError::from)?;
+        let mut tx = self.begin_act().await.map_err(StoreError::from)?;
         let refreshed = rotate(&mut tx, rotation, by.at)
             .await
             .map_err(StoreError::from)?;
@@ -52,7 +52,7 @@ impl Logins for Backend {
         owner: UserId,
         act: &Act,
     ) -> Result<bool, StoreError> {
-        let mut tx = self.begin().await?;
+        let mut tx = self.begin_act().await?;
         let ended = end(&mut tx, login, owner, now(act)).await?;
         if ended {
             audit(&mut tx, act).await?;

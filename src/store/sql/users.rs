@@ -18,7 +18,7 @@ use crate::store::users::{
 #[async_trait]
 impl Users for Backend {
     async fn create_user(&self, new: &NewUser, act: &Act) -> Result<(), CreateUserError> {
-        let mut tx = self.begin().await.map_err(StoreError::from)?;
+        let mut tx = self.begin_act().await.map_err(StoreError::from)?;
         insert(&mut tx, new, act).await.map_err(taken)?;
         audit(&mut tx, act).await.map_err(StoreError::from)?;
         Ok(tx.commit().await.map_err(StoreError::from)?)
@@ -78,7 +78,7 @@ impl Users for Backend {
         keep: KeepLogin,
         act: &Act,
     ) -> Result<(), ChangeUserError> {
-        let mut tx = self.begin().await.map_err(StoreError::from)?;
+        let mut tx = self.begin_act().await.map_err(StoreError::from)?;
         store_password(&mut tx, id, password_hash, act)
             .await
             .map_err(StoreError::from)?
@@ -87,12 +87,13 @@ impl Users for Backend {
         end_logins(&mut tx, id, keep, now(act))
             .await
             .map_err(StoreError::from)?;
+        drop_links(&mut tx, id).await.map_err(StoreError::from)?;
         audit(&mut tx, act).await.map_err(StoreError::from)?;
         Ok(tx.commit().await.map_err(StoreError::from)?)
     }
 
     async fn set_role(&self, id: UserId, role: Role, act: &Act) -> Result<(), ChangeUserError> {
-        let mut tx = self.begin().await.map_err(StoreError::from)?;
+        let mut tx = self.begin_act().await.map_err(StoreError::from)?;
         let revision = next_revision(&mut tx).await.map_err(StoreError::from)?;
         if role != Role::Admin {
             check_admin_remains(&mut tx, id).await?;
@@ -114,7 +115,7 @@ impl Users for Backend {
     }
 
     async fn disable_user(&self, id: UserId, act: &Act) -> Result<(), ChangeUserError> {
-        let mut tx = self.begin().await.map_err(StoreError::from)?;
+        let mut tx = self.begin_act().await.map_err(StoreError::from)?;
         let revision = next_revision(&mut tx).await.map_err(StoreError::from)?;
         check_admin_remains(&mut tx, id).await?;
         let generation = set_disabled(&mut tx, id, true, act).await?;
@@ -125,19 +126,20 @@ impl Users for Backend {
             .execute(&mut *tx)
             .await
             .map_err(StoreError::from)?;
+        drop_links(&mut tx, id).await.map_err(StoreError::from)?;
         audit(&mut tx, act).await.map_err(StoreError::from)?;
         Ok(tx.commit().await.map_err(StoreError::from)?)
     }
 
     async fn enable_user(&self, id: UserId, act: &Act) -> Result<(), ChangeUserError> {
-        let mut tx = self.begin().await.map_err(StoreError::from)?;
+        let mut tx = self.begin_act().await.map_err(StoreError::from)?;
         set_disabled(&mut tx, id, false, act).await?;
         audit(&mut tx, act).await.map_err(StoreError::from)?;
         Ok(tx.commit().await.map_err(StoreError::from)?)
     }
 
     async fn remove_user(&self, id: UserId, act: &Act) -> Result<(), ChangeUserError> {
-        let mut tx = self.begin().await.map_err(StoreError::from)?;
+        let mut tx = self.begin_act().await.map_err(StoreError::from)?;
         let revision = next_revision(&mut tx).await.map_err(StoreError::from)?;
         check_admin_remains(&mut tx, id).await?;
         retire_tokens(&mut tx, revision, id, i64::MAX, act).await?;
@@ -196,19 +198,32 @@ pub(super) fn is_taken(error: &sqlx::Error) -> bool {
         .is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }
 
-/// False if there is no such account.
+/// A link that somebody else may hold must not undo what was decided after it was issued.
+async fn drop_links(connection: &mut Connection, id: UserId) -> sqlx::Result<()> {
+    sqlx::query("delete from one_time_links where user_id = $1")
+        .bind(id.to_string())
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// A login whose password was checked before the change must not start after it: the new generation
+/// keeps it out. False if there is no such account.
 pub(super) async fn store_password(
     connection: &mut Connection,
     id: UserId,
     password_hash: &str,
     act: &Act,
 ) -> sqlx::Result<bool> {
-    let updated = sqlx::query("update users set password_hash = $2, updated_at = $3 where id = $1")
-        .bind(id.to_string())
-        .bind(password_hash)
-        .bind(now(act))
-        .execute(connection)
-        .await?;
+    let updated = sqlx::query(
+        "update users set password_hash = $2, generation = generation + 1, updated_at = $3
+         where id = $1",
+    )
+    .bind(id.to_string())
+    .bind(password_hash)
+    .bind(now(act))
+    .execute(connection)
+    .await?;
     Ok(updated.rows_affected() > 0)
 }
 

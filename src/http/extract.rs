@@ -1,9 +1,12 @@
-//! Reading a JSON body, with errors that say where.
+//! Reading bodies, queries and paths, with errors that say where.
+
+use std::str::FromStr;
 
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
@@ -11,6 +14,40 @@ use serde_json::json;
 
 use super::error::ApiError;
 use crate::domain::code::Code;
+use crate::limits::nests_deeper_than;
+
+/// How deep JSON may nest.
+const DEPTH: usize = 64;
+
+/// A query that was read as `T`.
+pub(super) struct Query<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        axum::extract::Query::try_from_uri(&parts.uri)
+            .map(|axum::extract::Query(value)| Self(value))
+            .map_err(|rejection| {
+                ApiError::invalid(format!("In the query: {}", rejection.body_text()))
+            })
+    }
+}
+
+/// The one id in a path. What is no id names nothing.
+pub(super) struct Named<T>(pub(super) T);
+
+impl<S: Send + Sync, T: FromStr> FromRequestParts<S> for Named<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let text = axum::extract::Path::<String>::from_request_parts(parts, state).await;
+        text.ok()
+            .and_then(|axum::extract::Path(text)| text.parse().ok())
+            .map(Self)
+            .ok_or_else(|| ApiError::not_found("There is nothing of that id."))
+    }
+}
 
 /// A body that was read as `T`.
 pub(super) struct Json<T>(pub(super) T);
@@ -54,6 +91,11 @@ fn unread(rejection: &BytesRejection) -> ApiError {
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    if nests_deeper_than(body, DEPTH) {
+        return Err(ApiError::invalid(format!(
+            "The body nests deeper than {DEPTH} levels."
+        )));
+    }
     let mut reader = serde_json::Deserializer::from_slice(body);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let field = error.path().to_string();

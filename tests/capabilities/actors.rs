@@ -1,0 +1,9 @@
+//! The people of the tests: a gateway, those who run it, and those who log in.
+
+mod browser;
+mod gateway;
+mod wire;
+
+pub(crate) use browser::Browser;
+pub(crate) use gateway::{Gateway, PASSWORD, Settings, program};
+pub(crate) use wire::Wire;

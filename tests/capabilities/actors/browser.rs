@@ -1,0 +1,168 @@
+//! Somebody with a browser: keeps a cookie and a token, asks, and looks at the answers.
+
+use std::net::SocketAddr;
+
+use reqwest::header::{HeaderMap, SET_COOKIE};
+use serde_json::{Value, json};
+
+/// A person at the other end.
+#[derive(Clone)]
+pub(crate) struct Browser {
+    client: reqwest::Client,
+    base: String,
+    /// The access token.
+    pub(crate) token: Option<String>,
+    /// The refresh cookie, as `name=value`.
+    pub(crate) cookie: Option<String>,
+    /// Headers sent with every request.
+    pub(crate) headers: Vec<(&'static str, String)>,
+}
+
+/// What came back.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    /// Fails the test unless the status is this one.
+    #[track_caller]
+    pub(crate) fn is(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{}", self.text);
+        self
+    }
+
+    /// Fails the test unless it is an error with this status and code, as problem+json.
+    #[track_caller]
+    pub(crate) fn is_problem(self, status: u16, code: &str) -> Self {
+        let answer = self.is(status);
+        assert_eq!(
+            answer.header("content-type"),
+            "application/problem+json",
+            "{}",
+            answer.text
+        );
+        let body = answer.json();
+        assert_eq!(body["code"], code, "{body}");
+        assert_eq!(body["status"], status, "{body}");
+        assert_eq!(body["requestId"], answer.header("x-request-id"), "{body}");
+        assert!(body["detail"].as_str().unwrap().len() > 10, "{body}");
+        answer
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().unwrap())
+    }
+}
+
+impl Browser {
+    pub(crate) fn new(address: SocketAddr) -> Self {
+        Self {
+            client: reqwest::Client::builder()
+                .no_proxy()
+                .redirect(reqwest::redirect::Policy::none())
+                .build()
+                .unwrap(),
+            base: format!("http://{address}"),
+            token: None,
+            cookie: None,
+            headers: Vec::new(),
+        }
+    }
+
+    /// The same person, seen by the gateway as coming through a proxy.
+    pub(crate) fn from_address(mut self, address: &str) -> Self {
+        self.headers.push(("x-forwarded-for", address.to_owned()));
+        self
+    }
+
+    pub(crate) async fn sends(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
+        let mut request = self
+            .client
+            .request(method.parse().unwrap(), format!("{}{path}", self.base));
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token);
+        }
+        if let Some(cookie) = &self.cookie {
+            request = request.header("cookie", cookie);
+        }
+        for (name, value) in &self.headers {
+            request = request.header(*name, value);
+        }
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        let response = request.send().await.unwrap();
+        Answer {
+            status: response.status().as_u16(),
+            headers: response.headers().clone(),
+            text: response.text().await.unwrap(),
+        }
+    }
+
+    pub(crate) async fn gets(&self, path: &str) -> Answer {
+        self.sends("GET", path, None).await
+    }
+
+    pub(crate) async fn posts(&self, path: &str, body: Value) -> Answer {
+        self.sends("POST", path, Some(body)).await
+    }
+
+    pub(crate) async fn me(&self) -> Answer {
+        self.gets("/api/auth/me").await
+    }
+
+    pub(crate) async fn logs_in(&mut self, username: &str, password: &str) -> Answer {
+        let body = json!({ "username": username, "password": password });
+        let answer = self.posts("/api/auth/login", body).await;
+        self.keeps(answer)
+    }
+
+    pub(crate) async fn refreshes(&mut self) -> Answer {
+        let answer = self.sends("POST", "/api/auth/refresh", None).await;
+        self.keeps(answer)
+    }
+
+    /// Keeps the token and the cookie of an answer, as a page would.
+    pub(crate) fn keeps(&mut self, answer: Answer) -> Answer {
+        if answer.status == 200 {
+            self.token = answer.json()["token"].as_str().map(str::to_owned);
+        }
+        if let Some(cookie) = answer.headers.get(SET_COOKIE) {
+            let pair = cookie.to_str().unwrap().split(';').next().unwrap();
+            self.cookie = Some(pair.to_owned());
+        }
+        answer
+    }
+
+    /// Asks for health over a new connection, which may be refused.
+    pub(crate) async fn tries_health(&self) -> reqwest::Result<()> {
+        let request = self.client.get(format!("{}/healthz", self.base)).send();
+        request.await?.error_for_status().map(drop)
+    }
+
+    /// Asks again and again, until the answer has that status; a second is what was promised.
+    pub(crate) async fn sees_within_a_second(&self, path: &str, status: u16) {
+        let started = std::time::Instant::now();
+        loop {
+            let answer = self.gets(path).await;
+            if answer.status == status {
+                return;
+            }
+            let waited = started.elapsed();
+            assert!(
+                waited.as_millis() < 1000,
+                "still {} after {waited:?}",
+                answer.status
+            );
+            tokio::task::yield_now().await;
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! A gateway process, as an operator starts and commands it.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::{Browser, Wire};
+use crate::postgres::Database;
+
+/// Everybody's password in these tests.
+pub(crate) const PASSWORD: &str = "correct horse battery";
+const BINARY: &str = env!("CARGO_BIN_EXE_switchboard");
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How a gateway is started.
+pub(crate) struct Settings {
+    variables: Vec<(String, String)>,
+    admin: bool,
+}
+
+impl Settings {
+    /// A gateway with the administrator `root`, and room for many logins.
+    pub(crate) fn new() -> Self {
+        Self {
+            variables: Vec::new(),
+            admin: true,
+        }
+        .with("LIMITS__LOGINS_PER_MINUTE", "100000")
+    }
+
+    /// A gateway that nobody has set up.
+    pub(crate) fn untouched() -> Self {
+        Self {
+            admin: false,
+            ..Self::new()
+        }
+    }
+
+    /// With a setting, by the part of its variable after `SWITCHBOARD__`.
+    pub(crate) fn with(mut self, key: &str, value: &str) -> Self {
+        let name = format!("SWITCHBOARD__{key}");
+        self.variables.retain(|(known, _)| *known != name);
+        self.variables.push((name, value.to_owned()));
+        self
+    }
+
+    pub(crate) async fn start(mut self) -> Gateway {
+        let dir = tempfile::tempdir().unwrap();
+        let database = match std::env::var("SWITCHBOARD_TEST_DATABASE").as_deref() {
+            Ok("postgres") => Some(Database::create().await),
+            Ok("sqlite") | Err(_) => None,
+            Ok(other) => panic!("SWITCHBOARD_TEST_DATABASE={other}: sqlite or postgres?"),
+        };
+        if let Some(database) = &database {
+            self = self.with("DATA__DATABASE_URL", &database.url);
+        }
+        if self.admin {
+            self = self
+                .with("ADMIN__USERNAME", "root")
+                .with("ADMIN__PASSWORD", PASSWORD);
+        }
+        let mut gateway = Gateway {
+            data: dir.path().join("data"),
+            variables: self.variables,
+            process: None,
+            _dir: dir,
+            _database: database,
+        };
+        gateway.restart();
+        gateway
+    }
+}
+
+struct Process {
+    child: Child,
+    /// What it printed before it served.
+    greeting: String,
+    address: SocketAddr,
+}
+
+/// A running gateway; killed when dropped.
+pub(crate) struct Gateway {
+    data: PathBuf,
+    variables: Vec<(String, String)>,
+    process: Option<Process>,
+    _dir: TempDir,
+    _database: Option<Database>,
+}
+
+impl Gateway {
+    pub(crate) async fn start() -> Self {
+        Settings::new().start().await
+    }
+
+    pub(crate) fn is_on_postgres(&self) -> bool {
+        self.variables
+            .iter()
+            .any(|(name, _)| name.ends_with("DATABASE_URL"))
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.process().address
+    }
+
+    /// What it printed before it served.
+    pub(crate) fn greeting(&self) -> &str {
+        &self.process().greeting
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.process().child.id()
+    }
+
+    fn process(&self) -> &Process {
+        self.process.as_ref().expect("the gateway runs")
+    }
+
+    /// Kills it, if it runs, and starts it again on the same data.
+    pub(crate) fn restart(&mut self) {
+        self.kill();
+        let log = std::fs::File::create(self.data.with_extension("log")).unwrap();
+        let mut child = self
+            .command(&["serve", "--listen", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let mut greeting = String::new();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        while !greeting.contains("  open ") {
+            let read = lines.read_line(&mut greeting).unwrap();
+            assert!(read > 0, "the gateway did not start: {}", self.log());
+        }
+        let running = std::fs::read_to_string(self.data.join("gateway.lock")).unwrap();
+        let running: serde_json::Value = serde_json::from_str(&running).unwrap();
+        self.process = Some(Process {
+            address: running["listening"].as_str().unwrap().parse().unwrap(),
+            child,
+            greeting,
+        });
+    }
+
+    /// What it logged since it was started.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.data.with_extension("log")).unwrap_or_default()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(BINARY);
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("SWITCHBOARD")) {
+            command.env_remove(name);
+        }
+        command
+            .args(arguments)
+            .arg("--data-dir")
+            .arg(&self.data)
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .current_dir(self.data.parent().unwrap())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command beside the gateway.
+    pub(crate) fn runs(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// Runs a command that must succeed, and returns what it printed.
+    pub(crate) fn says(&self, arguments: &[&str]) -> String {
+        let output = self.runs(arguments);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {stderr}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs a command with something on its standard input.
+    pub(crate) fn hears(&self, arguments: &[&str], input: &str) -> Output {
+        let mut child = self
+            .command(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(input.as_bytes())
+            .unwrap();
+        child.wait_with_output().unwrap()
+    }
+
+    /// Makes a user with the usual password.
+    pub(crate) fn has_user(&self, name: &str, role: &str) {
+        let made = self.hears(
+            &["user", "add", name, "--role", role, "--password-stdin"],
+            PASSWORD,
+        );
+        assert!(
+            made.status.success(),
+            "{}",
+            String::from_utf8_lossy(&made.stderr)
+        );
+    }
+
+    /// Somebody who has not logged in.
+    pub(crate) fn visitor(&self) -> Browser {
+        Browser::new(self.address())
+    }
+
+    /// Somebody who is logged in.
+    pub(crate) async fn browser(&self, name: &str) -> Browser {
+        let mut browser = self.visitor();
+        browser.logs_in(name, PASSWORD).await.is(200);
+        browser
+    }
+
+    /// A bare TCP connection.
+    pub(crate) async fn wire(&self) -> Wire {
+        Wire::connect(self.address()).await
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        let sent = Command::new("kill")
+            .args([signal, &self.pid().to_string()])
+            .status()
+            .unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits for the process to end by itself.
+    pub(crate) fn exit_code(&mut self) -> Option<i32> {
+        let mut process = self.process.take().expect("the gateway runs");
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = process.child.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(
+                Instant::now() < deadline,
+                "the gateway does not end: {}",
+                self.log()
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.child.kill().ok();
+            process.child.wait().ok();
+        }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Runs the program without any gateway, in a directory of its own.
+pub(crate) fn program(dir: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(BINARY);
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("SWITCHBOARD")) {
+        command.env_remove(name);
+    }
+    command
+        .args(arguments)
+        .envs(variables.iter().copied())
+        .current_dir(dir)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}

@@ -1,0 +1,62 @@
+//! A bare TCP connection, for what no well-behaved client would send.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A connection and when it was opened.
+pub(crate) struct Wire {
+    stream: TcpStream,
+    opened: Instant,
+}
+
+impl Wire {
+    pub(crate) async fn connect(address: SocketAddr) -> Self {
+        Self {
+            stream: TcpStream::connect(address).await.unwrap(),
+            opened: Instant::now(),
+        }
+    }
+
+    pub(crate) async fn writes(&mut self, text: &str) -> &mut Self {
+        self.stream.write_all(text.as_bytes()).await.unwrap();
+        self
+    }
+
+    /// Like `writes`, to a peer that may have gone.
+    pub(crate) async fn tries(&mut self, text: &str) -> bool {
+        self.stream.write_all(text.as_bytes()).await.is_ok()
+    }
+
+    /// Everything until the other end closes, and how long after opening that was.
+    pub(crate) async fn reads_to_the_end(&mut self) -> (String, Duration) {
+        let mut bytes = Vec::new();
+        let read = self.stream.read_to_end(&mut bytes);
+        match tokio::time::timeout(PATIENCE, read).await {
+            // A reset closes a connection as well.
+            Ok(_) => {}
+            Err(_) => panic!(
+                "not closed after {PATIENCE:?}: {}",
+                String::from_utf8_lossy(&bytes)
+            ),
+        }
+        (
+            String::from_utf8_lossy(&bytes).into_owned(),
+            self.opened.elapsed(),
+        )
+    }
+
+    /// The next bytes, whatever they are.
+    pub(crate) async fn reads_some(&mut self) -> String {
+        let mut bytes = [0; 8192];
+        let read = tokio::time::timeout(PATIENCE, self.stream.read(&mut bytes))
+            .await
+            .expect("something arrives")
+            .unwrap();
+        String::from_utf8_lossy(&bytes[..read]).into_owned()
+    }
+}

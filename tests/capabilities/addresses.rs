@@ -1,0 +1,51 @@
+//! Under which paths the gateway answers when a proxy gives it one of its own.
+
+use crate::actors::Settings;
+
+#[tokio::test]
+async fn everything_is_under_the_base_path() {
+    let gateway = Settings::untouched()
+        .with("SERVER__BASE_PATH", "/agents")
+        .start()
+        .await;
+    let greeting = gateway.greeting().to_owned();
+    assert!(greeting.contains("/agents/setup#t="), "{greeting}");
+    let visitor = gateway.visitor();
+    for path in [
+        "/agents/",
+        "/agents/setup",
+        "/agents/invite",
+        "/agents/assets/style.css",
+        "/agents/version",
+        "/agents/api/openapi.json",
+    ] {
+        visitor.gets(path).await.is(200);
+    }
+    let moved = visitor.gets("/agents").await.is(308);
+    assert_eq!(moved.header("location"), "/agents/");
+    for path in ["/", "/setup", "/version", "/agents2/", "/agents/agents/"] {
+        visitor.gets(path).await.is_problem(404, "NOT_FOUND");
+    }
+    let document = visitor.gets("/agents/api/openapi.json").await.json();
+    assert_eq!(document["servers"][0]["url"], "/agents");
+}
+
+#[tokio::test]
+async fn links_lead_to_the_public_address() {
+    let gateway = Settings::untouched()
+        .with("SERVER__PUBLIC_URL", "https://agents.example.org")
+        .start()
+        .await;
+    assert!(
+        gateway
+            .greeting()
+            .contains("https://agents.example.org/setup#t="),
+        "{}",
+        gateway.greeting()
+    );
+    let printed = gateway.says(&["user", "add", "mia"]);
+    assert!(
+        printed.contains("https://agents.example.org/invite#t="),
+        "{printed}"
+    );
+}

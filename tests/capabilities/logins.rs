@@ -1,0 +1,281 @@
+//! Logging in, staying logged in, logging out.
+
+use serde_json::json;
+
+use crate::actors::{Browser, Gateway, PASSWORD, Settings};
+
+#[tokio::test]
+async fn a_login_has_exactly_the_promised_shape() {
+    let gateway = Gateway::start().await;
+    gateway.has_user("mia", "member");
+    let mut mia = gateway.visitor();
+    let answer = mia.logs_in("MIA", PASSWORD).await.is(200);
+    assert_eq!(answer.header("cache-control"), "no-store");
+    let body = answer.json();
+    let mut names: Vec<&str> = body
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["expiresAt", "token", "user"]);
+    assert_eq!(body["user"]["username"], "mia");
+    assert_eq!(body["user"]["role"], "member");
+    assert!(body["user"]["id"].as_str().unwrap().starts_with("usr_"));
+    let ends: jiff::Timestamp = body["expiresAt"].as_str().unwrap().parse().unwrap();
+    let minutes = (ends.as_second() - jiff::Timestamp::now().as_second()) / 60;
+    assert!((14..=15).contains(&minutes), "{minutes}");
+
+    let cookie = answer.header("set-cookie");
+    for part in [
+        "switchboard_refresh=",
+        "HttpOnly",
+        "SameSite=Strict",
+        "Path=/api/auth",
+        "Max-Age=",
+    ] {
+        assert!(cookie.contains(part), "{cookie}");
+    }
+    assert!(
+        !cookie.contains("Secure"),
+        "plain http could not send it back: {cookie}"
+    );
+    let me = mia.me().await.is(200).json();
+    assert_eq!(me["user"], body["user"]);
+}
+
+#[tokio::test]
+async fn behind_https_the_cookie_is_secure_and_under_the_base_path() {
+    let gateway = Settings::new()
+        .with("SERVER__PUBLIC_URL", "https://agents.example.org")
+        .with("SERVER__BASE_PATH", "/team")
+        .start()
+        .await;
+    let mut root = Browser::new(gateway.address());
+    let body = json!({ "username": "root", "password": PASSWORD });
+    let answer = root.posts("/team/api/auth/login", body).await.is(200);
+    let cookie = answer.header("set-cookie").to_owned();
+    assert!(
+        cookie.contains("; Secure") && cookie.contains("Path=/team/api/auth"),
+        "{cookie}"
+    );
+    assert!(
+        answer
+            .header("strict-transport-security")
+            .contains("max-age")
+    );
+    root.keeps(answer);
+    root.gets("/team/api/auth/me").await.is(200);
+    root.gets("/api/auth/me").await.is_problem(404, "NOT_FOUND");
+    root.gets("/healthz").await.is(200);
+    root.gets("/team/healthz").await.is(200);
+}
+
+#[tokio::test]
+async fn nobody_learns_whether_a_name_exists() {
+    let gateway = Gateway::start().await;
+    gateway.has_user("mia", "member");
+    gateway.has_user("out", "member");
+    gateway.says(&["user", "disable", "out"]);
+    gateway.says(&["user", "add", "invited"]);
+    let mut visitor = gateway.visitor();
+    let mut answers = Vec::new();
+    for (name, password) in [
+        ("mia", "wrong password"),
+        ("nobody", "wrong password"),
+        ("out", PASSWORD),
+        ("invited", "wrong password"),
+        ("not a name!", "wrong password"),
+        ("", ""),
+    ] {
+        let mut body = visitor
+            .logs_in(name, password)
+            .await
+            .is_problem(401, "AUTH_FAILED")
+            .json();
+        body["requestId"].take();
+        answers.push(body);
+    }
+    assert!(
+        answers.windows(2).all(|pair| pair[0] == pair[1]),
+        "{answers:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_refresh_rotates_and_reuse_ends_the_login() {
+    let gateway = Gateway::start().await;
+    let mut root = gateway.browser("root").await;
+    let (stolen, first_token) = (root.cookie.clone(), root.token.clone());
+    root.refreshes().await.is(200);
+    assert_ne!(root.cookie, stolen);
+    assert_ne!(root.token, first_token);
+    root.me().await.is(200);
+    let other_device = gateway.browser("root").await;
+
+    let mut thief = gateway.visitor();
+    thief.cookie = stolen;
+    let refused = thief.refreshes().await.is_problem(401, "AUTH_FAILED");
+    assert!(refused.header("set-cookie").contains("Max-Age=0"));
+    root.me().await.is_problem(401, "AUTH_FAILED");
+    root.refreshes().await.is_problem(401, "AUTH_FAILED");
+    other_device.me().await.is(200);
+}
+
+#[tokio::test]
+async fn a_made_up_refresh_cookie_ends_nothing() {
+    let gateway = Gateway::start().await;
+    let root = gateway.browser("root").await;
+    for cookie in [
+        "",
+        "switchboard_refresh=",
+        "switchboard_refresh=x",
+        "other=1",
+    ] {
+        let mut eve = gateway.visitor();
+        eve.cookie = Some(cookie.to_owned());
+        eve.refreshes().await.is_problem(401, "AUTH_FAILED");
+    }
+    root.me().await.is(200);
+}
+
+#[tokio::test]
+async fn a_logout_ends_this_login_and_no_other() {
+    let gateway = Gateway::start().await;
+    let mut laptop = gateway.browser("root").await;
+    let phone = gateway.browser("root").await;
+    let out = laptop.sends("POST", "/api/auth/logout", None).await.is(204);
+    assert!(out.header("set-cookie").contains("Max-Age=0"));
+    laptop.me().await.is_problem(401, "AUTH_FAILED");
+    laptop.refreshes().await.is_problem(401, "AUTH_FAILED");
+    phone.me().await.is(200);
+}
+
+#[tokio::test]
+async fn a_device_is_revoked_from_another() {
+    let gateway = Gateway::start().await;
+    gateway.has_user("mia", "member");
+    let laptop = gateway.browser("root").await;
+    let phone = gateway.browser("root").await;
+    let mia = gateway.browser("mia").await;
+    let logins = laptop.gets("/api/auth/logins").await.is(200).json()["logins"].clone();
+    let logins = logins.as_array().unwrap();
+    assert_eq!(logins.len(), 2);
+    let phone_id = logins
+        .iter()
+        .find(|login| login["current"] == false)
+        .unwrap()["id"]
+        .clone();
+    let path = format!("/api/auth/logins/{}", phone_id.as_str().unwrap());
+    mia.sends("DELETE", &path, None)
+        .await
+        .is_problem(404, "NOT_FOUND");
+    phone.me().await.is(200);
+    laptop.sends("DELETE", &path, None).await.is(204);
+    phone.me().await.is_problem(401, "AUTH_FAILED");
+    laptop
+        .sends("DELETE", &path, None)
+        .await
+        .is_problem(404, "NOT_FOUND");
+    laptop
+        .sends("DELETE", "/api/auth/logins/nonsense", None)
+        .await
+        .is_problem(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_new_password_ends_the_other_logins() {
+    let gateway = Gateway::start().await;
+    let mut laptop = gateway.browser("root").await;
+    let phone = gateway.browser("root").await;
+    let change =
+        |current: &str, new: &str| json!({ "currentPassword": current, "newPassword": new });
+    laptop
+        .posts("/api/auth/password", change("wrong", "a new password"))
+        .await
+        .is_problem(403, "FORBIDDEN");
+    laptop
+        .posts("/api/auth/password", change(PASSWORD, "short"))
+        .await
+        .is_problem(422, "VALIDATION_ERROR");
+    phone.me().await.is(200);
+    laptop
+        .posts("/api/auth/password", change(PASSWORD, "a new password"))
+        .await
+        .is(204);
+    laptop.me().await.is(200);
+    laptop.refreshes().await.is(200);
+    phone.me().await.is_problem(401, "AUTH_FAILED");
+    gateway
+        .visitor()
+        .logs_in("root", PASSWORD)
+        .await
+        .is_problem(401, "AUTH_FAILED");
+    gateway
+        .visitor()
+        .logs_in("root", "a new password")
+        .await
+        .is(200);
+}
+
+#[tokio::test]
+async fn a_login_survives_a_restart_and_a_logout_does_too() {
+    let mut gateway = Gateway::start().await;
+    let mut kept = gateway.browser("root").await;
+    let ended = gateway.browser("root").await;
+    ended.sends("POST", "/api/auth/logout", None).await.is(204);
+    gateway.restart();
+    let moved = |browser: &Browser| {
+        let mut moved = Browser::new(gateway.address());
+        moved.token.clone_from(&browser.token);
+        moved.cookie.clone_from(&browser.cookie);
+        moved
+    };
+    moved(&ended).me().await.is_problem(401, "AUTH_FAILED");
+    kept = moved(&kept);
+    kept.me().await.is(200);
+    kept.refreshes().await.is(200);
+}
+
+#[tokio::test]
+async fn a_ticket_is_for_those_who_are_logged_in() {
+    let gateway = Gateway::start().await;
+    gateway
+        .visitor()
+        .sends("POST", "/api/auth/ticket", None)
+        .await
+        .is_problem(401, "AUTH_FAILED");
+    let root = gateway.browser("root").await;
+    let one = root
+        .sends("POST", "/api/auth/ticket", None)
+        .await
+        .is(200)
+        .json();
+    let two = root
+        .sends("POST", "/api/auth/ticket", None)
+        .await
+        .is(200)
+        .json();
+    assert_ne!(one["ticket"], two["ticket"]);
+    let ends: jiff::Timestamp = one["expiresAt"].as_str().unwrap().parse().unwrap();
+    assert!(ends.as_second() - jiff::Timestamp::now().as_second() <= 30);
+}
+
+#[tokio::test]
+async fn a_token_is_not_bound_to_a_session_of_nobody() {
+    let gateway = Gateway::start().await;
+    let visitor = gateway.visitor();
+    let with = |id: &str| json!({ "username": "root", "password": PASSWORD, "sessionId": id });
+    visitor
+        .posts(
+            "/api/auth/login",
+            with("ses_0199c0ffee0070008000000000000000"),
+        )
+        .await
+        .is_problem(404, "NOT_FOUND");
+    visitor
+        .posts("/api/auth/login", with("x"))
+        .await
+        .is_problem(422, "VALIDATION_ERROR");
+}

@@ -1,0 +1,22 @@
+//! What users were promised, checked from outside: the real binary, real sockets, a real database.
+//!
+//! Runs on SQLite; with `SWITCHBOARD_TEST_DATABASE=postgres` the same sentences on Postgres.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod actors;
+#[path = "../support/postgres.rs"]
+mod postgres;
+
+mod accounts;
+mod addresses;
+mod bad_input;
+mod commands;
+mod configuration;
+mod deadlines;
+mod documents;
+mod first_run;
+mod limits;
+mod logins;
+mod operation;
+mod pages;
+mod tokens;

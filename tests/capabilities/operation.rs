@@ -1,0 +1,215 @@
+//! Health, metrics, logs, stopping.
+
+use std::time::{Duration, Instant};
+
+use crate::actors::{Gateway, PASSWORD, Settings};
+
+#[tokio::test]
+async fn probes_say_alive_and_ready() {
+    let gateway = Gateway::start().await;
+    let visitor = gateway.visitor();
+    assert_eq!(
+        visitor.gets("/healthz").await.is(200).json()["status"],
+        "ok"
+    );
+    let ready = visitor.gets("/readyz").await.is(200).json();
+    assert_eq!(ready["components"]["database"], "ok");
+    let version = visitor.gets("/version").await.is(200).json();
+    assert_eq!(version["version"], env!("CARGO_PKG_VERSION"));
+    assert!(gateway.says(&["health"]).contains("ok"));
+}
+
+#[tokio::test]
+async fn metrics_are_for_administrators_and_the_scrape_token() {
+    let token = "a-long-enough-scrape-token";
+    let gateway = Settings::new().with("METRICS__TOKEN", token).start().await;
+    gateway
+        .visitor()
+        .gets("/metrics")
+        .await
+        .is_problem(401, "AUTH_FAILED");
+    let mut scraper = gateway.visitor();
+    scraper.token = Some(token.to_owned());
+    let metrics = scraper.gets("/metrics").await.is(200);
+    assert!(
+        metrics
+            .header("content-type")
+            .starts_with("application/openmetrics-text")
+    );
+    for name in [
+        "switchboard_http_requests_total",
+        "switchboard_auth_logins_total",
+        "process_resident_memory_bytes",
+    ] {
+        assert!(metrics.text.contains(name), "{name} in {}", metrics.text);
+    }
+    scraper.me().await.is_problem(401, "AUTH_FAILED");
+    gateway.browser("root").await.gets("/metrics").await.is(200);
+}
+
+#[tokio::test]
+async fn metrics_can_have_a_listener_of_their_own() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let gateway = Settings::new()
+        .with("METRICS__LISTEN", &free.to_string())
+        .start()
+        .await;
+    let scraper = crate::actors::Browser::new(free);
+    assert!(
+        scraper
+            .gets("/metrics")
+            .await
+            .is(200)
+            .text
+            .contains("process_open_fds")
+    );
+    assert_eq!(scraper.gets("/api/auth/me").await.status, 404);
+    gateway
+        .visitor()
+        .gets("/metrics")
+        .await
+        .is_problem(401, "AUTH_FAILED");
+}
+
+#[tokio::test]
+async fn a_request_id_leads_from_the_answer_to_the_log() {
+    let gateway = Settings::new().with("LOG__LEVEL", "debug").start().await;
+    let mut visitor = gateway.visitor();
+    visitor
+        .headers
+        .push(("x-request-id", "chosen-by-a-stranger".to_owned()));
+    let answer = visitor
+        .gets("/api/nothing")
+        .await
+        .is_problem(404, "NOT_FOUND");
+    let id = answer.header("x-request-id").to_owned();
+    assert!(id.starts_with("req_"), "{id}");
+    assert!(gateway.log().contains(&id));
+}
+
+#[tokio::test]
+async fn logs_are_json_and_hold_no_secret() {
+    let gateway = Settings::untouched()
+        .with("LOG__LEVEL", "trace")
+        .start()
+        .await;
+    let token = crate::first_run::link_token(gateway.greeting());
+    let mut ada = gateway.visitor();
+    let body = serde_json::json!({ "token": token, "username": "ada", "password": PASSWORD });
+    let made = ada.posts("/api/setup", body).await;
+    ada.keeps(made).is(200);
+    ada.logs_in("ada", "a wrong password").await.is(401);
+    ada.logs_in("ada", PASSWORD).await.is(200);
+    ada.refreshes().await.is(200);
+    ada.me().await.is(200);
+    let ticket = ada.sends("POST", "/api/auth/ticket", None).await.json();
+    let log = gateway.log();
+    let cookie = ada.cookie.clone().unwrap();
+    for secret in [
+        PASSWORD,
+        "a wrong password",
+        &token,
+        ada.token.as_deref().unwrap(),
+        cookie.split('=').nth(1).unwrap(),
+        ticket["ticket"].as_str().unwrap(),
+    ] {
+        assert!(!log.contains(secret), "a secret is in the log");
+    }
+    for line in log.lines() {
+        serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|_| panic!("{line}"));
+    }
+    assert!(log.lines().count() > 3);
+}
+
+#[tokio::test]
+async fn a_stop_lets_requests_finish_and_ends_with_zero() {
+    let mut gateway = Gateway::start().await;
+    let mut late = gateway.visitor();
+    let mut wire = gateway.wire().await;
+    let body = format!(r#"{{"username":"root","password":"{PASSWORD}"}}"#);
+    wire.writes(&format!(
+        "POST /api/auth/login HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
+        gateway.address(),
+        body.len(),
+        &body[..5],
+    ))
+    .await;
+    late.logs_in("root", PASSWORD).await.is(200);
+    gateway.signal("-TERM");
+    let refused = async {
+        while tokio::net::TcpStream::connect(gateway.address())
+            .await
+            .is_ok()
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), refused)
+        .await
+        .expect("no new connections");
+    wire.writes(&body[5..]).await;
+    let (answer, _) = wire.reads_to_the_end().await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert_eq!(gateway.exit_code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_at_once() {
+    let mut gateway = Settings::new()
+        .with("SERVER__SHUTDOWN_GRACE_SECS", "600")
+        .start()
+        .await;
+    let mut wire = gateway.wire().await;
+    wire.writes(&format!(
+        "POST /api/auth/login HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n",
+        gateway.address()
+    ))
+    .await;
+    gateway.visitor().gets("/healthz").await.is(200);
+    gateway.signal("-INT");
+    while !gateway.log().contains("stopping") {
+        tokio::task::yield_now().await;
+    }
+    let started = Instant::now();
+    gateway.signal("-INT");
+    assert_eq!(gateway.exit_code(), Some(0));
+    assert!(
+        started.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        started.elapsed()
+    );
+}
+
+#[tokio::test]
+async fn idle_connections_do_not_hold_up_a_stop() {
+    let mut gateway = Settings::new()
+        .with("SERVER__SHUTDOWN_GRACE_SECS", "600")
+        .start()
+        .await;
+    let mut idle = gateway.wire().await;
+    idle.writes(&format!(
+        "GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n",
+        gateway.address()
+    ))
+    .await;
+    assert!(idle.reads_some().await.starts_with("HTTP/1.1 200"));
+    gateway.signal("-TERM");
+    assert_eq!(gateway.exit_code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_killed_gateway_starts_again_with_everything() {
+    let mut gateway = Gateway::start().await;
+    gateway.has_user("mia", "member");
+    let mut mia = gateway.browser("mia").await;
+    gateway.signal("-KILL");
+    gateway.restart();
+    let token = mia.token.take();
+    mia = gateway.visitor();
+    mia.token = token;
+    mia.me().await.is(200);
+    gateway.browser("mia").await.me().await.is(200);
+}
