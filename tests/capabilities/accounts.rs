@@ -41,11 +41,9 @@ async fn an_invited_user_sets_a_password_and_is_in() {
     mia.me().await.is(200);
     mia.posts("/api/invites/accept", accept)
         .await
-        .is_problem(403, "FORBIDDEN");
+        .refuses(403, "FORBIDDEN");
     gateway.browser("mia").await.me().await.is(200);
-    mia.gets("/api/admin/users")
-        .await
-        .is_problem(403, "FORBIDDEN");
+    mia.gets("/api/admin/users").await.refuses(403, "FORBIDDEN");
 }
 
 #[tokio::test]
@@ -73,7 +71,7 @@ async fn a_newer_link_replaces_the_older_one() {
     let mia = gateway.visitor();
     mia.posts("/api/invites/accept", accept(&first))
         .await
-        .is_problem(403, "FORBIDDEN");
+        .refuses(403, "FORBIDDEN");
     mia.posts("/api/invites/accept", accept(&second))
         .await
         .is(200);
@@ -95,7 +93,7 @@ async fn a_password_link_ends_the_logins_of_before() {
         .posts("/api/invites/accept", accept)
         .await
         .is(200);
-    before.me().await.is_problem(401, "AUTH_FAILED");
+    before.me().await.refuses(401, "AUTH_FAILED");
 }
 
 #[tokio::test]
@@ -111,17 +109,17 @@ async fn a_disabled_user_is_out_at_once_and_can_come_back() {
         .is(200)
         .json();
     assert_eq!(body["disabled"], true);
-    mia.me().await.is_problem(401, "AUTH_FAILED");
-    mia.refreshes().await.is_problem(401, "AUTH_FAILED");
+    mia.me().await.refuses(401, "AUTH_FAILED");
+    mia.refreshes().await.refuses(401, "AUTH_FAILED");
     gateway
         .visitor()
         .logs_in("mia", PASSWORD)
         .await
-        .is_problem(401, "AUTH_FAILED");
+        .refuses(401, "AUTH_FAILED");
     root.sends("PATCH", &path, Some(json!({ "disabled": false })))
         .await
         .is(200);
-    mia.me().await.is_problem(401, "AUTH_FAILED");
+    mia.me().await.refuses(401, "AUTH_FAILED");
     gateway.browser("mia").await.me().await.is(200);
 }
 
@@ -159,7 +157,7 @@ async fn a_new_role_needs_a_refresh_and_nothing_more() {
     root.sends("PATCH", &path, Some(json!({ "role": "admin" })))
         .await
         .is(200);
-    mia.me().await.is_problem(401, "AUTH_FAILED");
+    mia.me().await.refuses(401, "AUTH_FAILED");
     mia.refreshes().await.is(200);
     mia.gets("/api/admin/users").await.is(200);
 }
@@ -172,11 +170,11 @@ async fn the_last_administrator_cannot_lock_everyone_out() {
     for body in [json!({ "disabled": true }), json!({ "role": "member" })] {
         root.sends("PATCH", &path, Some(body))
             .await
-            .is_problem(409, "VALIDATION_ERROR");
+            .refuses(409, "VALIDATION_ERROR");
     }
     root.sends("DELETE", &path, None)
         .await
-        .is_problem(409, "VALIDATION_ERROR");
+        .refuses(409, "VALIDATION_ERROR");
     let refused = gateway.runs(&["user", "remove", "root"]);
     assert_eq!(refused.status.code(), Some(1));
     root.me().await.is(200);
@@ -196,19 +194,19 @@ async fn a_member_can_do_nothing_to_accounts() {
         let new = json!({ "username": "eve", "role": "admin" });
         who.posts("/api/admin/users", new)
             .await
-            .is_problem(status, code);
-        who.gets("/api/admin/users").await.is_problem(status, code);
-        who.gets(&target).await.is_problem(status, code);
+            .refuses(status, code);
+        who.gets("/api/admin/users").await.refuses(status, code);
+        who.gets(&target).await.refuses(status, code);
         who.sends("PATCH", &target, Some(json!({ "disabled": true })))
             .await
-            .is_problem(status, code);
+            .refuses(status, code);
         who.sends("DELETE", &target, None)
             .await
-            .is_problem(status, code);
+            .refuses(status, code);
         who.sends("POST", &format!("{target}/invite"), None)
             .await
-            .is_problem(status, code);
-        who.gets("/metrics").await.is_problem(status, code);
+            .refuses(status, code);
+        who.gets("/metrics").await.refuses(status, code);
     }
     assert_eq!(
         root.gets("/api/admin/users").await.json()["users"]
@@ -230,7 +228,7 @@ async fn users_are_listed_in_pages() {
     }
     root.posts("/api/admin/users", json!({ "username": "ANN" }))
         .await
-        .is_problem(409, "VALIDATION_ERROR");
+        .refuses(409, "VALIDATION_ERROR");
     let mut seen = Vec::new();
     let mut page = "/api/admin/users?limit=2".to_owned();
     loop {
@@ -254,11 +252,11 @@ async fn a_removed_user_is_gone() {
     let root = gateway.browser("root").await;
     let path = path(&root, "mia").await;
     root.sends("DELETE", &path, None).await.is(204);
-    mia.me().await.is_problem(401, "AUTH_FAILED");
-    root.gets(&path).await.is_problem(404, "NOT_FOUND");
+    mia.me().await.refuses(401, "AUTH_FAILED");
+    root.gets(&path).await.refuses(404, "NOT_FOUND");
     root.sends("DELETE", &path, None)
         .await
-        .is_problem(404, "NOT_FOUND");
+        .refuses(404, "NOT_FOUND");
     gateway.has_user("mia", "member");
-    mia.me().await.is_problem(401, "AUTH_FAILED");
+    mia.me().await.refuses(401, "AUTH_FAILED");
 }

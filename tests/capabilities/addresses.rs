@@ -24,7 +24,7 @@ async fn everything_is_under_the_base_path() {
     let moved = visitor.gets("/agents").await.is(308);
     assert_eq!(moved.header("location"), "/agents/");
     for path in ["/", "/setup", "/version", "/agents2/", "/agents/agents/"] {
-        visitor.gets(path).await.is_problem(404, "NOT_FOUND");
+        visitor.gets(path).await.refuses(404, "NOT_FOUND");
     }
     let document = visitor.gets("/agents/api/openapi.json").await.json();
     assert_eq!(document["servers"][0]["url"], "/agents");

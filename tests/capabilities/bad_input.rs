@@ -71,7 +71,7 @@ async fn wrong_types_name_the_field() {
         let refused = visitor
             .posts("/api/auth/login", body)
             .await
-            .is_problem(422, "VALIDATION_ERROR");
+            .refuses(422, "VALIDATION_ERROR");
         assert_eq!(
             refused.json()["details"]["field"],
             field,
@@ -111,21 +111,21 @@ async fn what_is_too_large_is_refused() {
             json!({ "username": "root", "password": long }),
         )
         .await
-        .is_problem(413, "VALIDATION_ERROR");
+        .refuses(413, "VALIDATION_ERROR");
     visitor
         .posts(
             "/api/auth/login",
             json!({ "username": "root", "password": "x".repeat(1025) }),
         )
         .await
-        .is_problem(422, "VALIDATION_ERROR");
+        .refuses(422, "VALIDATION_ERROR");
     visitor
         .posts(
             "/api/auth/login",
             json!({ "username": "root", "password": "x".repeat(1024) }),
         )
         .await
-        .is_problem(401, "AUTH_FAILED");
+        .refuses(401, "AUTH_FAILED");
     let mut wire = gateway.wire().await;
     wire.tries(&format!(
         "GET / HTTP/1.1\r\nHost: {}\r\nX-Long: {}\r\n\r\n",
@@ -152,7 +152,7 @@ async fn odd_names_and_roles_are_refused() {
     ] {
         root.posts("/api/admin/users", body)
             .await
-            .is_problem(422, "VALIDATION_ERROR");
+            .refuses(422, "VALIDATION_ERROR");
     }
     assert_eq!(
         root.gets("/api/admin/users").await.json()["users"]
@@ -167,31 +167,31 @@ async fn odd_names_and_roles_are_refused() {
 async fn odd_paths_and_queries_are_problems_too() {
     let gateway = Gateway::start().await;
     let root = gateway.browser("root").await;
-    root.gets("/api/nothing").await.is_problem(404, "NOT_FOUND");
+    root.gets("/api/nothing").await.refuses(404, "NOT_FOUND");
     root.gets("/assets/nothing.js")
         .await
-        .is_problem(404, "NOT_FOUND");
+        .refuses(404, "NOT_FOUND");
     root.gets("/assets/..%2fCargo.toml")
         .await
-        .is_problem(404, "NOT_FOUND");
+        .refuses(404, "NOT_FOUND");
     root.gets("/api/admin/users/%ff")
         .await
-        .is_problem(404, "NOT_FOUND");
+        .refuses(404, "NOT_FOUND");
     root.gets("/api/admin/users/%00")
         .await
-        .is_problem(404, "NOT_FOUND");
+        .refuses(404, "NOT_FOUND");
     root.sends("DELETE", "/api/auth/logins/%ff", None)
         .await
-        .is_problem(404, "NOT_FOUND");
+        .refuses(404, "NOT_FOUND");
     root.gets("/api/admin/users?limit=many")
         .await
-        .is_problem(422, "VALIDATION_ERROR");
+        .refuses(422, "VALIDATION_ERROR");
     root.gets("/api/admin/users?after=%00")
         .await
-        .is_problem(422, "VALIDATION_ERROR");
+        .refuses(422, "VALIDATION_ERROR");
     root.sends("PUT", "/api/auth/login", None)
         .await
-        .is_problem(405, "INVALID_MESSAGE");
+        .refuses(405, "INVALID_MESSAGE");
 }
 
 #[tokio::test]
@@ -216,7 +216,7 @@ async fn a_foreign_page_or_name_is_refused() {
         if host == "agents.example.org" {
             answer.is(200);
         } else {
-            answer.is_problem(421, "FORBIDDEN");
+            answer.refuses(421, "FORBIDDEN");
         }
         with("host", host).gets("/healthz").await.is(200);
     }
@@ -230,12 +230,58 @@ async fn a_foreign_page_or_name_is_refused() {
         with("origin", origin)
             .posts("/api/auth/login", login())
             .await
-            .is_problem(403, "FORBIDDEN");
+            .refuses(403, "FORBIDDEN");
     }
     with("origin", "https://agents.example.org")
         .posts("/api/auth/login", login())
         .await
         .is(200);
+}
+
+#[tokio::test]
+async fn only_configured_pages_may_call_from_elsewhere() {
+    let preflight = async |gateway: &Gateway| {
+        let mut page = gateway.visitor();
+        page.headers = vec![
+            ("origin", "https://tools.example.org".to_owned()),
+            ("access-control-request-method", "POST".to_owned()),
+            (
+                "access-control-request-headers",
+                "authorization,content-type".to_owned(),
+            ),
+        ];
+        page.sends("OPTIONS", "/api/auth/login", None).await
+    };
+    let closed = Gateway::start().await;
+    let refused = preflight(&closed).await.refuses(403, "FORBIDDEN");
+    assert_eq!(refused.header("access-control-allow-origin"), "");
+    let open = Settings::new()
+        .with("SERVER__ALLOWED_ORIGINS", "https://tools.example.org")
+        .start()
+        .await;
+    let allowed = preflight(&open).await.is(200);
+    assert_eq!(
+        allowed.header("access-control-allow-origin"),
+        "https://tools.example.org"
+    );
+    assert_eq!(
+        allowed.header("access-control-allow-credentials"),
+        "",
+        "cookies stay at home"
+    );
+}
+
+#[tokio::test]
+async fn a_body_that_nests_too_deep_is_refused() {
+    let gateway = Gateway::start().await;
+    let nested = |depth: usize| {
+        let extra = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        format!(r#"{{"username":"root","password":"{PASSWORD}","extra":{extra}}}"#)
+    };
+    let answer = raw(&gateway, "/api/auth/login", "application/json", &nested(63)).await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    let answer = raw(&gateway, "/api/auth/login", "application/json", &nested(64)).await;
+    refused_as(&answer, 422, "VALIDATION_ERROR");
 }
 
 #[tokio::test]

@@ -176,6 +176,24 @@ async fn health_without_a_gateway_fails() {
 }
 
 #[tokio::test]
+async fn health_of_a_gateway_that_hangs_up_fails() {
+    let dir = tempfile::tempdir().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let hanging_up = std::thread::spawn(move || {
+        for stream in listener.incoming().take(10) {
+            drop(stream);
+        }
+    });
+    for _ in 0..10 {
+        let failed = program(dir.path(), &["health", "--listen", &address], &[]);
+        assert_eq!(failed.status.code(), Some(1));
+        assert!(!failed.stderr.is_empty());
+    }
+    hanging_up.join().unwrap();
+}
+
+#[tokio::test]
 async fn a_backup_of_a_running_gateway_can_be_used() {
     let gateway = Gateway::start().await;
     let target = tempfile::tempdir().unwrap();

@@ -32,7 +32,7 @@ async fn the_printed_link_makes_the_first_administrator_once() {
     let eve = gateway.visitor();
     eve.posts("/api/setup", setup(&token, "eve"))
         .await
-        .is_problem(403, "FORBIDDEN");
+        .refuses(403, "FORBIDDEN");
     assert_eq!(
         ada.gets("/api/admin/users").await.json()["users"]
             .as_array()
@@ -54,7 +54,7 @@ async fn a_guessed_setup_link_makes_nobody() {
     ] {
         eve.posts("/api/setup", setup(token, "eve"))
             .await
-            .is_problem(403, "FORBIDDEN");
+            .refuses(403, "FORBIDDEN");
     }
     assert_eq!(gateway.says(&["user", "list", "--json"]).trim(), "[]");
 }
@@ -85,7 +85,7 @@ async fn setup_url_replaces_the_link_while_there_is_no_administrator() {
     let ada = gateway.visitor();
     ada.posts("/api/setup", setup(&first, "ada"))
         .await
-        .is_problem(403, "FORBIDDEN");
+        .refuses(403, "FORBIDDEN");
     ada.posts("/api/setup", setup(&second, "ada")).await.is(200);
     let refused = gateway.runs(&["setup-url"]);
     assert_eq!(refused.status.code(), Some(1));
@@ -112,7 +112,7 @@ async fn the_environment_makes_the_first_administrator_and_later_changes_nothing
         .visitor()
         .logs_in("root", PASSWORD)
         .await
-        .is_problem(401, "AUTH_FAILED");
+        .refuses(401, "AUTH_FAILED");
     gateway
         .visitor()
         .logs_in("root", "another password")
@@ -130,7 +130,7 @@ async fn a_weak_password_is_refused_and_the_link_still_works() {
         let refused = ada
             .posts("/api/setup", body)
             .await
-            .is_problem(422, "VALIDATION_ERROR");
+            .refuses(422, "VALIDATION_ERROR");
         assert_eq!(refused.json()["details"]["field"], "password");
     }
     ada.posts("/api/setup", setup(&token, "ada")).await.is(200);

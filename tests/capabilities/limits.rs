@@ -26,7 +26,7 @@ async fn the_fifth_login_in_a_minute_passes_and_the_sixth_does_not() {
     let refused = root
         .logs_in("root", PASSWORD)
         .await
-        .is_problem(429, "RATE_LIMITED");
+        .refuses(429, "RATE_LIMITED");
     let seconds: u64 = refused.header("retry-after").parse().unwrap();
     assert!((1..=60).contains(&seconds), "{seconds}");
     assert!(
@@ -56,12 +56,12 @@ async fn an_unreadable_attempt_is_an_attempt() {
         visitor
             .posts("/api/auth/login", json!(7))
             .await
-            .is_problem(422, "VALIDATION_ERROR");
+            .refuses(422, "VALIDATION_ERROR");
     }
     visitor
         .posts("/api/auth/login", wrong())
         .await
-        .is_problem(429, "RATE_LIMITED");
+        .refuses(429, "RATE_LIMITED");
 }
 
 #[tokio::test]
@@ -76,10 +76,7 @@ async fn requests_of_one_address_are_bounded() {
     for _ in 0..10 {
         visitor.gets("/version").await.is(200);
     }
-    let refused = visitor
-        .gets("/version")
-        .await
-        .is_problem(429, "RATE_LIMITED");
+    let refused = visitor.gets("/version").await.refuses(429, "RATE_LIMITED");
     assert!(!refused.header("retry-after").is_empty());
 }
 
@@ -126,20 +123,20 @@ async fn everyone_behind_a_trusted_proxy_has_their_own_budget() {
         browser.posts("/api/auth/login", wrong()).await.is(status);
     };
     for _ in 0..2 {
-        attempt(gateway.visitor().from_address("203.0.113.7"), 401).await;
+        attempt(gateway.visitor().through_proxy("203.0.113.7"), 401).await;
     }
-    attempt(gateway.visitor().from_address("203.0.113.7"), 429).await;
-    attempt(gateway.visitor().from_address("203.0.113.8"), 401).await;
+    attempt(gateway.visitor().through_proxy("203.0.113.7"), 429).await;
+    attempt(gateway.visitor().through_proxy("203.0.113.8"), 401).await;
     attempt(
-        gateway.visitor().from_address("198.51.100.1, 203.0.113.7"),
+        gateway.visitor().through_proxy("198.51.100.1, 203.0.113.7"),
         429,
     )
     .await;
     // One household has many IPv6 addresses.
-    attempt(gateway.visitor().from_address("2001:db8::1"), 401).await;
-    attempt(gateway.visitor().from_address("2001:db8::2"), 401).await;
-    attempt(gateway.visitor().from_address("2001:db8::3"), 429).await;
-    attempt(gateway.visitor().from_address("2001:db8:0:1::1"), 401).await;
+    attempt(gateway.visitor().through_proxy("2001:db8::1"), 401).await;
+    attempt(gateway.visitor().through_proxy("2001:db8::2"), 401).await;
+    attempt(gateway.visitor().through_proxy("2001:db8::3"), 429).await;
+    attempt(gateway.visitor().through_proxy("2001:db8:0:1::1"), 401).await;
 }
 
 #[tokio::test]
@@ -151,13 +148,13 @@ async fn a_stranger_cannot_choose_an_address() {
     for number in 0..5 {
         let liar = gateway
             .visitor()
-            .from_address(&format!("203.0.113.{number}"));
+            .through_proxy(&format!("203.0.113.{number}"));
         liar.posts("/api/auth/login", wrong()).await.is(401);
     }
-    let liar = gateway.visitor().from_address("203.0.113.99");
+    let liar = gateway.visitor().through_proxy("203.0.113.99");
     liar.posts("/api/auth/login", wrong())
         .await
-        .is_problem(429, "RATE_LIMITED");
+        .refuses(429, "RATE_LIMITED");
 }
 
 /// Many addresses try many names at once: the hashing queue says no instead of growing, the limiter
@@ -174,12 +171,12 @@ async fn a_login_flood_leaves_the_gateway_quick_and_small() {
     let mut flood = tokio::task::JoinSet::new();
     for number in 0..400 {
         let address = format!("203.0.{}.{}", 100 + number / 250, number % 250);
-        let browser = gateway.visitor().from_address(&address);
+        let browser = gateway.visitor().through_proxy(&address);
         let body = json!({ "username": format!("user{number}"), "password": "wrong password" });
         flood.spawn(async move { browser.posts("/api/auth/login", body).await.status });
     }
     let mut slowest = std::time::Duration::ZERO;
-    while flood.len() > 0 {
+    while !flood.is_empty() {
         let started = std::time::Instant::now();
         root.gets("/healthz").await.is(200);
         slowest = slowest.max(started.elapsed());

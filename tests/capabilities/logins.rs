@@ -67,7 +67,7 @@ async fn behind_https_the_cookie_is_secure_and_under_the_base_path() {
     );
     root.keeps(answer);
     root.gets("/team/api/auth/me").await.is(200);
-    root.gets("/api/auth/me").await.is_problem(404, "NOT_FOUND");
+    root.gets("/api/auth/me").await.refuses(404, "NOT_FOUND");
     root.gets("/healthz").await.is(200);
     root.gets("/team/healthz").await.is(200);
 }
@@ -92,7 +92,7 @@ async fn nobody_learns_whether_a_name_exists() {
         let mut body = visitor
             .logs_in(name, password)
             .await
-            .is_problem(401, "AUTH_FAILED")
+            .refuses(401, "AUTH_FAILED")
             .json();
         body["requestId"].take();
         answers.push(body);
@@ -116,10 +116,10 @@ async fn a_refresh_rotates_and_reuse_ends_the_login() {
 
     let mut thief = gateway.visitor();
     thief.cookie = stolen;
-    let refused = thief.refreshes().await.is_problem(401, "AUTH_FAILED");
+    let refused = thief.refreshes().await.refuses(401, "AUTH_FAILED");
     assert!(refused.header("set-cookie").contains("Max-Age=0"));
-    root.me().await.is_problem(401, "AUTH_FAILED");
-    root.refreshes().await.is_problem(401, "AUTH_FAILED");
+    root.me().await.refuses(401, "AUTH_FAILED");
+    root.refreshes().await.refuses(401, "AUTH_FAILED");
     other_device.me().await.is(200);
 }
 
@@ -135,7 +135,7 @@ async fn a_made_up_refresh_cookie_ends_nothing() {
     ] {
         let mut eve = gateway.visitor();
         eve.cookie = Some(cookie.to_owned());
-        eve.refreshes().await.is_problem(401, "AUTH_FAILED");
+        eve.refreshes().await.refuses(401, "AUTH_FAILED");
     }
     root.me().await.is(200);
 }
@@ -147,8 +147,8 @@ async fn a_logout_ends_this_login_and_no_other() {
     let phone = gateway.browser("root").await;
     let out = laptop.sends("POST", "/api/auth/logout", None).await.is(204);
     assert!(out.header("set-cookie").contains("Max-Age=0"));
-    laptop.me().await.is_problem(401, "AUTH_FAILED");
-    laptop.refreshes().await.is_problem(401, "AUTH_FAILED");
+    laptop.me().await.refuses(401, "AUTH_FAILED");
+    laptop.refreshes().await.refuses(401, "AUTH_FAILED");
     phone.me().await.is(200);
 }
 
@@ -170,18 +170,18 @@ async fn a_device_is_revoked_from_another() {
     let path = format!("/api/auth/logins/{}", phone_id.as_str().unwrap());
     mia.sends("DELETE", &path, None)
         .await
-        .is_problem(404, "NOT_FOUND");
+        .refuses(404, "NOT_FOUND");
     phone.me().await.is(200);
     laptop.sends("DELETE", &path, None).await.is(204);
-    phone.me().await.is_problem(401, "AUTH_FAILED");
+    phone.me().await.refuses(401, "AUTH_FAILED");
     laptop
         .sends("DELETE", &path, None)
         .await
-        .is_problem(404, "NOT_FOUND");
+        .refuses(404, "NOT_FOUND");
     laptop
         .sends("DELETE", "/api/auth/logins/nonsense", None)
         .await
-        .is_problem(404, "NOT_FOUND");
+        .refuses(404, "NOT_FOUND");
 }
 
 #[tokio::test]
@@ -194,11 +194,11 @@ async fn a_new_password_ends_the_other_logins() {
     laptop
         .posts("/api/auth/password", change("wrong", "a new password"))
         .await
-        .is_problem(403, "FORBIDDEN");
+        .refuses(403, "FORBIDDEN");
     laptop
         .posts("/api/auth/password", change(PASSWORD, "short"))
         .await
-        .is_problem(422, "VALIDATION_ERROR");
+        .refuses(422, "VALIDATION_ERROR");
     phone.me().await.is(200);
     laptop
         .posts("/api/auth/password", change(PASSWORD, "a new password"))
@@ -206,12 +206,12 @@ async fn a_new_password_ends_the_other_logins() {
         .is(204);
     laptop.me().await.is(200);
     laptop.refreshes().await.is(200);
-    phone.me().await.is_problem(401, "AUTH_FAILED");
+    phone.me().await.refuses(401, "AUTH_FAILED");
     gateway
         .visitor()
         .logs_in("root", PASSWORD)
         .await
-        .is_problem(401, "AUTH_FAILED");
+        .refuses(401, "AUTH_FAILED");
     gateway
         .visitor()
         .logs_in("root", "a new password")
@@ -232,7 +232,7 @@ async fn a_login_survives_a_restart_and_a_logout_does_too() {
         moved.cookie.clone_from(&browser.cookie);
         moved
     };
-    moved(&ended).me().await.is_problem(401, "AUTH_FAILED");
+    moved(&ended).me().await.refuses(401, "AUTH_FAILED");
     kept = moved(&kept);
     kept.me().await.is(200);
     kept.refreshes().await.is(200);
@@ -245,7 +245,7 @@ async fn a_ticket_is_for_those_who_are_logged_in() {
         .visitor()
         .sends("POST", "/api/auth/ticket", None)
         .await
-        .is_problem(401, "AUTH_FAILED");
+        .refuses(401, "AUTH_FAILED");
     let root = gateway.browser("root").await;
     let one = root
         .sends("POST", "/api/auth/ticket", None)
@@ -273,9 +273,32 @@ async fn a_token_is_not_bound_to_a_session_of_nobody() {
             with("ses_0199c0ffee0070008000000000000000"),
         )
         .await
-        .is_problem(404, "NOT_FOUND");
+        .refuses(404, "NOT_FOUND");
     visitor
         .posts("/api/auth/login", with("x"))
         .await
-        .is_problem(422, "VALIDATION_ERROR");
+        .refuses(422, "VALIDATION_ERROR");
+}
+
+/// Logins that were being checked while the password changed must not live on.
+#[tokio::test]
+async fn no_login_with_the_old_password_survives_a_new_one() {
+    let gateway = Gateway::start().await;
+    let root = gateway.browser("root").await;
+    let mut racing = tokio::task::JoinSet::new();
+    for _ in 0..20 {
+        let mut browser = gateway.visitor();
+        racing.spawn(async move {
+            browser.logs_in("root", PASSWORD).await;
+            browser
+        });
+    }
+    let change = json!({ "currentPassword": PASSWORD, "newPassword": "a new password" });
+    root.posts("/api/auth/password", change).await.is(204);
+    let mut racers = racing.join_all().await;
+    for racer in &mut racers {
+        racer.me().await.is(401);
+        racer.refreshes().await.is(401);
+    }
+    root.me().await.is(200);
 }

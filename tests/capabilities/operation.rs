@@ -27,7 +27,7 @@ async fn metrics_are_for_administrators_and_the_scrape_token() {
         .visitor()
         .gets("/metrics")
         .await
-        .is_problem(401, "AUTH_FAILED");
+        .refuses(401, "AUTH_FAILED");
     let mut scraper = gateway.visitor();
     scraper.token = Some(token.to_owned());
     let metrics = scraper.gets("/metrics").await.is(200);
@@ -43,7 +43,7 @@ async fn metrics_are_for_administrators_and_the_scrape_token() {
     ] {
         assert!(metrics.text.contains(name), "{name} in {}", metrics.text);
     }
-    scraper.me().await.is_problem(401, "AUTH_FAILED");
+    scraper.me().await.refuses(401, "AUTH_FAILED");
     gateway.browser("root").await.gets("/metrics").await.is(200);
 }
 
@@ -71,7 +71,7 @@ async fn metrics_can_have_a_listener_of_their_own() {
         .visitor()
         .gets("/metrics")
         .await
-        .is_problem(401, "AUTH_FAILED");
+        .refuses(401, "AUTH_FAILED");
 }
 
 #[tokio::test]
@@ -81,10 +81,7 @@ async fn a_request_id_leads_from_the_answer_to_the_log() {
     visitor
         .headers
         .push(("x-request-id", "chosen-by-a-stranger".to_owned()));
-    let answer = visitor
-        .gets("/api/nothing")
-        .await
-        .is_problem(404, "NOT_FOUND");
+    let answer = visitor.gets("/api/nothing").await.refuses(404, "NOT_FOUND");
     let id = answer.header("x-request-id").to_owned();
     assert!(id.starts_with("req_"), "{id}");
     assert!(gateway.log().contains(&id));

@@ -19,7 +19,7 @@ fn joined(header: &Value, claims: &Value, signature: &str) -> String {
     format!("{}.{}.{signature}", write(header), write(claims))
 }
 
-async fn with_token(gateway: &Gateway, token: &str) -> Browser {
+fn with_token(gateway: &Gateway, token: &str) -> Browser {
     let mut browser = gateway.visitor();
     browser.token = Some(token.to_owned());
     browser
@@ -94,8 +94,8 @@ async fn forged_tokens_are_refused() {
     let stranger = Gateway::start().await;
     forged.push(stranger.browser("root").await.token.unwrap());
     for token in forged {
-        let answer = with_token(&gateway, &token).await.me().await;
-        answer.is_problem(401, "AUTH_FAILED");
+        let answer = with_token(&gateway, &token).me().await;
+        answer.refuses(401, "AUTH_FAILED");
     }
     root.me().await.is(200);
 }
@@ -118,13 +118,13 @@ async fn only_one_bearer_token_in_its_header_counts() {
     ] {
         let mut browser = gateway.visitor();
         browser.headers = headers;
-        browser.me().await.is_problem(401, "AUTH_FAILED");
+        browser.me().await.refuses(401, "AUTH_FAILED");
     }
     gateway
         .visitor()
         .gets(&format!("/api/auth/me?token={token}"))
         .await
-        .is_problem(401, "AUTH_FAILED");
+        .refuses(401, "AUTH_FAILED");
     let mut lower = gateway.visitor();
     lower.headers = vec![("authorization", format!("bearer {token}"))];
     lower.me().await.is(200);
@@ -143,7 +143,7 @@ fn printed(output: &Output) -> String {
 async fn a_token_from_the_command_line_works_until_it_expires_or_is_revoked() {
     let gateway = Gateway::start().await;
     let token = printed(&gateway.runs(&["token", "create", "--user", "root", "--ttl", "1h"]));
-    let program = with_token(&gateway, &token).await;
+    let program = with_token(&gateway, &token);
     let me = program.me().await.is(200).json();
     let logins = program.gets("/api/auth/logins").await.json();
     assert_eq!(logins["logins"][0]["kind"], "token");
@@ -154,10 +154,10 @@ async fn a_token_from_the_command_line_works_until_it_expires_or_is_revoked() {
         .sends("DELETE", &path, None)
         .await
         .is(204);
-    program.me().await.is_problem(401, "AUTH_FAILED");
+    program.me().await.refuses(401, "AUTH_FAILED");
 
     let short = printed(&gateway.runs(&["token", "create", "--user", "root", "--ttl", "1s"]));
-    let program = with_token(&gateway, &short).await;
+    let program = with_token(&gateway, &short);
     let expired = loop {
         let answer = program.me().await;
         if answer.status != 200 {
@@ -165,7 +165,7 @@ async fn a_token_from_the_command_line_works_until_it_expires_or_is_revoked() {
         }
         tokio::task::yield_now().await;
     };
-    expired.is_problem(401, "SESSION_EXPIRED");
+    expired.refuses(401, "SESSION_EXPIRED");
 }
 
 #[tokio::test]
@@ -224,4 +224,43 @@ async fn an_own_signing_key_is_used_and_an_example_refused() {
     assert_eq!(refused.status.code(), Some(78));
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(told.contains("published example"), "{told}");
+}
+
+#[tokio::test]
+async fn the_tokens_of_a_stolen_key_are_worthless_and_logins_go_on() {
+    let gateway = Gateway::start().await;
+    let mut root = gateway.browser("root").await;
+    gateway.says(&["key", "rotate", "--drop-old"]);
+    root.sees_within_a_second("/api/auth/me", 401).await;
+    root.refreshes().await.is(200);
+    root.me().await.is(200);
+}
+
+#[tokio::test]
+async fn a_key_given_to_the_gateway_is_missed_by_a_command_without_it() {
+    let key = "-----BEGIN PRIVATE KEY-----\n\
+               MC4CAQAwBQYDK2VwBCIEIAkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJ\n\
+               -----END PRIVATE KEY-----\n";
+    let mut gateway = Gateway::start().await;
+    let old = gateway.browser("root").await;
+    gateway.set("AUTH__SIGNING_KEY", Some(key));
+    gateway.restart();
+    let mut moved = gateway.visitor();
+    moved.token = old.token;
+    moved.me().await.is(200);
+    let token = gateway.says(&["token", "create", "--user", "root"]);
+    let program = with_token(&gateway, token.trim());
+    program.me().await.is(200);
+    gateway.set("AUTH__SIGNING_KEY", None);
+    let refused = gateway.runs(&["token", "create", "--user", "root"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        told.contains("auth.signing_key") && told.contains("key rotate"),
+        "{told}"
+    );
+    gateway.says(&["key", "rotate"]);
+    gateway.restart();
+    let program = with_token(&gateway, token.trim());
+    program.me().await.is(200);
 }

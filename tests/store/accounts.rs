@@ -3,7 +3,7 @@
 use switchboard::domain::account::Role;
 use switchboard::domain::act::Action;
 use switchboard::domain::id::{SessionId, UserId};
-use switchboard::store::{ChangeUserError, CreateUserError, KeepLogin, Subject};
+use switchboard::store::{ChangeUserError, CreateUserError, KeepLogin, LinkKind, NewLink, Subject};
 
 use crate::{World, act, at, name, new_login, new_user};
 
@@ -15,6 +15,8 @@ crate::on_both_databases!(
     two_administrators_cannot_disable_each_other_at_once,
     a_disabled_user_keeps_nothing,
     a_new_password_ends_the_other_logins,
+    a_login_checked_before_a_new_password_does_not_start,
+    a_link_does_not_outlive_a_new_password,
     a_new_role_makes_old_tokens_worthless,
     a_removed_user_is_gone_with_everything,
     what_does_not_exist_cannot_be_changed,
@@ -187,6 +189,44 @@ async fn a_new_password_ends_the_other_logins(world: World) {
         .unwrap()
         .unwrap();
     assert_eq!(stored.password_hash.as_deref(), Some("newer"));
+}
+
+async fn a_login_checked_before_a_new_password_does_not_start(world: World) {
+    let mia = world.user("mia", Role::Member).await;
+    let late = new_login(mia, [1; 32]);
+    let change = act(Action::PasswordChanged, 1);
+    world
+        .store
+        .set_password(mia, "new", KeepLogin::None, &change)
+        .await
+        .unwrap();
+    let started = world
+        .store
+        .start_login(&late, &act(Action::LoginSucceeded, 2))
+        .await;
+    assert!(started.is_err(), "{started:?}");
+}
+
+async fn a_link_does_not_outlive_a_new_password(world: World) {
+    let mia = world.user("mia", Role::Member).await;
+    let link = NewLink {
+        hash: [1; 32],
+        kind: LinkKind::Invite(mia),
+        expires_at: at(100),
+    };
+    let issue = act(Action::LinkIssued, 0);
+    let change = act(Action::PasswordChanged, 1);
+    let store = &world.store;
+    store.issue_link(&link, &issue).await.unwrap();
+    store
+        .set_password(mia, "new", KeepLogin::None, &change)
+        .await
+        .unwrap();
+    assert!(store.invited([1; 32], at(2)).await.unwrap().is_none());
+    store.issue_link(&link, &issue).await.unwrap();
+    store.disable_user(mia, &change).await.unwrap();
+    store.enable_user(mia, &change).await.unwrap();
+    assert!(store.invited([1; 32], at(2)).await.unwrap().is_none());
 }
 
 async fn a_new_role_makes_old_tokens_worthless(world: World) {

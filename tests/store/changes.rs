@@ -2,10 +2,14 @@
 
 use switchboard::domain::account::Role;
 use switchboard::domain::act::Action;
+use switchboard::store::{KeepLogin, NewLogin, StartLoginError};
 
-use crate::{World, act};
+use crate::{World, act, new_login};
 
-crate::on_both_databases!(a_follower_misses_no_change_of_many_writers);
+crate::on_both_databases!(
+    a_follower_misses_no_change_of_many_writers,
+    acts_from_all_sides_do_not_block_each_other_for_good,
+);
 
 /// Writers in several programs, one follower that asks all the time: what it sees grows by one each
 /// time, so nothing that was committed late can have been skipped.
@@ -35,4 +39,47 @@ async fn a_follower_misses_no_change_of_many_writers(world: World) {
     writers.join_all().await;
     let expected: Vec<i64> = (1..).take(WRITERS * EACH).collect();
     assert_eq!(seen, expected);
+}
+
+/// Logging in and out, passwords, roles and disabling at once, from several programs: each is done or
+/// refused for a reason, none fails because of another.
+async fn acts_from_all_sides_do_not_block_each_other_for_good(world: World) {
+    const ROUNDS: u8 = 20;
+    let mia = world.user("mia", Role::Member).await;
+    let (one, two, three) = (
+        world.second().await,
+        world.second().await,
+        world.second().await,
+    );
+    let change = act(Action::RoleChanged, 1);
+    let logging_in_and_out = async {
+        for round in 0..ROUNDS {
+            let generation = one.user(mia).await.unwrap().unwrap().generation;
+            let login = NewLogin {
+                generation,
+                ..new_login(mia, [round; 32])
+            };
+            match one.start_login(&login, &change).await {
+                Ok(()) => drop(one.end_login(login.id, mia, &change).await.unwrap()),
+                Err(StartLoginError::AccountChanged) => {}
+                Err(StartLoginError::Store(error)) => panic!("{error}"),
+            }
+        }
+    };
+    let disabling = async {
+        for _ in 0..ROUNDS {
+            two.disable_user(mia, &change).await.unwrap();
+            two.enable_user(mia, &change).await.unwrap();
+        }
+    };
+    let changing = async {
+        for _ in 0..ROUNDS {
+            three
+                .set_password(mia, "x", KeepLogin::None, &change)
+                .await
+                .unwrap();
+            three.set_role(mia, Role::Member, &change).await.unwrap();
+        }
+    };
+    tokio::join!(logging_in_and_out, disabling, changing);
 }

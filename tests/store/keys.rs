@@ -9,6 +9,7 @@ use crate::{World, act, at};
 crate::on_both_databases!(
     of_two_first_keys_one_is_kept,
     a_rotated_key_verifies_until_its_last_token_ends,
+    a_stolen_key_is_dropped_at_once,
 );
 
 fn key(seconds: i64) -> StoredKey {
@@ -77,4 +78,19 @@ async fn a_rotated_key_verifies_until_its_last_token_ends(world: World) {
     let changes = world.store.changes_after(0).await.unwrap();
     assert_eq!(changes.last().unwrap().subject, Subject::Keys);
     assert_eq!(world.last_act().await, "key.rotated");
+}
+
+async fn a_stolen_key_is_dropped_at_once(world: World) {
+    let (older, stolen, new) = (key(0), key(5), key(10));
+    let store = &world.store;
+    let rotated = act(Action::KeyRotated, 5);
+    store.add_first_key(&older, &rotated).await.unwrap();
+    store
+        .rotate_key(&stolen, OldKeys::Verify, &rotated)
+        .await
+        .unwrap();
+    let later = act(Action::KeyRotated, 10);
+    store.rotate_key(&new, OldKeys::Drop, &later).await.unwrap();
+    let left = store.keys(at(10)).await.unwrap();
+    assert_eq!(left.iter().map(|key| key.id).collect::<Vec<_>>(), [new.id]);
 }

@@ -35,7 +35,7 @@ impl Answer {
 
     /// Fails the test unless it is an error with this status and code, as problem+json.
     #[track_caller]
-    pub(crate) fn is_problem(self, status: u16, code: &str) -> Self {
+    pub(crate) fn refuses(self, status: u16, code: &str) -> Self {
         let answer = self.is(status);
         assert_eq!(
             answer.header("content-type"),
@@ -78,7 +78,7 @@ impl Browser {
     }
 
     /// The same person, seen by the gateway as coming through a proxy.
-    pub(crate) fn from_address(mut self, address: &str) -> Self {
+    pub(crate) fn through_proxy(mut self, address: &str) -> Self {
         self.headers.push(("x-forwarded-for", address.to_owned()));
         self
     }

@@ -119,6 +119,14 @@ impl Gateway {
         self.process.as_ref().expect("the gateway runs")
     }
 
+    /// Changes a setting for what is started from now on.
+    pub(crate) fn set(&mut self, key: &str, value: Option<&str>) {
+        let name = format!("SWITCHBOARD__{key}");
+        self.variables.retain(|(known, _)| *known != name);
+        let set = value.map(|value| (name, value.to_owned()));
+        self.variables.extend(set);
+    }
+
     /// Kills it, if it runs, and starts it again on the same data.
     pub(crate) fn restart(&mut self) {
         self.kill();

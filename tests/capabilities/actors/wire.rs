@@ -39,7 +39,7 @@ impl Wire {
         match tokio::time::timeout(PATIENCE, read).await {
             // A reset closes a connection as well.
             Ok(_) => {}
-            Err(_) => panic!(
+            Err(tokio::time::error::Elapsed { .. }) => panic!(
                 "not closed after {PATIENCE:?}: {}",
                 String::from_utf8_lossy(&bytes)
             ),
