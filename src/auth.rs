@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use jiff::SignedDuration;
 use prometheus_client::registry::Registry;
 use serde::{Deserialize, Serialize};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
 mod account;
@@ -164,6 +164,8 @@ struct Inner {
     keys: ArcSwap<KeyRing>,
     revocations: Arc<Revocations>,
     metrics: Metrics,
+    /// Grows with every change that was taken in; sockets wait for it.
+    changed: watch::Sender<i64>,
     /// The last revision taken in. Held while catching up, so that changes apply in their order.
     seen: Mutex<i64>,
 }
@@ -188,6 +190,7 @@ impl Auth {
             keys: ArcSwap::from_pointee(ring),
             revocations: Arc::default(),
             metrics: Metrics::default(),
+            changed: watch::Sender::new(0),
             seen: Mutex::new(0),
         }));
         auth.catch_up().await?;
@@ -202,6 +205,16 @@ impl Auth {
         } else {
             Err(TokenError::Invalid)
         }
+    }
+
+    /// Is what a token proved still good, apart from its end? Asks only memory.
+    pub(crate) fn stands(&self, principal: &Principal) -> bool {
+        self.0.revocations.stands(principal)
+    }
+
+    /// Wakes whenever somebody's rights may have changed.
+    pub(crate) fn changes(&self) -> watch::Receiver<i64> {
+        self.0.changed.subscribe()
     }
 
     /// The public keys, as a JSON Web Key Set.
@@ -264,6 +277,7 @@ impl Auth {
                 self.0.revocations.apply(change);
             }
             *seen = last.revision;
+            self.0.changed.send_replace(last.revision);
         }
     }
 

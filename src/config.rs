@@ -23,7 +23,7 @@ mod variables;
 
 pub use problem::{ConfigError, Place, Problem};
 
-use crate::{auth, http, limits, store, telemetry};
+use crate::{auth, http, limits, runtime, session, store, telemetry};
 use layers::{Complaint, Flag, Layered, Rules, Sources};
 
 /// The reference: every key with its default and what it is for.
@@ -41,7 +41,7 @@ const RULES: Rules<'static> = Rules {
         "data.database_url",
         "metrics.token",
     ],
-    open_tables: &[],
+    open_tables: &["agents"],
 };
 
 /// All sections.
@@ -58,6 +58,12 @@ pub struct Config {
     pub admin: auth::AdminConfig,
     /// How much anyone may ask for.
     pub limits: limits::Config,
+    /// Sessions.
+    pub sessions: session::Config,
+    /// Journals.
+    pub journal: session::JournalConfig,
+    /// Agents.
+    pub agents: runtime::Config,
     /// Metrics.
     pub metrics: http::MetricsConfig,
     /// Logs.
@@ -141,6 +147,8 @@ fn complaints(config: &Config) -> Vec<Complaint> {
         config.data.complaints(),
         config.auth.complaints(),
         config.admin.complaints(),
+        config.agents.complaints(),
+        config.sessions.complaints(&config.agents),
         config.metrics.complaints(),
         config.log.complaints(),
     ]

@@ -1,9 +1,12 @@
-//! The words everything else is said in: ids, users, principals, error codes, acts.
+//! The words everything else is said in: ids, users, commands, events, runs, error codes, acts.
 //!
-//! No I/O, no clock, no wire format of any door. Touches std, serde, thiserror, secrecy, uuid and jiff only.
+//! No I/O, no clock, no wire format of any door. Touches std, serde, `serde_json`, thiserror, secrecy, uuid and jiff only.
 
 pub mod account;
 pub mod act;
 pub mod code;
+pub mod command;
+pub mod event;
 pub mod id;
+pub mod run;
 pub mod secret;

@@ -15,14 +15,18 @@ mod instance;
 pub use instance::{Instance, InstanceError, Running};
 
 use crate::auth::{AdminError, Auth, Invitation, OpenAuthError};
+use crate::bus::Notices;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::act::By;
 use crate::http::{self, Addresses, Door};
 use crate::limits::{ConnectionCaps, Limits};
+use crate::runtime::Catalog;
+use crate::session::Sessions;
 use crate::shutdown::Shutdown;
 use crate::store::{self, OpenError, Store, StoreError};
 use crate::telemetry::Process;
+use crate::ws;
 
 /// How often what has expired is dropped.
 const SWEEP: Duration = Duration::from_secs(30);
@@ -134,13 +138,16 @@ impl Gateway {
         let grace = Duration::from_secs(self.config.server.shutdown_grace_secs.into());
         let store = Arc::clone(&self.store);
         let (tasks, connections) = (TaskTracker::new(), TaskTracker::new());
-        let instance = self.start(&shutdown, &tasks, &connections);
+        let (instance, sessions) = self.start(&shutdown, &tasks, &connections);
         shutdown.drain.cancelled().await;
         tasks.close();
         connections.close();
+        // Connections hold sessions, sessions hold the committer: each ends after those above it.
         let drained = async {
-            tasks.wait().await;
             connections.wait().await;
+            sessions.finish().await;
+            drop(sessions);
+            tasks.wait().await;
         };
         tokio::select! {
             biased;
@@ -161,18 +168,44 @@ impl Gateway {
         shutdown: &Shutdown,
         tasks: &TaskTracker,
         connections: &TaskTracker,
-    ) -> Instance {
+    ) -> (Instance, Sessions) {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(Process));
         let ours = registry.sub_registry_with_prefix("switchboard");
         let metrics = http::Metrics::new(ours);
         self.auth.register_metrics(ours);
         self.limits.register_metrics(ours);
+        let socket_metrics = ws::Metrics::new(ours);
+        let notices = Notices::new();
+        let (sessions, commits) = Sessions::new(
+            Arc::clone(&self.store),
+            self.clock.clone(),
+            Catalog::new(&self.config.agents),
+            &self.config.sessions,
+            &self.config.journal,
+            shutdown.drain.clone(),
+        );
+        sessions.register_metrics(ours);
         let registry = Arc::new(registry);
+        let sockets = ws::routes(ws::Parts {
+            auth: self.auth.clone(),
+            sessions: sessions.clone(),
+            notices: notices.clone(),
+            clock: self.clock.clone(),
+            budgets: Arc::clone(&self.limits.sessions),
+            limits: self.config.limits.clone(),
+            metrics: socket_metrics,
+            stop: shutdown.drain.clone(),
+            connections: connections.clone(),
+        });
+        tasks.spawn(commits.run());
         let parts = http::Parts {
             auth: self.auth.clone(),
             store: self.store,
             clock: self.clock,
+            sessions: sessions.clone(),
+            notices,
+            sockets,
             limits: self.limits.clone(),
             registry: Arc::clone(&registry),
             metrics: metrics.clone(),
@@ -203,8 +236,13 @@ impl Gateway {
         }
         let (auth, following) = (self.auth.clone(), stop.clone());
         tasks.spawn(async move { auth.follow_changes(following).await });
-        tasks.spawn(sweep(self.auth, self.limits, stop.clone()));
-        self.instance
+        tasks.spawn(sweep(
+            self.auth,
+            self.limits,
+            sessions.clone(),
+            stop.clone(),
+        ));
+        (self.instance, sessions)
     }
 }
 
@@ -224,7 +262,7 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
         .map_err(|source| StartError::Bind { address, source })
 }
 
-async fn sweep(auth: Auth, limits: Limits, stop: CancellationToken) {
+async fn sweep(auth: Auth, limits: Limits, sessions: Sessions, stop: CancellationToken) {
     let mut tick = tokio::time::interval(SWEEP);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -234,6 +272,7 @@ async fn sweep(auth: Auth, limits: Limits, stop: CancellationToken) {
             _ = tick.tick() => {}
         }
         limits.sweep();
+        sessions.sweep();
         if let Err(error) = auth.sweep().await {
             tracing::warn!(%error, "what has expired could not be dropped; trying again later");
         }

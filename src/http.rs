@@ -2,7 +2,7 @@
 //!
 //! One file per resource (`auth`, `links`, `users`, `health`, `metrics`, `documents`); `error` makes
 //! every error response; `accept` is the loop that owns connections. Touches `web`, `auth`,
-//! `limits`, `store`, `domain`.
+//! `session`, `limits`, `bus`, `store`, `domain`.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -42,7 +42,9 @@ mod headers;
 mod health;
 mod links;
 mod metrics;
+mod notices;
 mod origin;
+mod sessions;
 mod users;
 
 pub(crate) use accept::Door;
@@ -50,10 +52,12 @@ pub(crate) use metrics::Metrics;
 pub use origin::{BadOrigin, Origin};
 
 use crate::auth::Auth;
+use crate::bus::Notices;
 use crate::clock::Clock;
 use crate::domain::id;
 use crate::domain::secret::Secret;
 use crate::limits::{Limits, Network, TrustedProxies};
+use crate::session::Sessions;
 use crate::store::Store;
 use crate::web;
 use cookie::CookieJar;
@@ -205,6 +209,8 @@ pub(crate) struct AppState {
     registry: Arc<Registry>,
     metrics_token: Arc<Option<Secret>>,
     openapi: Arc<utoipa::openapi::OpenApi>,
+    sessions: Sessions,
+    notices: Notices,
     draining: CancellationToken,
 }
 
@@ -218,6 +224,10 @@ pub(crate) struct Parts {
     pub(crate) metrics: Metrics,
     pub(crate) metrics_token: Option<Secret>,
     pub(crate) listening: SocketAddr,
+    pub(crate) sessions: Sessions,
+    pub(crate) notices: Notices,
+    /// The other door, behind the same layers.
+    pub(crate) sockets: Router,
     pub(crate) draining: CancellationToken,
 }
 
@@ -256,6 +266,10 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(users::list, users::create))
         .routes(routes!(users::show, users::change, users::remove))
         .routes(routes!(users::invite))
+        .routes(routes!(notices::send))
+        .routes(routes!(sessions::list, sessions::create))
+        .routes(routes!(sessions::show, sessions::change, sessions::end))
+        .routes(routes!(sessions::agents))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(health::version))
@@ -295,6 +309,8 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         registry: parts.registry,
         metrics_token: Arc::new(parts.metrics_token),
         openapi: Arc::new(openapi(&config.base_path)),
+        sessions: parts.sessions,
+        notices: parts.notices,
         draining: parts.draining,
     };
     let login = Router::from(login_routes()).layer(parts.limits.login_layer(error::rate_limited));
@@ -336,10 +352,14 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
             config.body_timeout_ms,
         )))
         .layer(DefaultBodyLimit::max(BODY_BYTES));
-    at_base(&config.base_path, api.merge(web::routes()), state)
-        .fallback(nothing_here)
-        .method_not_allowed_fallback(other_method)
-        .layer(stack)
+    at_base(
+        &config.base_path,
+        api.merge(web::routes()).merge(parts.sockets),
+        state,
+    )
+    .fallback(nothing_here)
+    .method_not_allowed_fallback(other_method)
+    .layer(stack)
 }
 
 /// Puts everything under the base path; probes also answer at the root.

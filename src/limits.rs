@@ -17,6 +17,7 @@ mod network;
 mod quota;
 mod rate;
 mod recent;
+mod session;
 mod window;
 
 use std::num::NonZeroU32;
@@ -36,6 +37,7 @@ pub(crate) use layer::{AddressLimitLayer, Announce, Refuse};
 pub use network::{Network, ParseNetworkError, TrustedProxies};
 pub use quota::{Quota, Refusal};
 pub(crate) use rate::RequestRate;
+pub(crate) use session::SessionBudgets;
 pub use window::SlidingWindow;
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -47,6 +49,16 @@ pub struct Config {
     /// Login attempts (and, apart, password changes) of one address in any 60 seconds; no address
     /// is exempt.
     pub logins_per_minute: NonZeroU32,
+    /// Messages to one session in any 60 seconds, over all its sockets.
+    pub messages_per_minute: NonZeroU32,
+    /// Requests for the state of one session in any 60 seconds.
+    pub state_requests_per_minute: NonZeroU32,
+    /// Heartbeats of one socket in any 60 seconds.
+    pub heartbeats_per_minute: NonZeroU32,
+    /// The largest message, in bytes of its whole frame.
+    pub message_bytes: NonZeroU32,
+    /// The longest prompt, in characters.
+    pub prompt_chars: NonZeroU32,
     /// Requests of one address in a minute, in the long run.
     pub requests_per_minute: NonZeroU32,
     /// Requests that one address may send at once.
@@ -68,6 +80,8 @@ pub(crate) struct Limits {
     pub(crate) requests: Arc<RequestRate<AddressBucket>>,
     /// What failed logins cost the next attempt on the same account.
     pub(crate) accounts: Arc<AccountDelay>,
+    /// What sessions may be sent, exact.
+    pub(crate) sessions: Arc<SessionBudgets>,
     exempt: Arc<[Network]>,
 }
 
@@ -90,6 +104,12 @@ impl Limits {
                 clock.clone(),
             )),
             accounts: Arc::new(AccountDelay::new(tracked, clock.clone())),
+            sessions: Arc::new(SessionBudgets::new(
+                config.messages_per_minute,
+                config.state_requests_per_minute,
+                tracked,
+                clock,
+            )),
             exempt: config.exempt_addresses.as_slice().into(),
         }
     }
@@ -128,6 +148,7 @@ impl Limits {
         self.passwords.sweep();
         self.requests.sweep();
         self.accounts.sweep();
+        self.sessions.sweep();
     }
 }
 
@@ -142,6 +163,11 @@ mod tests {
 
     const DEFAULTS: &str = r#"{
         "logins_per_minute": 5,
+        "messages_per_minute": 100,
+        "state_requests_per_minute": 10,
+        "heartbeats_per_minute": 60,
+        "message_bytes": 1048576,
+        "prompt_chars": 100000,
         "requests_per_minute": 12000,
         "request_burst": 2000,
         "tracked_addresses": 100000,

@@ -1,4 +1,396 @@
-//! The session: registry, access, the per-session router, its journal and the state folded from it.
+//! The session: its journal, the router that writes it, the state folded from it, and who may join.
 //!
-//! Room for the only writer of a journal. Nothing lives here yet: this version manages accounts
-//! only; the tables are in `migrations/`. May touch `bus`, `runtime`, `store`, `domain`.
+//! [`Sessions`] is the registry of live sessions on this node, [`Session`] the handle that a
+//! connection holds. A session is woken by whoever joins it and goes to rest when nobody needs it;
+//! at rest it costs no memory. Touches `runtime`, `store`, `domain`.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+mod ask;
+mod journal;
+mod metrics;
+mod router;
+mod scribe;
+pub(crate) mod state;
+mod tail;
+
+pub(crate) use ask::{Effect, Refused, Request};
+pub(crate) use journal::{CommitLoop, Found, Journal};
+pub(crate) use tail::Entry;
+
+use crate::clock::Clock;
+use crate::domain::account::Principal;
+use crate::domain::code::Code;
+use crate::domain::id::{Epoch, SessionId, UserId};
+use crate::runtime::{self, Catalog};
+use crate::store::{ClaimError, NewSession, Store, StoreError};
+use ask::Ask;
+use journal::{Committer, Writer};
+use router::Router;
+use state::SessionState;
+use tail::Tails;
+
+/// Questions that may wait for a router. Full: whoever asks waits.
+const ASKS: usize = 64;
+/// After this long, storage counts as unavailable.
+const PATIENCE: Duration = Duration::from_millis(2_500);
+
+/// The `[sessions]` section.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The agent of a session whose client names none.
+    pub default_agent: String,
+    /// How long a session stays awake without anybody in it.
+    pub idle_minutes: u32,
+}
+
+impl Config {
+    /// Complaints about values that cannot work, by key.
+    pub fn complaints(&self, agents: &runtime::Config) -> Vec<(&'static str, String)> {
+        let mut complaints = Vec::new();
+        if !Catalog::new(agents).contains(&self.default_agent) {
+            complaints.push((
+                "sessions.default_agent",
+                "expected the name of an agent that is configured and enabled".to_owned(),
+            ));
+        }
+        complaints
+    }
+}
+
+/// The `[journal]` section.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct JournalConfig {
+    /// How much of the recent events of all sessions together is kept in memory.
+    pub tail_bytes: u32,
+}
+
+/// What every router needs.
+pub(crate) struct Parts {
+    store: Arc<dyn Store>,
+    clock: Clock,
+    catalog: Catalog,
+    committer: Committer,
+    tails: Arc<Tails>,
+    live: Live,
+    idle: Duration,
+    stop: CancellationToken,
+    tracker: TaskTracker,
+}
+
+/// The live sessions of this node.
+#[derive(Clone, Default)]
+struct Live(Arc<Mutex<HashMap<SessionId, Session>>>);
+
+impl Live {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Session>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a session out, unless somebody is in it or has just asked something. Whoever comes
+    /// next wakes it anew; both go through this lock, so there is never a second router.
+    fn let_rest(&self, id: SessionId) -> bool {
+        let mut live = self.lock();
+        let needed = live.get(&id).is_some_and(|session| {
+            Arc::strong_count(&session.0) > 1 || session.0.asks.capacity() < ASKS
+        });
+        if !needed {
+            live.remove(&id);
+        }
+        !needed
+    }
+}
+
+/// A live session, as connections and requests hold it.
+#[derive(Clone)]
+pub(crate) struct Session(Arc<Inner>);
+
+struct Inner {
+    id: SessionId,
+    owner: UserId,
+    agent: String,
+    journal: Journal,
+    asks: mpsc::Sender<Ask>,
+    ended: CancellationToken,
+}
+
+impl Session {
+    pub(crate) fn id(&self) -> SessionId {
+        self.0.id
+    }
+
+    /// Which agent it talks to.
+    pub(crate) fn agent(&self) -> &str {
+        &self.0.agent
+    }
+
+    pub(crate) fn journal(&self) -> &Journal {
+        &self.0.journal
+    }
+
+    /// Cancelled when the session is ended for good.
+    pub(crate) fn ended(&self) -> &CancellationToken {
+        &self.0.ended
+    }
+
+    /// Has a command carried out, or hears why not.
+    pub(crate) async fn command(&self, request: Request) -> Result<Effect, Refused> {
+        let (reply, outcome) = oneshot::channel();
+        let asked = async {
+            self.0.asks.send(Ask::Command(request, reply)).await.ok()?;
+            outcome.await.ok()
+        };
+        match tokio::time::timeout(PATIENCE, asked).await {
+            Ok(Some(outcome)) => outcome,
+            Ok(None) => Err(Refused::new(
+                Code::Busy,
+                "The session is closing; try again.",
+            )),
+            Err(_) => Err(Refused::new(
+                Code::StorageUnavailable,
+                "The database does not answer at the moment; try again.",
+            )),
+        }
+    }
+
+    /// The state as of the last committed event; `None` if the session is closing.
+    pub(crate) async fn state(&self) -> Option<SessionState> {
+        let (reply, state) = oneshot::channel();
+        let asked = async {
+            self.0.asks.send(Ask::State(reply)).await.ok()?;
+            state.await.ok()
+        };
+        tokio::time::timeout(PATIENCE, asked).await.ok().flatten()
+    }
+}
+
+/// Why a session cannot be joined.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum JoinError {
+    /// There is none such, or it belongs to somebody else: nobody is told which.
+    #[error("there is no such session")]
+    NotFound,
+    /// There is no such agent.
+    #[error("there is no agent `{0}` here")]
+    NoSuchAgent(String),
+    /// Storage failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The registry of sessions on this node.
+#[derive(Clone)]
+pub(crate) struct Sessions {
+    parts: Arc<Parts>,
+    default_agent: String,
+    node: String,
+    /// One session is woken at a time.
+    waking: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Sessions {
+    /// A registry, and the loop that commits what its sessions record.
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        clock: Clock,
+        catalog: Catalog,
+        config: &Config,
+        journal: &JournalConfig,
+        stop: CancellationToken,
+    ) -> (Self, CommitLoop) {
+        let (committer, commits) = Committer::new(Arc::clone(&store), clock.clone());
+        let parts = Parts {
+            store,
+            clock,
+            catalog,
+            committer,
+            tails: Arc::new(Tails::new(journal.tail_bytes as usize)),
+            live: Live::default(),
+            idle: Duration::from_mins(config.idle_minutes.into()),
+            stop,
+            tracker: TaskTracker::new(),
+        };
+        let sessions = Self {
+            parts: Arc::new(parts),
+            default_agent: config.default_agent.clone(),
+            node: format!("node-{}", uuid::Uuid::now_v7().simple()),
+            waking: Arc::default(),
+        };
+        (sessions, commits)
+    }
+
+    /// What an agent can do.
+    pub(crate) fn capabilities(&self, agent: &str) -> &'static [&'static str] {
+        self.parts.catalog.capabilities(agent)
+    }
+
+    /// The agents that can be talked to.
+    pub(crate) fn agents(&self) -> impl Iterator<Item = &str> {
+        self.parts.catalog.names()
+    }
+
+    /// A session for a newcomer, in memory only until something is recorded in it.
+    pub(crate) fn draft(
+        &self,
+        principal: &Principal,
+        agent: Option<&str>,
+        title: Option<String>,
+    ) -> Result<Session, JoinError> {
+        let new = self.describe(principal.user, agent, title)?;
+        let journal = Journal::new(new.id, new.epoch, 0, Arc::clone(&self.parts.store));
+        let (session, asks) = self.handle(new.owner, new.agent.clone(), journal.clone());
+        // A new row begins with term 0.
+        let router = self.router(&session, 0, Some(new), asks);
+        self.parts.live.lock().insert(session.id(), session.clone());
+        self.spawn(router, &session);
+        Ok(session)
+    }
+
+    /// What a new session will be.
+    pub(crate) fn describe(
+        &self,
+        owner: UserId,
+        agent: Option<&str>,
+        title: Option<String>,
+    ) -> Result<NewSession, JoinError> {
+        let agent = agent.unwrap_or(&self.default_agent);
+        if !self.parts.catalog.contains(agent) {
+            return Err(JoinError::NoSuchAgent(agent.to_owned()));
+        }
+        Ok(NewSession {
+            id: SessionId::new(),
+            owner,
+            agent: agent.to_owned(),
+            title,
+            epoch: Epoch::new(),
+            created_at: self.parts.clock.wall(),
+        })
+    }
+
+    /// The session of that id, if the principal may join it; woken if it was at rest.
+    pub(crate) async fn join(
+        &self,
+        principal: &Principal,
+        id: SessionId,
+    ) -> Result<Session, JoinError> {
+        if principal.session.is_some_and(|bound| bound != id) {
+            return Err(JoinError::NotFound);
+        }
+        if let Some(session) = self.live(id) {
+            return admit(principal, session);
+        }
+        // Looked up before it is woken: a stranger must not be able to wake anything.
+        let row = self.parts.store.session(id).await?;
+        let row = row
+            .filter(|row| row.owner == principal.user && row.ended_at.is_none())
+            .ok_or(JoinError::NotFound)?;
+        let _turn = self.waking.lock().await;
+        if let Some(session) = self.live(id) {
+            return admit(principal, session);
+        }
+        let lease = match self.parts.store.claim_journal(id, &self.node).await {
+            Ok(lease) => lease,
+            Err(ClaimError::NotFound) => return Err(JoinError::NotFound),
+            Err(ClaimError::Store(error)) => return Err(error.into()),
+        };
+        let journal = Journal::new(id, lease.epoch, lease.head, Arc::clone(&self.parts.store));
+        let (session, asks) = self.handle(row.owner, row.agent, journal);
+        let mut router = self.router(&session, lease.term, None, asks);
+        router.recover().await?;
+        self.parts.live.lock().insert(id, session.clone());
+        self.spawn(router, &session);
+        Ok(session)
+    }
+
+    /// Tells everybody in a session that it is over.
+    pub(crate) fn ended(&self, id: SessionId) {
+        if let Some(session) = self.parts.live.lock().remove(&id) {
+            session.0.ended.cancel();
+        }
+    }
+
+    /// Waits for every router and agent to finish; call after the wish to stop.
+    pub(crate) async fn finish(&self) {
+        self.parts.tracker.close();
+        self.parts.tracker.wait().await;
+    }
+
+    /// Puts what is held in memory under its name.
+    pub(crate) fn register_metrics(&self, registry: &mut prometheus_client::registry::Registry) {
+        registry.register_collector(Box::new(metrics::Held(Arc::clone(&self.parts))));
+    }
+
+    /// Gives back what sessions at rest held.
+    pub(crate) fn sweep(&self) {
+        self.parts.tails.sweep();
+    }
+
+    fn live(&self, id: SessionId) -> Option<Session> {
+        self.parts.live.lock().get(&id).cloned()
+    }
+
+    fn handle(
+        &self,
+        owner: UserId,
+        agent: String,
+        journal: Journal,
+    ) -> (Session, mpsc::Receiver<Ask>) {
+        let (asks, receiver) = mpsc::channel(ASKS);
+        let session = Session(Arc::new(Inner {
+            id: journal.session(),
+            owner,
+            agent,
+            journal,
+            asks,
+            ended: self.parts.stop.child_token(),
+        }));
+        (session, receiver)
+    }
+
+    fn router(
+        &self,
+        session: &Session,
+        term: i64,
+        create: Option<NewSession>,
+        asks: mpsc::Receiver<Ask>,
+    ) -> Router {
+        let parts = &self.parts;
+        let writer = Writer::new(
+            session.journal().clone(),
+            term,
+            create,
+            parts.committer.clone(),
+            Arc::clone(&parts.tails),
+        );
+        Router::new(
+            session.id(),
+            session.agent().to_owned(),
+            session.journal().clone(),
+            writer,
+            Arc::clone(parts),
+            asks,
+        )
+    }
+
+    fn spawn(&self, router: Router, session: &Session) {
+        let stop = session.0.ended.clone();
+        self.parts.tracker.spawn(router.run(stop));
+    }
+}
+
+fn admit(principal: &Principal, session: Session) -> Result<Session, JoinError> {
+    if session.0.owner == principal.user {
+        Ok(session)
+    } else {
+        Err(JoinError::NotFound)
+    }
+}

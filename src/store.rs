@@ -14,27 +14,34 @@ use crate::domain::secret::Secret;
 
 mod changes;
 mod error;
+mod journals;
 mod keys;
 mod links;
 mod logins;
 mod postgres;
 mod schema;
+mod sessions;
 mod sqlite;
 mod upkeep;
 mod users;
 
 pub use changes::{Change, Changes, Subject};
 pub use error::{OpenError, StoreError};
+pub use journals::{
+    Append, AppendError, ClaimError, CommandRecord, Journals, Lease, NewEvent, Snapshot,
+    StoredEvent, Summary,
+};
 pub use keys::{Keys, OldKeys, StoredKey};
-pub use links::{LinkKind, Links, NewLink, SetUpError};
+pub use links::{LinkKind, Links, NewLink, Redeemed, SetUpError};
 pub use logins::{
     LoginKind, LoginRow, Logins, NewLogin, RefreshError, Refreshed, Rotation, StartLoginError,
 };
+pub use sessions::{NewSession, SessionChange, SessionRow, Sessions};
 pub use upkeep::{AuditRow, BackupError, Upkeep};
 pub use users::{ChangeUserError, CreateUserError, Credentials, KeepLogin, NewUser, Users};
 
 /// Everything that can be stored and found again.
-pub trait Store: Users + Logins + Links + Keys + Changes + Upkeep {}
+pub trait Store: Users + Logins + Links + Keys + Changes + Sessions + Journals + Upkeep {}
 
 /// The `[data]` section.
 #[derive(Debug, Deserialize, Serialize)]

@@ -94,6 +94,9 @@ create table sessions (
     lease_node  text,                                    -- the node whose router writes the journal
     lease_until bigint,
     term        bigint not null default 0,                -- fencing: grows with every new owner
+    messages    bigint not null default 0,                -- how many utterances
+    last_prompt text,                                    -- the newest one of a human, shortened
+    running     boolean not null default false,
     created_at  bigint not null,
     updated_at  bigint not null,
     archived_at bigint,
@@ -105,7 +108,6 @@ create table journal_events (
     session_id text not null references sessions (id) on delete cascade,
     "offset"   bigint not null,
     at         bigint not null,
-    kind       text not null,
     body       bytea not null,
     primary key (session_id, "offset")
 );

@@ -94,6 +94,9 @@ create table sessions (
     lease_node  text,                                    -- the node whose router writes the journal
     lease_until integer,
     term        integer not null default 0,                -- fencing: grows with every new owner
+    messages    integer not null default 0,                -- how many utterances
+    last_prompt text,                                    -- the newest one of a human, shortened
+    running     integer not null default 0,
     created_at  integer not null,
     updated_at  integer not null,
     archived_at integer,
@@ -105,7 +108,6 @@ create table journal_events (
     session_id text not null references sessions (id) on delete cascade,
     "offset"   integer not null,
     at         integer not null,
-    kind       text not null,
     body       blob not null,
     primary key (session_id, "offset")
 ) strict, without rowid;

@@ -205,6 +205,30 @@ impl Auth {
         Ok(stored.then_some((secret, expires_at)))
     }
 
+    /// Uses up a ticket: who it was made for, if it is good and they still are.
+    pub(crate) async fn redeem_ticket(
+        &self,
+        ticket: &str,
+    ) -> Result<Option<Principal>, StoreError> {
+        let Some(hash) = hash_presented(ticket) else {
+            return Ok(None);
+        };
+        let found = self
+            .0
+            .store
+            .redeem_ticket(hash, self.0.clock.wall())
+            .await?;
+        Ok(found.map(|found| Principal {
+            user: found.user.id,
+            username: found.user.username,
+            role: found.user.role,
+            login: found.login,
+            generation: found.user.generation,
+            session: found.session,
+            expires_at: found.token_expires_at,
+        }))
+    }
+
     /// Makes a token on the operator's word, for as long as asked.
     pub async fn create_token(
         &self,
@@ -242,7 +266,7 @@ impl Auth {
         caller: &Caller,
     ) -> Result<Grant, LoginError> {
         if let Some(session) = session
-            && self.0.store.session_owner(session).await? != Some(user.id)
+            && !self.owns(&user, session).await?
         {
             return Err(LoginError::NoSuchSession);
         }
@@ -280,6 +304,11 @@ impl Auth {
             user,
             refresh: Some((refresh, refresh_expires_at)),
         })
+    }
+
+    async fn owns(&self, user: &User, session: SessionId) -> Result<bool, StoreError> {
+        let found = self.0.store.session(session).await?;
+        Ok(found.is_some_and(|found| found.owner == user.id && found.ended_at.is_none()))
     }
 
     fn sign(

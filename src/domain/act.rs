@@ -81,6 +81,10 @@ pub enum Action {
     TokenCreated,
     /// The signing key was replaced.
     KeyRotated,
+    /// A session was ended for good.
+    SessionEnded,
+    /// A notice was sent to everybody.
+    NoticeSent,
 }
 
 impl Action {
@@ -103,6 +107,8 @@ impl Action {
             Self::UserRemoved => "user.removed",
             Self::TokenCreated => "token.created",
             Self::KeyRotated => "key.rotated",
+            Self::SessionEnded => "session.ended",
+            Self::NoticeSent => "notice.sent",
         }
     }
 }

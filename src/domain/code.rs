@@ -1,6 +1,9 @@
 //! The error codes a client can meet, the same on every door and in the documents.
 
 use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// One kind of failure, as clients see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +22,12 @@ pub enum Code {
     NotFound,
     /// Too many requests.
     RateLimited,
+    /// The run failed.
+    TaskFailed,
+    /// The link to the agent is lost.
+    ConnectionLost,
+    /// This agent cannot do that.
+    Unsupported,
     /// Too much work at the moment; worth another try.
     Busy,
     /// The database cannot be reached or written.
@@ -29,7 +38,7 @@ pub enum Code {
 
 impl Code {
     /// Every code there is.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::AuthFailed,
         Self::SessionExpired,
         Self::Forbidden,
@@ -37,6 +46,9 @@ impl Code {
         Self::ValidationError,
         Self::NotFound,
         Self::RateLimited,
+        Self::TaskFailed,
+        Self::ConnectionLost,
+        Self::Unsupported,
         Self::Busy,
         Self::StorageUnavailable,
         Self::Internal,
@@ -52,6 +64,9 @@ impl Code {
             Self::ValidationError => "VALIDATION_ERROR",
             Self::NotFound => "NOT_FOUND",
             Self::RateLimited => "RATE_LIMITED",
+            Self::TaskFailed => "TASK_FAILED",
+            Self::ConnectionLost => "CONNECTION_LOST",
+            Self::Unsupported => "UNSUPPORTED",
             Self::Busy => "BUSY",
             Self::StorageUnavailable => "STORAGE_UNAVAILABLE",
             Self::Internal => "INTERNAL",
@@ -68,10 +83,49 @@ impl Code {
             Self::ValidationError => "The input is not acceptable",
             Self::NotFound => "Not found",
             Self::RateLimited => "Too many requests",
+            Self::TaskFailed => "The run failed",
+            Self::ConnectionLost => "The link to the agent is lost",
+            Self::Unsupported => "This agent cannot do that",
             Self::Busy => "Too much work at the moment",
             Self::StorageUnavailable => "Storage is unavailable",
             Self::Internal => "Something went wrong here",
         }
+    }
+}
+
+impl Code {
+    /// Can the client go on as before, perhaps by asking again?
+    pub fn is_recoverable(self) -> bool {
+        !matches!(self, Self::AuthFailed | Self::SessionExpired)
+    }
+}
+
+impl FromStr for Code {
+    type Err = BadCode;
+
+    fn from_str(text: &str) -> Result<Self, BadCode> {
+        Self::ALL
+            .into_iter()
+            .find(|code| code.as_str() == text)
+            .ok_or(BadCode)
+    }
+}
+
+/// A text that is no code.
+#[derive(Debug, thiserror::Error)]
+#[error("an unknown error code")]
+pub struct BadCode;
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Code {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
     }
 }
 

@@ -78,6 +78,22 @@ id!(
     SessionId, "ses_"
 );
 id!(
+    /// Names one live socket or stream.
+    ConnectionId, "con_"
+);
+id!(
+    /// Names a run: an accepted prompt until its one end.
+    RunId, "run_"
+);
+id!(
+    /// Names one utterance in a conversation.
+    MessageId, "msg_"
+);
+id!(
+    /// Names one counting of a journal's offsets; another one means that offsets mean something else.
+    Epoch, "epo_"
+);
+id!(
     /// Names a signing key (`kid`).
     KeyId, "key_"
 );

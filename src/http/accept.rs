@@ -21,6 +21,7 @@ use crate::limits::{ConnectionCaps, ConnectionPermit};
 
 /// A peer that takes nothing for this long is gone, in the kernel too.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
+const SEND_BUFFER_BYTES: usize = 64 * 1024;
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// The longest request head.
 const HEAD_BYTES: usize = 32 * 1024;
@@ -125,5 +126,7 @@ fn tune(stream: &TcpStream) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEP_ALIVE))?;
+    // What a slow reader has not taken yet waits in its journal, not in the kernel.
+    socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
     socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED))
 }

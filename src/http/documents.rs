@@ -19,6 +19,7 @@ use super::AppState;
     modifiers(&Bearer),
     tags(
         (name = "auth", description = "Logging in and staying logged in"),
+        (name = "sessions", description = "One's own sessions, and the agents they can talk to"),
         (name = "links", description = "Accounts made with a one-time link"),
         (name = "admin", description = "For administrators"),
         (name = "operation", description = "Health, metrics, documents")

@@ -295,6 +295,9 @@ fn error_of(response: &mut Response) -> Option<ApiError> {
     if !bare || !(status.is_client_error() || status.is_server_error()) {
         return None;
     }
+    if let Some(code) = response.extensions_mut().remove::<Code>() {
+        return Some(ApiError::new(status, code, advice(code)));
+    }
     let (code, detail) = match status {
         StatusCode::REQUEST_TIMEOUT => (Code::Busy, "The request took too long."),
         StatusCode::PAYLOAD_TOO_LARGE => (Code::ValidationError, "The body is too large."),
@@ -303,4 +306,14 @@ fn error_of(response: &mut Response) -> Option<ApiError> {
         _ => (Code::InvalidMessage, "The request cannot be served."),
     };
     Some(ApiError::new(status, code, detail))
+}
+
+/// For an error that the other door told only by its code.
+fn advice(code: Code) -> &'static str {
+    match code {
+        Code::AuthFailed => "Log in and send the token, as header, subprotocol or ticket.",
+        Code::SessionExpired => "The token has expired; refresh it or log in again.",
+        Code::ValidationError => "A parameter in the query is not acceptable.",
+        _ => "This path speaks WebSocket, version 13.",
+    }
 }

@@ -48,15 +48,31 @@ impl<K: Hash + Eq + Clone> SlidingWindow<K> {
         let mut keys = self.lock();
         // Read under the lock: admissions are stored in the order of their time.
         let now = self.clock.monotonic();
-        if let Some(admissions) = keys.get_mut(key, now) {
-            self.drop_expired(admissions, now);
-            if admissions.len() >= self.limit.get() as usize {
-                return Err(self.refusal(self.until_oldest_expires(admissions, now)));
-            }
-        }
+        self.has_room(&mut keys, key, now)?;
         let admissions = keys.touch(key, now);
         admissions.push_back(now);
         Ok(self.quota(admissions, now))
+    }
+
+    /// Would an attempt of a key be admitted now? Counts nothing.
+    pub(crate) fn check(&self, key: &K) -> Result<(), Refusal> {
+        self.has_room(&mut self.lock(), key, self.clock.monotonic())
+    }
+
+    fn has_room(
+        &self,
+        keys: &mut RecentMap<K, Admissions>,
+        key: &K,
+        now: Duration,
+    ) -> Result<(), Refusal> {
+        let Some(admissions) = keys.get_mut(key, now) else {
+            return Ok(());
+        };
+        self.drop_expired(admissions, now);
+        if admissions.len() < self.limit.get() as usize {
+            return Ok(());
+        }
+        Err(self.refusal(self.until_oldest_expires(admissions, now)))
     }
 
     /// Drops the keys that have no admission left that counts.

@@ -7,7 +7,7 @@ use super::error::StoreError;
 use super::users::NewUser;
 use crate::domain::account::User;
 use crate::domain::act::{Act, By};
-use crate::domain::id::{LoginId, UserId};
+use crate::domain::id::{LoginId, SessionId, UserId};
 
 /// What a link is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,19 @@ pub struct NewLink {
     pub kind: LinkKind,
     /// When it stops working.
     pub expires_at: Timestamp,
+}
+
+/// Whom a ticket was made for.
+#[derive(Clone, Debug)]
+pub struct Redeemed {
+    /// The login.
+    pub login: LoginId,
+    /// The account as it is now.
+    pub user: User,
+    /// The one session the login is good for, if bound.
+    pub session: Option<SessionId>,
+    /// When its newest access token ends.
+    pub token_expires_at: Timestamp,
 }
 
 /// Why the first administrator was not made.
@@ -61,6 +74,13 @@ pub trait Links: Send + Sync {
         now: Timestamp,
         expires_at: Timestamp,
     ) -> Result<bool, StoreError>;
+
+    /// Uses up a ticket; `None` if it is unknown, used or expired, or its login has ended.
+    async fn redeem_ticket(
+        &self,
+        hash: [u8; 32],
+        now: Timestamp,
+    ) -> Result<Option<Redeemed>, StoreError>;
 
     /// Is there a live setup link with that hash?
     async fn setup_is_open(&self, hash: [u8; 32], now: Timestamp) -> Result<bool, StoreError>;

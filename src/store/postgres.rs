@@ -18,6 +18,7 @@ use crate::domain::act::Act;
 mod sql;
 
 type Connection = PgConnection;
+type Database = Postgres;
 type Row = PgRow;
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/postgres");

@@ -14,7 +14,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use sqlx::Row as _;
 
-use super::{Backend, Connection, Row};
+use super::{Backend, Connection, Database, Row};
 use crate::domain::account::User;
 use crate::domain::act::Act;
 use crate::store::changes::Subject;
@@ -22,12 +22,16 @@ use crate::store::upkeep::AuditRow;
 
 #[path = "sql/changes.rs"]
 mod changes;
+#[path = "sql/journals.rs"]
+mod journals;
 #[path = "sql/keys.rs"]
 mod keys;
 #[path = "sql/links.rs"]
 mod links;
 #[path = "sql/logins.rs"]
 mod logins;
+#[path = "sql/sessions.rs"]
+mod sessions;
 #[path = "sql/users.rs"]
 mod users;
 

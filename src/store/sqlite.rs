@@ -25,6 +25,7 @@ use crate::domain::act::Act;
 mod sql;
 
 type Connection = SqliteConnection;
+type Database = Sqlite;
 type Row = SqliteRow;
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/sqlite");

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::error::StoreError;
 use crate::domain::account::{Role, User, Username};
 use crate::domain::act::Act;
-use crate::domain::id::{LoginId, SessionId, UserId};
+use crate::domain::id::{LoginId, UserId};
 
 /// An account to be made.
 #[derive(Clone, Debug)]
@@ -104,7 +104,4 @@ pub trait Users: Send + Sync {
 
     /// Removes an account and everything it owns.
     async fn remove_user(&self, id: UserId, act: &Act) -> Result<(), ChangeUserError>;
-
-    /// Whose session is it?
-    async fn session_owner(&self, id: SessionId) -> Result<Option<UserId>, StoreError>;
 }

@@ -19,4 +19,6 @@ mod limits;
 mod logins;
 mod operation;
 mod pages;
+mod resuming;
+mod sockets;
 mod tokens;

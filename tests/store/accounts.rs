@@ -2,7 +2,7 @@
 
 use switchboard::domain::account::Role;
 use switchboard::domain::act::Action;
-use switchboard::domain::id::{SessionId, UserId};
+use switchboard::domain::id::UserId;
 use switchboard::store::{ChangeUserError, CreateUserError, KeepLogin, LinkKind, NewLink, Subject};
 
 use crate::{World, act, at, name, new_login, new_user};
@@ -20,7 +20,6 @@ crate::on_both_databases!(
     a_new_role_makes_old_tokens_worthless,
     a_removed_user_is_gone_with_everything,
     what_does_not_exist_cannot_be_changed,
-    nobody_owns_an_unknown_session,
 );
 
 async fn a_user_is_found_by_name_and_by_id(world: World) {
@@ -286,11 +285,4 @@ async fn what_does_not_exist_cannot_be_changed(world: World) {
     }
     assert!(store.recent_acts(10).await.unwrap().is_empty());
     assert!(store.changes_after(0).await.unwrap().is_empty());
-}
-
-async fn nobody_owns_an_unknown_session(world: World) {
-    assert_eq!(
-        world.store.session_owner(SessionId::new()).await.unwrap(),
-        None
-    );
 }

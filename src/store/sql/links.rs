@@ -4,12 +4,12 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::users::{end_logins, insert, is_taken, store_password};
-use super::{Backend, Connection, audit, millis, now, user};
+use super::{Backend, Connection, audit, millis, now, optional_word, time, user, word};
 use crate::domain::account::User;
 use crate::domain::act::{Act, Action, Actor, By};
 use crate::domain::id::LoginId;
 use crate::store::error::StoreError;
-use crate::store::links::{LinkKind, Links, NewLink, SetUpError};
+use crate::store::links::{LinkKind, Links, NewLink, Redeemed, SetUpError};
 use crate::store::users::{KeepLogin, NewUser};
 
 #[async_trait]
@@ -47,6 +47,39 @@ impl Links for Backend {
         .await?;
         tx.commit().await?;
         Ok(stored.rows_affected() == 1)
+    }
+
+    async fn redeem_ticket(
+        &self,
+        hash: [u8; 32],
+        now: Timestamp,
+    ) -> Result<Option<Redeemed>, StoreError> {
+        let mut tx = self.begin().await?;
+        let login: Option<String> = sqlx::query_scalar(
+            "delete from one_time_links where hash = $1 and kind = 'ticket' and expires_at > $2
+             returning login_id",
+        )
+        .bind(hash.to_vec())
+        .bind(millis(now))
+        .fetch_optional(&mut *tx)
+        .await?;
+        let row = sqlx::query(
+            "select users.*, users.id as user_id, logins.id as login_id, logins.session_id,
+                    logins.token_expires_at
+             from logins join users on users.id = logins.user_id
+             where logins.id = $1 and logins.ended_at is null and not users.disabled",
+        )
+        .bind(login)
+        .fetch_optional(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        let Some(row) = row else { return Ok(None) };
+        Ok(Some(Redeemed {
+            login: word(&row, "login_id")?,
+            user: user(&row)?,
+            session: optional_word(&row, "session_id")?,
+            token_expires_at: time(&row, "token_expires_at")?,
+        }))
     }
 
     async fn setup_is_open(&self, hash: [u8; 32], now: Timestamp) -> Result<bool, StoreError> {

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::domain::account::{Role, User, Username};
 use crate::domain::act::Act;
-use crate::domain::id::{LoginId, SessionId, UserId};
+use crate::domain::id::{LoginId, UserId};
 use crate::store::changes::Subject;
 use crate::store::error::StoreError;
 use crate::store::users::{
@@ -153,15 +153,6 @@ impl Users for Backend {
         }
         audit(&mut tx, act).await.map_err(StoreError::from)?;
         Ok(tx.commit().await.map_err(StoreError::from)?)
-    }
-
-    async fn session_owner(&self, id: SessionId) -> Result<Option<UserId>, StoreError> {
-        let row = sqlx::query("select owner_id from sessions where id = $1 and ended_at is null")
-            .bind(id.to_string())
-            .fetch_optional(self.reader())
-            .await?;
-        let owner = row.map(|row| optional_word(&row, "owner_id")).transpose()?;
-        Ok(owner.flatten())
     }
 }
 

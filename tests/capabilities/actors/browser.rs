@@ -77,6 +77,11 @@ impl Browser {
         }
     }
 
+    /// Where the gateway is.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.base.strip_prefix("http://").unwrap().parse().unwrap()
+    }
+
     /// The same person, seen by the gateway as coming through a proxy.
     pub(crate) fn through_proxy(mut self, address: &str) -> Self {
         self.headers.push(("x-forwarded-for", address.to_owned()));

@@ -1,0 +1,87 @@
+//! What a human wants of a session.
+
+use serde::{Deserialize, Serialize};
+
+use super::id::RunId;
+
+/// Shall the agent only plan, or act?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Think and propose.
+    Plan,
+    /// Do it.
+    Act,
+}
+
+/// A file or image that comes with a prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attachment {
+    /// For display only.
+    pub name: String,
+    /// Its media type.
+    pub media_type: String,
+    /// What is in it, as the client sent it.
+    pub content: String,
+}
+
+/// What to do with a prompt while a run is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IfBusy {
+    /// Let it wait for its turn.
+    Queue,
+    /// Say no.
+    Refuse,
+}
+
+/// A prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prompt {
+    /// What is asked.
+    pub text: String,
+    /// Plan or act.
+    pub mode: Mode,
+    /// Images, base64.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<String>,
+    /// Files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+}
+
+/// Settings that a client may change; absent ones stay as they are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SettingsChange {
+    /// Answer harmless permissions without asking.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auto_approve: Option<bool>,
+    /// Which model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// How long an answer may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// How adventurous the model is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+}
+
+/// What a human wants of a session.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Ask the agent for something.
+    SubmitPrompt {
+        /// What.
+        prompt: Prompt,
+        /// And if it is busy?
+        if_busy: IfBusy,
+    },
+    /// Stop a run, or the current one.
+    Cancel {
+        /// Which run.
+        run: Option<RunId>,
+    },
+    /// Change settings of the session.
+    UpdateSettings(SettingsChange),
+}

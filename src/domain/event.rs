@@ -1,0 +1,206 @@
+//! Facts in a session's journal, for every member.
+//!
+//! Each becomes exactly one frame towards a client, so that offsets have no holes on the wire. The
+//! serialised form here is the stored one; wire names belong to the doors.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::command::{Prompt, SettingsChange};
+use super::id::{MessageId, RunId};
+use super::run::{Progress, RunOutcome, Usage};
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Author {
+    /// A human.
+    User,
+    /// The agent.
+    Assistant,
+    /// Neither.
+    System,
+}
+
+/// Said aloud, or thought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Channel {
+    /// The answer.
+    Text,
+    /// What the agent thinks on the way.
+    Thought,
+}
+
+/// What the agent does at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Activity {
+    /// Nothing.
+    Idle,
+    /// Thinking.
+    Thinking,
+    /// Using a tool.
+    ExecutingTool,
+    /// Waiting for a human.
+    WaitingForInput,
+}
+
+/// How loud an agent's own notice is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Good to know.
+    Info,
+    /// Worth a look.
+    Warn,
+    /// Something is wrong.
+    Error,
+}
+
+/// One step of a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanStep {
+    /// What is to be done.
+    pub title: String,
+    /// `pending`, `running` or `completed`.
+    pub status: String,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Event {
+    /// A prompt was accepted and its run begins.
+    RunStarted {
+        /// The run.
+        run: RunId,
+        /// What was asked.
+        prompt: Prompt,
+        /// The utterance that the prompt is in the conversation.
+        message: MessageId,
+        /// The `messageId` of the command that asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        correlation: Option<String>,
+    },
+    /// The agent works on it.
+    RunProgress {
+        /// The run.
+        run: RunId,
+        /// How far it is, if the agent says so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        progress: Option<Progress>,
+    },
+    /// The run is over.
+    RunEnded {
+        /// The run.
+        run: RunId,
+        /// How.
+        #[serde(flatten)]
+        outcome: RunOutcome,
+        /// What it used.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+    },
+    /// A piece of an utterance.
+    MessageDelta {
+        /// The utterance.
+        message: MessageId,
+        /// The run that it belongs to.
+        run: RunId,
+        /// Aloud or thought.
+        channel: Channel,
+        /// The piece.
+        text: String,
+        /// Its place among the pieces of the run, from 0.
+        index: u64,
+    },
+    /// A whole utterance, in place of its pieces.
+    MessageFinal {
+        /// The utterance.
+        message: MessageId,
+        /// The run that it belongs to.
+        run: RunId,
+        /// Who spoke.
+        author: Author,
+        /// All of it; absent if it came in so many pieces that they stay as they are.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+        /// What of it no piece has brought before.
+        rest: String,
+        /// Its place among the pieces of the run.
+        index: u64,
+    },
+    /// A tool is used; the first sight of its id creates it, later ones change it.
+    ToolUpdate {
+        /// The run that it belongs to.
+        run: RunId,
+        /// The agent's own id of this use.
+        tool: String,
+        /// What kind of tool.
+        name: String,
+        /// What a person reads.
+        title: String,
+        /// `pending`, `running`, `completed`, `failed`, `denied`, `skipped` or `cancelled`.
+        status: String,
+        /// What it was given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<Value>,
+        /// What came out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<Value>,
+    },
+    /// The agent does something else now.
+    AgentState {
+        /// What.
+        activity: Activity,
+    },
+    /// Tokens were used, beyond what was told before.
+    Usage(Usage),
+    /// The agent's plan, all of it.
+    PlanUpdated {
+        /// Its steps.
+        steps: Vec<PlanStep>,
+    },
+    /// Settings were changed.
+    SettingsChanged(SettingsChange),
+    /// The session has another title.
+    TitleChanged {
+        /// The title.
+        title: String,
+    },
+    /// The agent wants something to be known.
+    AgentNotice {
+        /// How loud.
+        level: Level,
+        /// What.
+        text: String,
+    },
+}
+
+impl Event {
+    /// The run it belongs to, if to any.
+    pub fn run(&self) -> Option<RunId> {
+        match self {
+            Self::RunStarted { run, .. }
+            | Self::RunProgress { run, .. }
+            | Self::RunEnded { run, .. }
+            | Self::MessageDelta { run, .. }
+            | Self::MessageFinal { run, .. }
+            | Self::ToolUpdate { run, .. } => Some(*run),
+            _ => None,
+        }
+    }
+}
+
+/// An event at its place in the journal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recorded {
+    /// Its place: 1, 2, 3…
+    pub offset: u64,
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// What happened.
+    pub event: Event,
+}

@@ -1,0 +1,302 @@
+//! `/api/sessions` and `/api/agents`: one's own sessions, and what they can talk to.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::AppState;
+use super::caller::Authenticated;
+use super::error::{ApiError, Problem};
+use super::extract::{Json, Named, Query};
+use crate::domain::account::Principal;
+use crate::domain::act::Action;
+use crate::domain::id::{Epoch, SessionId};
+use crate::session::JoinError;
+use crate::store::{NewSession, SessionChange, SessionRow};
+
+const PAGE: u32 = 50;
+const LARGEST_PAGE: u32 = 500;
+const TITLE_CHARS: usize = 200;
+
+/// A session, as its owner sees it in a list.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SessionBody {
+    #[schema(value_type = String)]
+    id: SessionId,
+    title: Option<String>,
+    agent: String,
+    /// `running`, `idle` or `archived`.
+    status: &'static str,
+    #[schema(value_type = String)]
+    epoch: Epoch,
+    /// The offset of its last event.
+    offset: u64,
+    message_count: u64,
+    last_user_message: Option<String>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
+}
+
+impl From<SessionRow> for SessionBody {
+    fn from(row: SessionRow) -> Self {
+        let status = match (row.archived_at, row.running) {
+            (Some(_), _) => "archived",
+            (None, true) => "running",
+            (None, false) => "idle",
+        };
+        Self {
+            id: row.id,
+            title: row.title,
+            agent: row.agent,
+            status,
+            epoch: row.epoch,
+            offset: row.head,
+            message_count: row.messages,
+            last_user_message: row.last_prompt,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        }
+    }
+}
+
+/// Which sessions to list.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Page {
+    /// What the page before gave as `next`.
+    before: Option<String>,
+    /// How many, at most 500.
+    limit: Option<u32>,
+}
+
+/// Sessions, the newest change first.
+#[derive(Serialize, ToSchema)]
+pub(super) struct SessionsBody {
+    sessions: Vec<SessionBody>,
+    /// What to ask for next as `before`; absent on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// Lists one's own sessions.
+#[utoipa::path(
+    get, path = "/api/sessions", tag = "sessions", security(("bearer" = [])), params(Page),
+    responses(
+        (status = 200, description = "Your sessions, the newest change first", body = SessionsBody),
+        (status = 401, description = "AUTH_FAILED", body = Problem)
+    )
+)]
+pub(super) async fn list(
+    State(state): State<AppState>,
+    caller: Authenticated,
+    Query(page): Query<Page>,
+) -> Result<Answer<SessionsBody>, ApiError> {
+    let limit = page.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
+    let before = page.before.as_deref().map(place).transpose()?;
+    let rows = state
+        .store
+        .sessions(caller.principal.user, before, limit)
+        .await?;
+    let full = rows.len() == limit as usize;
+    let next = rows
+        .last()
+        .filter(|_| full)
+        .map(|row| format!("{}.{}", row.updated_at.as_millisecond(), row.id));
+    let sessions = rows.into_iter().map(SessionBody::from).collect();
+    Ok(Answer(SessionsBody { sessions, next }))
+}
+
+/// A place in the order of sessions: `milliseconds.id`.
+fn place(text: &str) -> Result<(Timestamp, SessionId), ApiError> {
+    let read = || {
+        let (millis, id) = text.split_once('.')?;
+        let at = Timestamp::from_millisecond(millis.parse().ok()?).ok()?;
+        Some((at, id.parse().ok()?))
+    };
+    read().ok_or_else(|| ApiError::invalid("`before` is what a page before gave as `next`."))
+}
+
+/// A session to be made.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct CreateRequest {
+    agent: Option<String>,
+    title: Option<String>,
+}
+
+/// Makes a session.
+#[utoipa::path(
+    post, path = "/api/sessions", tag = "sessions", security(("bearer" = [])),
+    request_body = CreateRequest,
+    responses(
+        (status = 201, description = "Made", body = SessionBody),
+        (status = 401, description = "AUTH_FAILED", body = Problem),
+        (status = 422, description = "VALIDATION_ERROR: no such agent, or a bad title", body = Problem)
+    )
+)]
+pub(super) async fn create(
+    State(state): State<AppState>,
+    caller: Authenticated,
+    Json(request): Json<CreateRequest>,
+) -> Result<Response, ApiError> {
+    let title = request.title.map(check_title).transpose()?;
+    let described = state
+        .sessions
+        .describe(caller.principal.user, request.agent.as_deref(), title);
+    let new: NewSession = described.map_err(|error| match error {
+        JoinError::Store(error) => error.into(),
+        other => ApiError::invalid(other.to_string()),
+    })?;
+    state.store.create_session(&new).await?;
+    let row = find(&state, &caller.principal, new.id).await?;
+    Ok((StatusCode::CREATED, Answer(SessionBody::from(row))).into_response())
+}
+
+fn check_title(title: String) -> Result<String, ApiError> {
+    let good = !title.trim().is_empty()
+        && title.chars().count() <= TITLE_CHARS
+        && !title.chars().any(char::is_control);
+    good.then_some(title).ok_or_else(|| {
+        ApiError::invalid(format!(
+            "A title has 1 to {TITLE_CHARS} characters and no control characters."
+        ))
+    })
+}
+
+/// Shows one of one's own sessions.
+#[utoipa::path(
+    get, path = "/api/sessions/{id}", tag = "sessions", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 200, description = "The session", body = SessionBody),
+        (status = 401, description = "AUTH_FAILED", body = Problem),
+        (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem)
+    )
+)]
+pub(super) async fn show(
+    State(state): State<AppState>,
+    caller: Authenticated,
+    Named(id): Named<SessionId>,
+) -> Result<Answer<SessionBody>, ApiError> {
+    Ok(Answer(find(&state, &caller.principal, id).await?.into()))
+}
+
+/// What to change about a session.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct ChangeRequest {
+    title: Option<String>,
+    archived: Option<bool>,
+}
+
+/// Renames a session, puts it away or brings it back.
+#[utoipa::path(
+    patch, path = "/api/sessions/{id}", tag = "sessions", security(("bearer" = [])),
+    request_body = ChangeRequest,
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 200, description = "The session as it is now", body = SessionBody),
+        (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem),
+        (status = 422, description = "VALIDATION_ERROR", body = Problem)
+    )
+)]
+pub(super) async fn change(
+    State(state): State<AppState>,
+    caller: Authenticated,
+    Named(id): Named<SessionId>,
+    Json(request): Json<ChangeRequest>,
+) -> Result<Answer<SessionBody>, ApiError> {
+    let title = request.title.map(check_title).transpose()?;
+    let changes = title
+        .map(SessionChange::Title)
+        .into_iter()
+        .chain(request.archived.map(SessionChange::Archived));
+    for change in changes {
+        let owner = caller.principal.user;
+        let now = state.clock.wall();
+        if !state.store.change_session(id, owner, &change, now).await? {
+            return Err(no_such_session());
+        }
+    }
+    Ok(Answer(find(&state, &caller.principal, id).await?.into()))
+}
+
+/// Ends a session for good: its run stops, everybody in it is told.
+#[utoipa::path(
+    delete, path = "/api/sessions/{id}", tag = "sessions", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 204, description = "Ended"),
+        (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem)
+    )
+)]
+pub(super) async fn end(
+    State(state): State<AppState>,
+    caller: Authenticated,
+    Named(id): Named<SessionId>,
+) -> Result<StatusCode, ApiError> {
+    let by = state.auth.by(&caller.principal, caller.address);
+    let act = by.did(Action::SessionEnded, id.to_string());
+    if !state
+        .store
+        .end_session(id, caller.principal.user, &act)
+        .await?
+    {
+        return Err(no_such_session());
+    }
+    state.sessions.ended(id);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A foreign session and none at all are the same to everybody else.
+async fn find(
+    state: &AppState,
+    principal: &Principal,
+    id: SessionId,
+) -> Result<SessionRow, ApiError> {
+    let row = state.store.session(id).await?;
+    row.filter(|row| row.owner == principal.user && row.ended_at.is_none())
+        .ok_or_else(no_such_session)
+}
+
+fn no_such_session() -> ApiError {
+    ApiError::not_found("There is no such session.")
+}
+
+/// The agents that a session can talk to.
+#[derive(Serialize, ToSchema)]
+pub(super) struct AgentsBody {
+    agents: Vec<AgentBody>,
+}
+
+/// One agent.
+#[derive(Serialize, ToSchema)]
+pub(super) struct AgentBody {
+    name: String,
+    capabilities: Vec<&'static str>,
+}
+
+/// Lists the agents that can be started.
+#[utoipa::path(
+    get, path = "/api/agents", tag = "sessions", security(("bearer" = [])),
+    responses(
+        (status = 200, description = "The agents", body = AgentsBody),
+        (status = 401, description = "AUTH_FAILED", body = Problem)
+    )
+)]
+pub(super) async fn agents(State(state): State<AppState>, _: Authenticated) -> Answer<AgentsBody> {
+    let agents = state
+        .sessions
+        .agents()
+        .map(|name| AgentBody {
+            name: name.to_owned(),
+            capabilities: state.sessions.capabilities(name).to_vec(),
+        })
+        .collect();
+    Answer(AgentsBody { agents })
+}

@@ -1,0 +1,101 @@
+//! What one session may be sent, over all its sockets and across reconnects.
+
+use std::num::NonZeroU32;
+use std::sync::{Mutex, PoisonError};
+
+use super::quota::Refusal;
+use super::window::SlidingWindow;
+use crate::clock::Clock;
+use crate::domain::id::SessionId;
+
+/// Two exact windows that are asked together: a state request counts in both or in neither.
+#[derive(Debug)]
+pub(crate) struct SessionBudgets {
+    messages: SlidingWindow<SessionId>,
+    states: SlidingWindow<SessionId>,
+    /// Between asking the second window and spending from the first nobody else may come.
+    turn: Mutex<()>,
+}
+
+impl SessionBudgets {
+    pub(crate) fn new(
+        messages_per_minute: NonZeroU32,
+        states_per_minute: NonZeroU32,
+        sessions: NonZeroU32,
+        clock: &Clock,
+    ) -> Self {
+        let window = |limit| SlidingWindow::new(limit, super::MINUTE, sessions, clock.clone());
+        Self {
+            messages: window(messages_per_minute),
+            states: window(states_per_minute),
+            turn: Mutex::new(()),
+        }
+    }
+
+    /// Counts a message.
+    pub(crate) fn admit_message(&self, session: SessionId) -> Result<(), Refusal> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.messages.admit(&session).map(drop)
+    }
+
+    /// Counts a request for the state, which is a message too.
+    pub(crate) fn admit_state_request(&self, session: SessionId) -> Result<(), Refusal> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.messages.check(&session)?;
+        self.states.admit(&session)?;
+        self.messages.admit(&session).map(drop)
+    }
+
+    /// Gives back the memory of quiet sessions.
+    pub(crate) fn sweep(&self) {
+        self.messages.sweep();
+        self.states.sweep();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn budgets() -> (SessionBudgets, Clock) {
+        let clock = Clock::manual(Timestamp::UNIX_EPOCH);
+        let number = |number| NonZeroU32::new(number).unwrap();
+        let budgets = SessionBudgets::new(number(5), number(2), number(100), &clock);
+        (budgets, clock)
+    }
+
+    #[test]
+    fn a_state_request_counts_in_both_budgets() {
+        let (budgets, clock) = budgets();
+        let session = SessionId::new();
+        assert!(budgets.admit_state_request(session).is_ok());
+        assert!(budgets.admit_state_request(session).is_ok());
+        assert_eq!(budgets.admit_state_request(session).unwrap_err().limit, 2);
+        for _ in 0..3 {
+            assert!(
+                budgets.admit_message(session).is_ok(),
+                "a refused one used up nothing"
+            );
+        }
+        assert_eq!(budgets.admit_message(session).unwrap_err().limit, 5);
+        clock.advance(Duration::from_mins(1));
+        assert!(budgets.admit_message(session).is_ok());
+    }
+
+    #[test]
+    fn a_state_request_above_the_message_budget_uses_up_nothing() {
+        let (budgets, clock) = budgets();
+        let session = SessionId::new();
+        for _ in 0..5 {
+            budgets.admit_message(session).unwrap();
+        }
+        assert_eq!(budgets.admit_state_request(session).unwrap_err().limit, 5);
+        clock.advance(Duration::from_mins(1));
+        assert!(budgets.admit_state_request(session).is_ok());
+        assert!(budgets.admit_state_request(session).is_ok());
+    }
+}

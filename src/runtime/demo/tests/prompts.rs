@@ -1,0 +1,193 @@
+//! What is said for which prompt, and in which order.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::super::super::FromAgent;
+use super::{Session, spoken};
+use crate::domain::code::Code;
+use crate::domain::event::Channel;
+use crate::domain::run::{RunOutcome, Usage};
+
+/// Asks, and gives what was said. The run must end well, with its last words in order.
+async fn answer(text: &str) -> (Vec<FromAgent>, Option<Usage>) {
+    let mut session = Session::start(8);
+    let run = session.prompts(text).await;
+    let mut heard = session.hears_run(run).await;
+    let Some(FromAgent::Ended { outcome, usage, .. }) = heard.pop() else {
+        panic!("no end: {heard:?}");
+    };
+    assert_eq!(outcome, RunOutcome::Completed);
+    assert_eq!(heard.pop(), Some(FromAgent::Final { run, text: None }));
+    session.hears_nothing_more().await;
+    (heard, usage)
+}
+
+async fn text_of(prompt: &str) -> String {
+    let (heard, _) = answer(prompt).await;
+    spoken(&heard, Channel::Text).concat()
+}
+
+#[tokio::test(start_paused = true)]
+async fn echo_gives_the_text_back_in_one_piece() {
+    let (heard, usage) = answer("/echo two  words\n ").await;
+    assert_eq!(spoken(&heard, Channel::Text), ["two  words\n "]);
+    assert_eq!((heard.len(), usage), (1, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn stream_gives_numbered_words_without_a_pause() {
+    let begin = Instant::now();
+    let mut session = Session::start(8);
+    let run = session.prompts("/stream 3").await;
+    let heard = session.hears_run(run).await;
+    assert_eq!(spoken(&heard, Channel::Text), ["1 ", "2 ", "3 "]);
+    assert_eq!(begin.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn stream_waits_between_words_if_asked_to() {
+    let begin = Instant::now();
+    let mut session = Session::start(8);
+    let run = session.prompts("/stream 4 1000").await;
+    session.hears_run(run).await;
+    let took = begin.elapsed();
+    assert!((3000..3010).contains(&took.as_millis()), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn chunks_have_their_size_and_differ() {
+    let (heard, _) = answer("/chunks 300 9").await;
+    let chunks = spoken(&heard, Channel::Text);
+    assert_eq!(chunks.len(), 300);
+    assert!(
+        chunks
+            .iter()
+            .all(|chunk| chunk.len() == 9 && chunk.is_ascii())
+    );
+    assert!(chunks.is_sorted_by(|one, two| one < two));
+    assert_eq!(text_of("/chunks 3 2").await, "010203");
+    assert_eq!(text_of("/chunks 1 100000").await.len(), 100_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wrong_number_is_answered_with_the_usage() {
+    for prompt in [
+        "/echo",
+        "/stream",
+        "/stream 0",
+        "/stream many",
+        "/stream -1",
+        "/stream 1000001",
+        "/stream 1 60001",
+        "/stream 1 2 3",
+        "/chunks 1",
+        "/chunks 1 0",
+        "/chunks 1 100001",
+        "/chunks 99999999999999999999 1",
+    ] {
+        let text = text_of(prompt).await;
+        assert!(text.starts_with("Usage: /"), "{prompt}: {text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn think_thinks_before_it_speaks() {
+    let (heard, _) = answer("/think").await;
+    assert!(spoken(&heard, Channel::Thought).len() > 1);
+    let texts = spoken(&heard, Channel::Text);
+    assert_eq!(texts.len(), 1);
+    let last = heard.last().unwrap();
+    assert!(matches!(
+        last,
+        FromAgent::Delta {
+            channel: Channel::Text,
+            ..
+        }
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn plan_goes_through_its_three_steps() {
+    let (heard, _) = answer("/plan").await;
+    let plans: Vec<String> = heard
+        .iter()
+        .filter_map(|told| match told {
+            FromAgent::Plan(steps) => Some(steps),
+            _ => None,
+        })
+        .map(|steps| steps.iter().map(|step| &step.status[..1]).collect())
+        .collect();
+    assert_eq!(plans, ["rpp", "crp", "ccr", "ccc"]);
+    let steps_begun = heard.iter().filter_map(|told| match told {
+        FromAgent::Progress { progress, .. } => Some((progress.current, progress.total)),
+        _ => None,
+    });
+    assert!(steps_begun.eq([(0, 3), (1, 3), (2, 3)]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn usage_tells_tokens_and_cost_with_the_end() {
+    let (heard, usage) = answer("/usage").await;
+    assert!(usage.unwrap().cost.unwrap() > 0.0);
+    assert!(!heard.iter().any(|told| matches!(told, FromAgent::Usage(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn image_shows_a_png_in_markdown() {
+    let text = text_of("/image").await;
+    let (_, image) = text
+        .split_once("](data:image/png;base64,iVBORw0KGgo")
+        .unwrap();
+    assert!(image.ends_with(')'));
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_and_tools_are_said_to_be_unavailable() {
+    for prompt in ["/tool", "/confirm", "/prompt", "/pick"] {
+        let text = text_of(prompt).await;
+        assert!(
+            text.starts_with(&format!("{prompt} is not available")),
+            "{text}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn anything_else_gets_an_introduction_word_by_word() {
+    let begin = Instant::now();
+    let mut session = Session::start(8);
+    let run = session.prompts("Good morning!").await;
+    let heard = session.hears_run(run).await;
+    let words = spoken(&heard, Channel::Text);
+    assert!((35..=55).contains(&words.len()), "{}", words.len());
+    let took = begin.elapsed().as_millis();
+    assert!(took >= 15 * (words.len() as u128 - 1), "{took}");
+    assert!(words.concat().contains("/chunks N BYTES"));
+    let Some(FromAgent::Ended { usage, .. }) = heard.last() else {
+        panic!("no end");
+    };
+    let usage = usage.unwrap();
+    assert_eq!((usage.input, usage.output), (2, words.len() as u64));
+}
+
+#[tokio::test(start_paused = true)]
+async fn fail_ends_the_run_as_failed_and_the_next_one_works() {
+    let mut session = Session::start(8);
+    let run = session.prompts("/fail").await;
+    let heard = session.hears_run(run).await;
+    let code = |told: &FromAgent| match told {
+        FromAgent::Ended {
+            outcome: RunOutcome::Failed { code, .. },
+            ..
+        } => Some(*code),
+        _ => None,
+    };
+    assert_eq!(
+        heard.iter().map(code).collect::<Vec<_>>(),
+        [Some(Code::TaskFailed)]
+    );
+    let run = session.prompts("/echo still here").await;
+    assert_eq!(session.hears_run(run).await.len(), 3);
+}

@@ -1,0 +1,305 @@
+//! The journal: one writer, many cursors, nothing seen before it is committed.
+//!
+//! All journals of a node share one [`Committer`]: whatever has queued up while the last commit ran
+//! goes into the next one. Nobody waits for a timer.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::tail::{Entry, Tail, Tails};
+use crate::clock::Clock;
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::{Epoch, SessionId};
+use crate::store::{
+    Append, AppendError, CommandRecord, NewEvent, NewSession, Store, StoreError, StoredEvent,
+    Summary,
+};
+
+/// Appends that may wait for the next commit. Full: routers wait, and with them their agents.
+const QUEUE: usize = 4_096;
+/// Events of one commit, so that none takes long.
+const EVENTS_PER_COMMIT: usize = 20_000;
+/// Events that a cursor takes from the store at once.
+const PAGE: u32 = 500;
+
+/// Why events were not recorded.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RecordError {
+    /// Somebody else writes this journal now, or the session has ended.
+    #[error("the journal belongs to somebody else now")]
+    Fenced,
+    /// Storage failed; nothing was recorded, and the same can be tried again.
+    #[error(transparent)]
+    Store(#[from] Arc<StoreError>),
+    /// The gateway is going down.
+    #[error("the gateway is stopping")]
+    Stopping,
+}
+
+struct Pending {
+    append: Append,
+    done: oneshot::Sender<Result<(), RecordError>>,
+}
+
+/// Where all journals of a node are committed.
+#[derive(Clone)]
+pub(crate) struct Committer {
+    queue: mpsc::Sender<Pending>,
+}
+
+/// The other end of the queue, to be run by whoever owns the tasks.
+pub(crate) struct CommitLoop {
+    queue: mpsc::Receiver<Pending>,
+    store: Arc<dyn Store>,
+    clock: Clock,
+}
+
+impl Committer {
+    pub(crate) fn new(store: Arc<dyn Store>, clock: Clock) -> (Self, CommitLoop) {
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        let work = CommitLoop {
+            queue: receiver,
+            store,
+            clock,
+        };
+        (Self { queue: sender }, work)
+    }
+
+    async fn commit(&self, append: Append) -> Result<(), RecordError> {
+        let (done, committed) = oneshot::channel();
+        let pending = Pending { append, done };
+        self.queue
+            .send(pending)
+            .await
+            .map_err(|_| RecordError::Stopping)?;
+        committed.await.unwrap_or(Err(RecordError::Stopping))
+    }
+}
+
+impl CommitLoop {
+    /// Runs until every [`Committer`] is gone.
+    pub(crate) async fn run(mut self) {
+        let mut waiting: Vec<Pending> = Vec::new();
+        loop {
+            if waiting.is_empty() {
+                match self.queue.recv().await {
+                    Some(pending) => waiting.push(pending),
+                    None => return,
+                }
+            }
+            while events(&waiting) < EVENTS_PER_COMMIT
+                && let Ok(pending) = self.queue.try_recv()
+            {
+                waiting.push(pending);
+            }
+            self.commit(std::mem::take(&mut waiting)).await;
+        }
+    }
+
+    async fn commit(&self, batch: Vec<Pending>) {
+        let (appends, waiting): (Vec<Append>, Vec<_>) = batch
+            .into_iter()
+            .map(|pending| (pending.append, pending.done))
+            .unzip();
+        let outcomes = match self.store.append(&appends, self.clock.wall()).await {
+            Ok(outcomes) => outcomes
+                .into_iter()
+                .map(|outcome| outcome.map_err(|AppendError::Fenced| RecordError::Fenced))
+                .collect(),
+            Err(error) => {
+                tracing::error!(%error, appends = appends.len(), "events cannot be committed");
+                let error = Arc::new(error);
+                let failed = |_: &Append| Err(RecordError::Store(Arc::clone(&error)));
+                appends.iter().map(failed).collect::<Vec<_>>()
+            }
+        };
+        for (done, outcome) in waiting.into_iter().zip(outcomes) {
+            // A router that is gone does not need to know.
+            drop(done.send(outcome));
+        }
+    }
+}
+
+fn events(batch: &[Pending]) -> usize {
+    batch
+        .iter()
+        .map(|pending| pending.append.events.len())
+        .sum()
+}
+
+/// A journal as cursors see it. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Journal(Arc<Shared>);
+
+struct Shared {
+    session: SessionId,
+    epoch: Epoch,
+    head: watch::Sender<u64>,
+    tail: Arc<Tail>,
+    store: Arc<dyn Store>,
+}
+
+/// What a cursor finds after its offset.
+pub(crate) enum Found {
+    /// The entries that follow, without a hole.
+    Entries(Vec<Arc<Entry>>),
+    /// What follows is not kept any more.
+    Gone,
+}
+
+impl Journal {
+    pub(crate) fn new(session: SessionId, epoch: Epoch, head: u64, store: Arc<dyn Store>) -> Self {
+        Self(Arc::new(Shared {
+            session,
+            epoch,
+            head: watch::Sender::new(head),
+            tail: Arc::new(Tail::default()),
+            store,
+        }))
+    }
+
+    /// Whose journal it is.
+    pub(crate) fn session(&self) -> SessionId {
+        self.0.session
+    }
+
+    /// The counting of its offsets.
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.0.epoch
+    }
+
+    /// The offset of the last committed event; wakes whoever waits for it to grow.
+    pub(crate) fn head(&self) -> watch::Receiver<u64> {
+        self.0.head.subscribe()
+    }
+
+    /// The entries after an offset: from the tail if they are there, else from the store.
+    pub(crate) async fn after(&self, offset: u64, most: usize) -> Result<Found, StoreError> {
+        if *self.0.head.borrow() <= offset {
+            return Ok(Found::Entries(Vec::new()));
+        }
+        if let Some(entries) = self.0.tail.after(offset, most) {
+            return Ok(Found::Entries(entries));
+        }
+        let limit = PAGE.min(u32::try_from(most).unwrap_or(PAGE));
+        let stored = self
+            .0
+            .store
+            .events_after(self.0.session, offset, limit)
+            .await?;
+        let mut entries = Vec::with_capacity(stored.len());
+        for (expected, event) in (offset + 1..).zip(stored) {
+            let Some(entry) =
+                read(self.0.session, &event).filter(|entry| entry.recorded.offset == expected)
+            else {
+                return Ok(Found::Gone);
+            };
+            entries.push(Arc::new(entry));
+        }
+        Ok(if entries.is_empty() {
+            Found::Gone
+        } else {
+            Found::Entries(entries)
+        })
+    }
+}
+
+/// A stored event that this program cannot read stands for a journal that is not kept.
+fn read(session: SessionId, stored: &StoredEvent) -> Option<Entry> {
+    let bytes = stored.body.len();
+    let event: Event = serde_json::from_slice(&stored.body)
+        .inspect_err(|error| tracing::error!(%error, "a stored event cannot be read"))
+        .ok()?;
+    let recorded = Recorded {
+        offset: stored.offset,
+        at: stored.at,
+        event,
+    };
+    Some(Entry::new(session, recorded, bytes))
+}
+
+/// The one that adds to a journal; owned by the session's router.
+pub(crate) struct Writer {
+    journal: Journal,
+    term: i64,
+    create: Option<NewSession>,
+    head: u64,
+    committer: Committer,
+    tails: Arc<Tails>,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        journal: Journal,
+        term: i64,
+        create: Option<NewSession>,
+        committer: Committer,
+        tails: Arc<Tails>,
+    ) -> Self {
+        let head = *journal.0.head.borrow();
+        Self {
+            journal,
+            term,
+            create,
+            head,
+            committer,
+            tails,
+        }
+    }
+
+    /// Is the session in the database already?
+    pub(crate) fn is_stored(&self) -> bool {
+        self.create.is_none()
+    }
+
+    /// Commits events; when this returns, every cursor can see them. Fails without a trace: the same
+    /// events can be recorded again.
+    pub(crate) async fn record(
+        &mut self,
+        events: &[Event],
+        at: Timestamp,
+        summary: Summary,
+        command: Option<CommandRecord>,
+    ) -> Result<Vec<Arc<Entry>>, RecordError> {
+        let bodies: Vec<NewEvent> = events
+            .iter()
+            .map(|event| NewEvent {
+                at,
+                body: serde_json::to_vec(event).expect("an event is plain JSON"),
+            })
+            .collect();
+        let sizes: Vec<usize> = bodies.iter().map(|event| event.body.len()).collect();
+        let append = Append {
+            session: self.journal.session(),
+            term: self.term,
+            create: self.create.clone(),
+            after: self.head,
+            events: bodies,
+            summary,
+            command,
+        };
+        self.committer.commit(append).await?;
+        self.create = None;
+        Ok(self.publish(events, &sizes, at))
+    }
+
+    fn publish(&mut self, events: &[Event], sizes: &[usize], at: Timestamp) -> Vec<Arc<Entry>> {
+        let entries: Vec<Arc<Entry>> = (self.head + 1..)
+            .zip(events.iter().zip(sizes))
+            .map(|(offset, (event, bytes))| {
+                let recorded = Recorded {
+                    offset,
+                    at,
+                    event: event.clone(),
+                };
+                Arc::new(Entry::new(self.journal.session(), recorded, *bytes))
+            })
+            .collect();
+        self.tails.append(&self.journal.0.tail, &entries);
+        self.head += entries.len() as u64;
+        self.journal.0.head.send_replace(self.head);
+        entries
+    }
+}

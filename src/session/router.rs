@@ -1,0 +1,463 @@
+//! The session's event router: one task that owns state, current run and the link to the agent.
+//!
+//! The only writer of the journal. It hears two sides, those who ask and the agent, and everything
+//! that comes of it is committed before anybody sees it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::Parts;
+use super::ask::{Ask, Effect, Refused, Request};
+use super::journal::{Found, Journal, RecordError, Writer};
+use super::scribe::Scribe;
+use super::state::{Bounds, SessionState};
+use crate::domain::code::Code;
+use crate::domain::command::{Command, IfBusy, Prompt};
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::{MessageId, RunId, SessionId};
+use crate::domain::run::RunOutcome;
+use crate::runtime::{FromAgent, Link, ToAgent};
+use crate::store::{CommandRecord, Snapshot, StoreError, Summary};
+
+/// What an agent may say ahead of the journal. Full: the agent waits.
+const AGENT_QUEUE: usize = 1_024;
+/// How much of it goes into one commit.
+const AGENT_BATCH: usize = 1_024;
+/// A cancelled run that goes on is ended without its agent.
+const CANCEL_GRACE: Duration = Duration::from_secs(5);
+/// Events after which a new snapshot is worth its write.
+const SNAPSHOT_EVERY: u64 = 2_000;
+/// Between two attempts to commit what an agent said.
+const RETRY: Duration = Duration::from_millis(500);
+const PAGE: usize = 500;
+
+/// The agent of this session, while it runs.
+struct Agent {
+    link: Link,
+    says: mpsc::Receiver<FromAgent>,
+}
+
+pub(super) struct Router {
+    pub(super) id: SessionId,
+    pub(super) agent_name: String,
+    pub(super) journal: Journal,
+    pub(super) writer: Writer,
+    pub(super) parts: Arc<Parts>,
+    pub(super) asks: mpsc::Receiver<Ask>,
+    pub(super) state: SessionState,
+    pub(super) bounds: Bounds,
+    agent: Option<Agent>,
+    scribe: Option<Scribe>,
+    cancel_by: Option<Instant>,
+    snapshot_at: u64,
+}
+
+/// The journal is not ours any more, or the gateway stops: the router ends.
+struct Over;
+
+impl Router {
+    pub(super) fn new(
+        id: SessionId,
+        agent_name: String,
+        journal: Journal,
+        writer: Writer,
+        parts: Arc<Parts>,
+        asks: mpsc::Receiver<Ask>,
+    ) -> Self {
+        Self {
+            id,
+            agent_name,
+            journal,
+            writer,
+            parts,
+            asks,
+            state: SessionState::default(),
+            bounds: Bounds::default(),
+            agent: None,
+            scribe: None,
+            cancel_by: None,
+            snapshot_at: 0,
+        }
+    }
+
+    /// Folds what is stored. A run that was under way lost its agent with the gateway that had it.
+    pub(super) async fn recover(&mut self) -> Result<(), StoreError> {
+        if let Some(snapshot) = self.parts.store.snapshot(self.id).await? {
+            match serde_json::from_slice(&snapshot.body) {
+                Ok(state) => self.state = state,
+                Err(error) => tracing::warn!(%error, "a snapshot cannot be read; folding anew"),
+            }
+        }
+        self.snapshot_at = self.state.offset;
+        loop {
+            let Found::Entries(entries) = self.journal.after(self.state.offset, PAGE).await? else {
+                break;
+            };
+            for entry in &entries {
+                self.state.apply(&entry.recorded, &self.bounds);
+            }
+            if entries.is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Works until told to stop, fenced off, or nobody needs it.
+    pub(super) async fn run(mut self, stop: CancellationToken) {
+        if let Err(Over) = self.run_inner(&stop).await {
+            tracing::info!(session.id = %self.id, "a session is written by somebody else now");
+        }
+        self.save_snapshot().await;
+    }
+
+    async fn run_inner(&mut self, stop: &CancellationToken) -> Result<(), Over> {
+        if let Some(run) = self.state.live_run().map(|run| run.id) {
+            self.scribe = Some(Scribe::new(run));
+            self.lose_run("The gateway was restarted while this run was under way; ask again.")
+                .await?;
+        }
+        let mut batch = Vec::new();
+        let idle = self.parts.idle;
+        loop {
+            let quiet_since = Instant::now();
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {
+                    self.lose_run("The gateway was stopped while this run was under way; ask again.").await?;
+                    return Ok(());
+                }
+                // Those who ask come first: a cancel must not wait for a stream.
+                ask = self.asks.recv() => match ask {
+                    Some(ask) => self.answer(ask).await?,
+                    None => return Ok(()),
+                },
+                heard = hear(&mut self.agent, &mut batch) => self.take_down(heard, &mut batch).await?,
+                () = until(self.cancel_by) => self.end_stubborn_run().await?,
+                () = tokio::time::sleep_until(quiet_since + idle), if self.scribe.is_none() => {
+                    if self.parts.live.let_rest(self.id) {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    async fn answer(&mut self, ask: Ask) -> Result<(), Over> {
+        match ask {
+            Ask::State(reply) => {
+                // Whoever asked may have left.
+                drop(reply.send(self.state.clone()));
+                Ok(())
+            }
+            // Nobody waits for the outcome any more: it was told to have failed.
+            Ask::Command(_, reply) if reply.is_closed() => Ok(()),
+            Ask::Command(request, reply) => {
+                let outcome = self.carry_out(request).await;
+                let over = matches!(outcome, Err(Failure::Over));
+                let told = outcome.map_err(|failure| match failure {
+                    Failure::Refused(refused) => refused,
+                    Failure::Over => moved_away(),
+                });
+                drop(reply.send(told));
+                if over { Err(Over) } else { Ok(()) }
+            }
+        }
+    }
+
+    async fn carry_out(&mut self, request: Request) -> Result<Effect, Failure> {
+        if let Some(effect) = self.effect_before(&request).await? {
+            return Ok(effect);
+        }
+        let Request {
+            command,
+            message_id,
+            once,
+        } = request;
+        match command {
+            Command::SubmitPrompt { prompt, if_busy } => {
+                self.submit(prompt, if_busy, message_id, once).await
+            }
+            Command::Cancel { run } => self.cancel(run).await,
+            Command::UpdateSettings(change) => {
+                let record = once.map(|once| recorded(once, None));
+                self.record_command(Event::SettingsChanged(change), self.summary(), record)
+                    .await?;
+                Ok(Effect::Done(None))
+            }
+        }
+    }
+
+    /// Has this command taken effect already?
+    async fn effect_before(&self, request: &Request) -> Result<Option<Effect>, Failure> {
+        let Some((key, digest)) = &request.once else {
+            return Ok(None);
+        };
+        if !self.writer.is_stored() {
+            return Ok(None);
+        }
+        let found = self
+            .parts
+            .store
+            .command(self.id, key)
+            .await
+            .map_err(|error| unavailable(&error))?;
+        match found {
+            None => Ok(None),
+            Some(record) if record.digest != *digest => Err(Failure::Refused(Refused::new(
+                Code::ValidationError,
+                "This idempotencyKey was used for another command.",
+            ))),
+            Some(record) => Ok(Some(Effect::DoneBefore(
+                serde_json::from_slice(&record.outcome).unwrap_or_default(),
+            ))),
+        }
+    }
+
+    async fn submit(
+        &mut self,
+        prompt: Prompt,
+        if_busy: IfBusy,
+        correlation: Option<String>,
+        once: Option<(String, [u8; 32])>,
+    ) -> Result<Effect, Failure> {
+        if self.scribe.is_some() {
+            let hint = match if_busy {
+                IfBusy::Queue => "This version does not queue prompts; wait for the run to end.",
+                IfBusy::Refuse => "A run is under way.",
+            };
+            return Err(Failure::Refused(Refused::new(Code::Busy, hint)));
+        }
+        let run = RunId::new();
+        let started = Event::RunStarted {
+            run,
+            prompt: prompt.clone(),
+            message: MessageId::new(),
+            correlation,
+        };
+        let summary = Summary {
+            messages: self.state.message_count + 1,
+            last_prompt: Some(prompt.text.chars().take(200).collect()),
+            running: true,
+            title: None,
+        };
+        let record = once.map(|once| recorded(once, Some(run)));
+        self.record_command(started, summary, record).await?;
+        self.scribe = Some(Scribe::new(run));
+        // Committed first: if the gateway dies from here on, the run is known and ends visibly.
+        if let Err(message) = self.dispatch(run, prompt).await {
+            self.lose_run(&message)
+                .await
+                .map_err(|Over| Failure::Over)?;
+        }
+        Ok(Effect::Done(Some(run)))
+    }
+
+    async fn dispatch(&mut self, run: RunId, prompt: Prompt) -> Result<(), String> {
+        if self.agent.is_none() {
+            let (back, says) = mpsc::channel(AGENT_QUEUE);
+            let parts = &self.parts;
+            let link = parts
+                .catalog
+                .start(&self.agent_name, back, &parts.stop, &parts.tracker)
+                .map_err(|error| error.to_string())?;
+            self.agent = Some(Agent { link, says });
+        }
+        let agent = self.agent.as_ref().expect("it was started just now");
+        let asked = agent.link.send(ToAgent::Prompt { run, prompt }).await;
+        asked.map_err(|_| "The agent is gone; ask again.".to_owned())
+    }
+
+    async fn cancel(&mut self, wanted: Option<RunId>) -> Result<Effect, Failure> {
+        let live = self.scribe.as_ref().map(Scribe::run);
+        let known = self.state.current.as_ref().map(|run| run.id);
+        match (wanted, live) {
+            (Some(wanted), live) if live != Some(wanted) => {
+                if known == Some(wanted) {
+                    Ok(Effect::Done(Some(wanted)))
+                } else {
+                    Err(Failure::Refused(Refused::new(
+                        Code::NotFound,
+                        "There is no such run.",
+                    )))
+                }
+            }
+            (_, None) => Ok(Effect::Done(None)),
+            (_, Some(run)) => {
+                self.cancel_by.get_or_insert(Instant::now() + CANCEL_GRACE);
+                if let Some(agent) = &self.agent {
+                    // An agent that is gone is noticed by its silence.
+                    drop(agent.link.send(ToAgent::Cancel { run }).await);
+                }
+                Ok(Effect::Done(Some(run)))
+            }
+        }
+    }
+
+    /// Writes down what the agent said; nothing at all means that it is gone.
+    async fn take_down(&mut self, heard: usize, batch: &mut Vec<FromAgent>) -> Result<(), Over> {
+        if heard == 0 {
+            self.agent = None;
+            return self
+                .lose_run("The agent ended unexpectedly; ask again.")
+                .await;
+        }
+        let mut events = Vec::with_capacity(heard);
+        for said in batch.drain(..) {
+            if let Some(scribe) = &mut self.scribe {
+                scribe.write(said, &mut events);
+                if matches!(events.last(), Some(Event::RunEnded { .. })) {
+                    self.scribe = None;
+                    self.cancel_by = None;
+                }
+            }
+        }
+        self.record_surely(events).await
+    }
+
+    /// Ends the current run, if there is one, because its agent cannot.
+    async fn lose_run(&mut self, message: &str) -> Result<(), Over> {
+        let failed = RunOutcome::Failed {
+            code: Code::ConnectionLost,
+            message: message.to_owned(),
+        };
+        self.end_run(failed).await
+    }
+
+    async fn end_stubborn_run(&mut self) -> Result<(), Over> {
+        // Dropping the link ends the agent: nothing more of this run can appear.
+        self.agent = None;
+        self.end_run(RunOutcome::Cancelled).await
+    }
+
+    async fn end_run(&mut self, outcome: RunOutcome) -> Result<(), Over> {
+        self.cancel_by = None;
+        let Some(mut scribe) = self.scribe.take() else {
+            return Ok(());
+        };
+        let mut events = Vec::new();
+        scribe.end(outcome, &mut events);
+        self.record_surely(events).await
+    }
+
+    /// Commits the effect of a command, or nothing.
+    async fn record_command(
+        &mut self,
+        event: Event,
+        summary: Summary,
+        record: Option<CommandRecord>,
+    ) -> Result<(), Failure> {
+        let at = self.parts.clock.wall();
+        match self.writer.record(&[event], at, summary, record).await {
+            Ok(entries) => {
+                for entry in entries {
+                    self.state.apply(&entry.recorded, &self.bounds);
+                }
+                Ok(())
+            }
+            Err(RecordError::Store(error)) => Err(unavailable(&error)),
+            Err(RecordError::Fenced | RecordError::Stopping) => Err(Failure::Over),
+        }
+    }
+
+    /// Commits what has happened already, however long it takes: meanwhile nobody is served, the
+    /// agent waits, and those who ask are told that storage is unavailable.
+    async fn record_surely(&mut self, events: Vec<Event>) -> Result<(), Over> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        let at = self.parts.clock.wall();
+        for (offset, event) in (self.state.offset + 1..).zip(&events) {
+            let recorded = Recorded {
+                offset,
+                at,
+                event: event.clone(),
+            };
+            self.state.apply(&recorded, &self.bounds);
+        }
+        loop {
+            match self.writer.record(&events, at, self.summary(), None).await {
+                Ok(_) => break,
+                Err(RecordError::Store(_)) if !self.parts.stop.is_cancelled() => {
+                    tokio::time::sleep(RETRY).await;
+                }
+                Err(_) => return Err(Over),
+            }
+        }
+        if self.state.offset >= self.snapshot_at + SNAPSHOT_EVERY {
+            self.save_snapshot().await;
+        }
+        Ok(())
+    }
+
+    fn summary(&self) -> Summary {
+        Summary {
+            messages: self.state.message_count,
+            last_prompt: self.state.last_user_message.clone(),
+            title: self.state.title.clone(),
+            running: self.state.live_run().is_some(),
+        }
+    }
+
+    /// Opening this session again will not have to read all of it.
+    async fn save_snapshot(&mut self) {
+        if self.state.offset == self.snapshot_at || !self.writer.is_stored() {
+            return;
+        }
+        let body = serde_json::to_vec(&self.state).expect("the state is plain JSON");
+        let snapshot = Snapshot {
+            offset: self.state.offset,
+            body,
+        };
+        match self.parts.store.save_snapshot(self.id, &snapshot).await {
+            Ok(()) => self.snapshot_at = snapshot.offset,
+            Err(error) => tracing::warn!(%error, session.id = %self.id, "no snapshot was saved"),
+        }
+    }
+}
+
+/// Why a command was not carried out.
+enum Failure {
+    Refused(Refused),
+    Over,
+}
+
+fn recorded((key, digest): (String, [u8; 32]), run: Option<RunId>) -> CommandRecord {
+    CommandRecord {
+        key,
+        digest,
+        outcome: serde_json::to_vec(&run).expect("an id is plain JSON"),
+    }
+}
+
+fn unavailable(error: &StoreError) -> Failure {
+    tracing::warn!(%error, "a command had no effect");
+    Failure::Refused(Refused::new(
+        Code::StorageUnavailable,
+        "The database is unavailable at the moment; nothing was changed.",
+    ))
+}
+
+fn moved_away() -> Refused {
+    Refused::new(Code::Busy, "The session is moving; try again in a moment.")
+}
+
+/// What the agent says next, many at once; 0 when it is gone. Waits for ever without an agent.
+/// Cancel-safe, as `recv_many` is.
+async fn hear(agent: &mut Option<Agent>, batch: &mut Vec<FromAgent>) -> usize {
+    match agent {
+        Some(agent) => agent.says.recv_many(batch, AGENT_BATCH).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,101 @@
+//! Sessions, as stored: what is known about one without reading its journal.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::error::StoreError;
+use crate::domain::act::Act;
+use crate::domain::id::{Epoch, SessionId, UserId};
+
+/// A session to be stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewSession {
+    /// Its id.
+    pub id: SessionId,
+    /// Whose it is.
+    pub owner: UserId,
+    /// Which agent it talks to.
+    pub agent: String,
+    /// How it is called.
+    pub title: Option<String>,
+    /// The counting of its offsets.
+    pub epoch: Epoch,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// What is known about a session without reading its journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRow {
+    /// Its id.
+    pub id: SessionId,
+    /// Whose it is.
+    pub owner: UserId,
+    /// Which agent it talks to.
+    pub agent: String,
+    /// How it is called.
+    pub title: Option<String>,
+    /// The counting of its offsets.
+    pub epoch: Epoch,
+    /// The offset of its last event.
+    pub head: u64,
+    /// How many utterances it has.
+    pub messages: u64,
+    /// The newest one of a human, shortened.
+    pub last_prompt: Option<String>,
+    /// Is a run under way?
+    pub running: bool,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When something last happened.
+    pub updated_at: Timestamp,
+    /// When it was put away.
+    pub archived_at: Option<Timestamp>,
+    /// When it was ended.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// What its owner changes about a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionChange {
+    /// Another title.
+    Title(String),
+    /// Put away, or brought back.
+    Archived(bool),
+}
+
+/// Finding and changing sessions.
+#[async_trait]
+pub trait Sessions: Send + Sync {
+    /// Stores a session.
+    async fn create_session(&self, new: &NewSession) -> Result<(), StoreError>;
+
+    /// The session of that id, ended ones included.
+    async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, StoreError>;
+
+    /// A user's sessions that have not ended, the newest change first, at most `limit` of those
+    /// that come after `before` in that order.
+    async fn sessions(
+        &self,
+        owner: UserId,
+        before: Option<(Timestamp, SessionId)>,
+        limit: u32,
+    ) -> Result<Vec<SessionRow>, StoreError>;
+
+    /// Changes a session of that owner; false if there is none such.
+    async fn change_session(
+        &self,
+        id: SessionId,
+        owner: UserId,
+        change: &SessionChange,
+        now: Timestamp,
+    ) -> Result<bool, StoreError>;
+
+    /// Ends a session of that owner for good; false if there is none such.
+    async fn end_session(
+        &self,
+        id: SessionId,
+        owner: UserId,
+        act: &Act,
+    ) -> Result<bool, StoreError>;
+}

@@ -1,0 +1,147 @@
+//! Statements about sessions.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use sqlx::Row as _;
+
+use super::{
+    Backend, Connection, Row, audit, decode_error, millis, now, optional_time, time, word,
+};
+use crate::domain::act::Act;
+use crate::domain::id::{SessionId, UserId};
+use crate::store::error::StoreError;
+use crate::store::sessions::{NewSession, SessionChange, SessionRow, Sessions};
+
+#[async_trait]
+impl Sessions for Backend {
+    async fn create_session(&self, new: &NewSession) -> Result<(), StoreError> {
+        let mut tx = self.begin().await?;
+        insert(&mut tx, new).await?;
+        Ok(tx.commit().await?)
+    }
+
+    async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, StoreError> {
+        let row = sqlx::query("select * from sessions where id = $1")
+            .bind(id.to_string())
+            .fetch_optional(self.reader())
+            .await?;
+        Ok(row.as_ref().map(session).transpose()?)
+    }
+
+    async fn sessions(
+        &self,
+        owner: UserId,
+        before: Option<(Timestamp, SessionId)>,
+        limit: u32,
+    ) -> Result<Vec<SessionRow>, StoreError> {
+        let (at, id) = before.map_or((i64::MAX, String::new()), |(at, id)| {
+            (millis(at), id.to_string())
+        });
+        let rows = sqlx::query(
+            "select * from sessions
+             where owner_id = $1 and ended_at is null
+                 and (updated_at < $2 or (updated_at = $2 and id < $3))
+             order by updated_at desc, id desc limit $4",
+        )
+        .bind(owner.to_string())
+        .bind(at)
+        .bind(id)
+        .bind(i64::from(limit))
+        .fetch_all(self.reader())
+        .await?;
+        Ok(rows.iter().map(session).collect::<sqlx::Result<_>>()?)
+    }
+
+    async fn change_session(
+        &self,
+        id: SessionId,
+        owner: UserId,
+        change: &SessionChange,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut tx = self.begin().await?;
+        let change = match change {
+            SessionChange::Title(title) => sqlx::query(
+                "update sessions set title = $3 where id = $1 and owner_id = $2 and ended_at is null",
+            )
+            .bind(id.to_string())
+            .bind(owner.to_string())
+            .bind(title.clone()),
+            SessionChange::Archived(archived) => sqlx::query(
+                "update sessions set archived_at = $3
+                 where id = $1 and owner_id = $2 and ended_at is null",
+            )
+            .bind(id.to_string())
+            .bind(owner.to_string())
+            .bind(archived.then(|| millis(now))),
+        };
+        let changed = change.execute(&mut *tx).await?;
+        tx.commit().await?;
+        Ok(changed.rows_affected() == 1)
+    }
+
+    async fn end_session(
+        &self,
+        id: SessionId,
+        owner: UserId,
+        act: &Act,
+    ) -> Result<bool, StoreError> {
+        let mut tx = self.begin().await?;
+        // The new term keeps out whoever was writing.
+        let ended = sqlx::query(
+            "update sessions set ended_at = $3, term = term + 1
+             where id = $1 and owner_id = $2 and ended_at is null",
+        )
+        .bind(id.to_string())
+        .bind(owner.to_string())
+        .bind(now(act))
+        .execute(&mut *tx)
+        .await?;
+        if ended.rows_affected() == 0 {
+            return Ok(false);
+        }
+        audit(&mut tx, act).await?;
+        tx.commit().await?;
+        Ok(true)
+    }
+}
+
+pub(super) async fn insert(connection: &mut Connection, new: &NewSession) -> sqlx::Result<()> {
+    sqlx::query(
+        "insert into sessions (id, owner_id, agent, title, epoch, created_at, updated_at)
+         values ($1, $2, $3, $4, $5, $6, $6)",
+    )
+    .bind(new.id.to_string())
+    .bind(new.owner.to_string())
+    .bind(&new.agent)
+    .bind(&new.title)
+    .bind(new.epoch.to_string())
+    .bind(millis(new.created_at))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// A count that is never negative.
+pub(super) fn count(row: &Row, column: &str) -> sqlx::Result<u64> {
+    let count: i64 = row.try_get(column)?;
+    u64::try_from(count).map_err(|error| decode_error(column, error))
+}
+
+fn session(row: &Row) -> sqlx::Result<SessionRow> {
+    Ok(SessionRow {
+        id: word(row, "id")?,
+        owner: word(row, "owner_id")?,
+        agent: row.try_get("agent")?,
+        title: row.try_get("title")?,
+        epoch: word(row, "epoch")?,
+        head: count(row, "head")?,
+        messages: count(row, "messages")?,
+        last_prompt: row.try_get("last_prompt")?,
+        running: row.try_get("running")?,
+        created_at: time(row, "created_at")?,
+        updated_at: time(row, "updated_at")?,
+        archived_at: optional_time(row, "archived_at")?,
+        ended_at: optional_time(row, "ended_at")?,
+    })
+}

@@ -1,0 +1,149 @@
+//! Every way in which the gateway closes a socket, each with its code and what the client may do.
+//!
+//! No code is written anywhere else. Touches nothing.
+
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+
+/// Should the client come back?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reconnect {
+    /// No: it would end in the same way.
+    Never,
+    /// Yes, from where it was.
+    Yes,
+    /// Yes, with a new token.
+    WithNewToken,
+    /// Yes, after a while.
+    #[allow(dead_code, reason = "flooding is not punished yet")]
+    Later,
+}
+
+/// Why a socket is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CloseReason {
+    /// The code on the wire.
+    pub(crate) code: u16,
+    /// What stands beside it.
+    pub(crate) reason: &'static str,
+    /// What the client may do.
+    pub(crate) reconnect: Reconnect,
+}
+
+#[allow(
+    dead_code,
+    reason = "the whole table of the protocol; some codes belong to what this version lacks"
+)]
+impl CloseReason {
+    /// The client left.
+    pub(crate) const CLIENT_LEFT: Self = Self::new(1000, "client left", Reconnect::Never);
+    /// The gateway goes away for good.
+    pub(crate) const GOING_AWAY: Self = Self::new(1001, "going away", Reconnect::Never);
+    /// The client does not speak WebSocket.
+    pub(crate) const PROTOCOL_ERROR: Self = Self::new(1002, "protocol error", Reconnect::Yes);
+    /// A binary frame.
+    pub(crate) const UNSUPPORTED_DATA: Self =
+        Self::new(1003, "binary frames are not understood", Reconnect::Yes);
+    /// A text frame that is not UTF-8.
+    pub(crate) const BAD_TEXT: Self = Self::new(1007, "text is not UTF-8", Reconnect::Yes);
+    /// A frame above the hard cap, which is not even read.
+    pub(crate) const TOO_LARGE: Self = Self::new(1009, "frame too large", Reconnect::Yes);
+    /// The gateway restarts; see [`CloseReason::frame_after`].
+    pub(crate) const RESTART: Self = Self::new(1012, "restart", Reconnect::Yes);
+    /// Went on breaking the protocol after being told.
+    pub(crate) const ABUSE: Self = Self::new(4400, "protocol abuse", Reconnect::Never);
+    /// The token is missing, bad, expired or revoked.
+    pub(crate) const UNAUTHENTICATED: Self =
+        Self::new(4401, "not authenticated", Reconnect::WithNewToken);
+    /// The user may not see this session any more.
+    pub(crate) const ACCESS_REVOKED: Self = Self::new(4403, "access revoked", Reconnect::Never);
+    /// There is no such session, or it is somebody else's.
+    pub(crate) const NO_SUCH_SESSION: Self = Self::new(4404, "no such session", Reconnect::Never);
+    /// No sign of life.
+    pub(crate) const DEAD_PEER: Self = Self::new(4408, "no sign of life", Reconnect::Yes);
+    /// The session was ended or deleted.
+    pub(crate) const SESSION_ENDED: Self = Self::new(4409, "session ended", Reconnect::Never);
+    /// More frames than any limit has patience for.
+    pub(crate) const FLOODING: Self = Self::new(4429, "flooding", Reconnect::Later);
+
+    const fn new(code: u16, reason: &'static str, reconnect: Reconnect) -> Self {
+        Self {
+            code,
+            reason,
+            reconnect,
+        }
+    }
+
+    /// The frame that says so.
+    pub(crate) fn frame(self) -> CloseFrame {
+        CloseFrame {
+            code: CloseCode::from(self.code),
+            reason: Utf8Bytes::from_static(self.reason),
+        }
+    }
+
+    /// The same, and when to come back: `restart; retryAfterMs=1500`.
+    pub(crate) fn frame_after(self, retry_ms: u64) -> CloseFrame {
+        CloseFrame {
+            reason: format!("{}; retryAfterMs={retry_ms}", self.reason).into(),
+            ..self.frame()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const ALL: [CloseReason; 14] = [
+        CloseReason::CLIENT_LEFT,
+        CloseReason::GOING_AWAY,
+        CloseReason::PROTOCOL_ERROR,
+        CloseReason::UNSUPPORTED_DATA,
+        CloseReason::BAD_TEXT,
+        CloseReason::TOO_LARGE,
+        CloseReason::RESTART,
+        CloseReason::ABUSE,
+        CloseReason::UNAUTHENTICATED,
+        CloseReason::ACCESS_REVOKED,
+        CloseReason::NO_SUCH_SESSION,
+        CloseReason::DEAD_PEER,
+        CloseReason::SESSION_ENDED,
+        CloseReason::FLOODING,
+    ];
+
+    /// What fits into a control frame beside the code.
+    const MOST_REASON_BYTES: usize = 123;
+
+    #[test]
+    fn every_reason_has_a_code_of_its_own() {
+        let codes: BTreeSet<u16> = ALL.iter().map(|reason| reason.code).collect();
+        assert_eq!(codes.len(), ALL.len());
+    }
+
+    #[test]
+    fn every_reason_fits_into_a_close_frame() {
+        for reason in ALL {
+            assert!(reason.frame().reason.len() <= MOST_REASON_BYTES);
+            assert!(reason.frame_after(u64::MAX).reason.len() <= MOST_REASON_BYTES);
+        }
+    }
+
+    #[test]
+    fn every_code_may_be_sent_and_arrives_as_itself() {
+        for reason in ALL {
+            let code = reason.frame().code;
+            assert!(code.is_allowed(), "{code}");
+            assert_eq!(u16::from(code), reason.code);
+        }
+    }
+
+    #[test]
+    fn a_restart_says_when_to_come_back() {
+        let frame = CloseReason::RESTART.frame_after(1500);
+        assert_eq!(frame.reason.as_str(), "restart; retryAfterMs=1500");
+    }
+}

@@ -1,0 +1,216 @@
+//! What becomes of one frame: limits, shape, access, session; and the answer to its sender.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+
+use super::Door;
+use super::inbound::{self, Inbound, Kind, Rejected, Request};
+use super::outbound::{self, StateParts};
+use crate::auth::TokenError;
+use crate::domain::account::Principal;
+use crate::domain::code::Code;
+use crate::domain::id::ConnectionId;
+use crate::limits::{Refusal, SlidingWindow};
+use crate::session::{self, Effect, Session};
+
+/// One connection's part in its session.
+pub(super) struct Desk<'a> {
+    pub(super) door: &'a Door,
+    pub(super) session: &'a Session,
+    pub(super) connection: ConnectionId,
+    pub(super) heartbeats: &'a SlidingWindow<ConnectionId>,
+}
+
+/// What a frame came to.
+pub(super) enum Outcome {
+    /// Nothing to say to its sender; what happened stands in the journal.
+    Silent,
+    /// This, to its sender only.
+    Answer(Utf8Bytes),
+    /// A newer token, and the answer.
+    Refreshed(Principal, Utf8Bytes),
+}
+
+impl Desk<'_> {
+    /// Takes one frame through all that stands between a client and its session.
+    pub(super) async fn take(&self, frame: &str, principal: &Principal) -> Outcome {
+        // Only the type is read before it is counted.
+        if let Err(refusal) = self.count(inbound::kind(frame)) {
+            return Outcome::Answer(self.rate_limited(refusal));
+        }
+        let inbound = match inbound::parse(frame, self.session.id(), &self.door.rules) {
+            Ok(inbound) => inbound,
+            Err(rejected) => return Outcome::Answer(self.rejected(&rejected)),
+        };
+        self.serve(frame, inbound, principal).await
+    }
+
+    fn count(&self, kind: Kind) -> Result<(), Refusal> {
+        let session = self.session.id();
+        match kind {
+            Kind::Heartbeat => self.heartbeats.admit(&self.connection).map(drop),
+            Kind::StateRequest => self.door.budgets.admit_state_request(session),
+            Kind::Message => self.door.budgets.admit_message(session),
+        }
+    }
+
+    async fn serve(&self, frame: &str, inbound: Inbound, principal: &Principal) -> Outcome {
+        let Inbound {
+            message_id,
+            idempotency_key,
+            request,
+        } = inbound;
+        let id = message_id.as_deref();
+        let now = self.door.clock.wall();
+        match request {
+            Request::Heartbeat => Outcome::Answer(outbound::heartbeat(self.session.id(), id, now)),
+            Request::State {
+                include_history,
+                include_settings,
+            } => {
+                let what = StateParts {
+                    history: include_history,
+                    settings: include_settings,
+                };
+                match self.state(what, id).await {
+                    Some(state) => Outcome::Answer(state),
+                    None => Outcome::Answer(self.error(
+                        Code::StorageUnavailable,
+                        "The session does not answer at the moment; try again.",
+                        id,
+                    )),
+                }
+            }
+            Request::RefreshAuth { token } => self.refresh(&token, principal, id),
+            Request::Command(command) => {
+                let once = idempotency_key.map(|key| (key, digest(frame)));
+                let request = session::Request {
+                    command,
+                    message_id: message_id.clone(),
+                    once,
+                };
+                match self.session.command(request).await {
+                    // A prompt's first status carries the message's id itself.
+                    Ok(Effect::Done(Some(_))) => Outcome::Silent,
+                    Ok(Effect::Done(None)) => self.ack(id, &json!({})),
+                    Ok(Effect::DoneBefore(run)) => {
+                        self.ack(id, &json!({ "taskId": run, "repeated": true }))
+                    }
+                    Err(refused) => Outcome::Answer(self.error(refused.code, &refused.message, id)),
+                }
+            }
+        }
+    }
+
+    /// The state as one frame; `None` if the session does not answer.
+    pub(super) async fn state(
+        &self,
+        what: StateParts,
+        message_id: Option<&str>,
+    ) -> Option<Utf8Bytes> {
+        let state = self.session.state().await?;
+        Some(self.full_state(&state, what, message_id))
+    }
+
+    /// A state as a frame.
+    pub(super) fn full_state(
+        &self,
+        state: &session::state::SessionState,
+        what: StateParts,
+        message_id: Option<&str>,
+    ) -> Utf8Bytes {
+        outbound::full_state(
+            self.session.id(),
+            state,
+            self.session.journal().epoch(),
+            self.door.sessions.capabilities(self.session.agent()),
+            what,
+            message_id,
+            self.door.clock.wall(),
+        )
+    }
+
+    /// A newer token of the same user keeps the socket open.
+    fn refresh(&self, token: &str, principal: &Principal, id: Option<&str>) -> Outcome {
+        let refused = |code, message: &str| Outcome::Answer(self.error(code, message, id));
+        match self.door.auth.verify(token) {
+            Ok(newer) if newer.user != principal.user => {
+                refused(Code::ValidationError, "That token is somebody else's.")
+            }
+            Ok(newer)
+                if newer
+                    .session
+                    .is_some_and(|bound| bound != self.session.id()) =>
+            {
+                refused(
+                    Code::ValidationError,
+                    "That token is good for another session.",
+                )
+            }
+            Ok(newer) => {
+                let payload = json!({ "tokenExpiresAt": newer.expires_at.to_string() });
+                let answer = outbound::ack(self.session.id(), id, &payload, self.door.clock.wall());
+                Outcome::Refreshed(newer, answer)
+            }
+            // The socket still has the token it came with.
+            Err(TokenError::Expired | TokenError::Invalid) => refused(
+                Code::ValidationError,
+                "That token is not valid; the one in use stays.",
+            ),
+        }
+    }
+
+    fn ack(&self, id: Option<&str>, payload: &serde_json::Value) -> Outcome {
+        let now = self.door.clock.wall();
+        Outcome::Answer(outbound::ack(self.session.id(), id, payload, now))
+    }
+
+    fn error(&self, code: Code, message: &str, id: Option<&str>) -> Utf8Bytes {
+        let session = Some(self.session.id());
+        outbound::error(session, code, message, None, id, self.door.clock.wall())
+    }
+
+    fn rejected(&self, rejected: &Rejected) -> Utf8Bytes {
+        outbound::error(
+            Some(self.session.id()),
+            rejected.code,
+            &rejected.message,
+            rejected.details.as_ref(),
+            rejected.message_id.as_deref(),
+            self.door.clock.wall(),
+        )
+    }
+
+    fn rate_limited(&self, refusal: Refusal) -> Utf8Bytes {
+        let details = json!({
+            "limit": refusal.limit,
+            "periodMs": refusal.period.as_millis(),
+            "retryAfterMs": whole_millis(refusal.retry_after),
+        });
+        outbound::error(
+            Some(self.session.id()),
+            Code::RateLimited,
+            "Too many messages; try again later.",
+            Some(&details),
+            None,
+            self.door.clock.wall(),
+        )
+    }
+}
+
+/// Rounded up: whoever waits this long is admitted.
+fn whole_millis(duration: Duration) -> u128 {
+    duration.as_nanos().div_ceil(1_000_000)
+}
+
+/// Of what a client sent under a key: the command itself, not when or as what it was sent.
+fn digest(frame: &str) -> [u8; 32] {
+    let command: serde_json::Value = serde_json::from_str(frame).unwrap_or_default();
+    let essence = json!([command["type"], command["payload"]]).to_string();
+    let mut digest = [0; 32];
+    let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, essence.as_bytes());
+    digest.copy_from_slice(hash.as_ref());
+    digest
+}

@@ -1,0 +1,130 @@
+//! The wrapper around everything the gateway sends: `type`, `payload`, `timestamp`, and what it
+//! belongs to.
+//!
+//! A frame is serialised once and then shared: cloning the text that comes out costs a reference
+//! count, whatever its size. Touches `domain` only.
+
+use jiff::Timestamp;
+use serde::{Serialize, Serializer};
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+
+use crate::domain::id::SessionId;
+
+/// One message to a client, around a payload that somebody else owns.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Envelope<'a, P> {
+    /// What kind of message.
+    #[serde(rename = "type")]
+    pub(crate) kind: &'static str,
+    /// What it says.
+    pub(crate) payload: &'a P,
+    /// When.
+    #[serde(serialize_with = "moment")]
+    pub(crate) timestamp: Timestamp,
+    /// The session it belongs to; notices of the gateway belong to none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) session_id: Option<SessionId>,
+    /// The client's own id of what is answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) message_id: Option<&'a str>,
+    /// The place in the journal, of what stands there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) offset: Option<u64>,
+}
+
+impl<'a, P: Serialize> Envelope<'a, P> {
+    /// A message that answers nothing and stands in no journal.
+    pub(crate) fn new(
+        kind: &'static str,
+        session: Option<SessionId>,
+        at: Timestamp,
+        payload: &'a P,
+    ) -> Self {
+        Self {
+            kind,
+            payload,
+            timestamp: at,
+            session_id: session,
+            message_id: None,
+            offset: None,
+        }
+    }
+
+    /// The same, as the answer to a message of the client.
+    pub(crate) fn answering(self, message_id: Option<&'a str>) -> Self {
+        Self { message_id, ..self }
+    }
+
+    /// The same, at its place in the journal.
+    pub(crate) fn at_offset(self, offset: u64) -> Self {
+        let offset = Some(offset);
+        Self { offset, ..self }
+    }
+
+    /// The text that goes over the wire.
+    pub(crate) fn frame(&self) -> Utf8Bytes {
+        serde_json::to_string(self)
+            .expect("payloads have string keys and nothing that fails to serialise")
+            .into()
+    }
+}
+
+/// ISO-8601 in UTC: whole seconds, or exactly three digits more, because that is all that
+/// JavaScript promises to read.
+pub(crate) fn moment<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    let at = Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(*at);
+    if at.subsec_millisecond() == 0 {
+        serializer.collect_str(&format_args!("{at:.0}"))
+    } else {
+        serializer.collect_str(&format_args!("{at:.3}"))
+    }
+}
+
+/// A time that is written as [`moment`] does, where it may be absent.
+#[derive(Serialize)]
+#[serde(transparent)]
+pub(crate) struct Moment(#[serde(serialize_with = "moment")] pub(crate) Timestamp);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn sent(at: &str) -> Value {
+        let frame = Envelope::new("X", None, at.parse().unwrap(), &json!({})).frame();
+        serde_json::from_str(&frame).unwrap()
+    }
+
+    #[test]
+    fn what_a_message_does_not_have_is_absent() {
+        let expected = json!({ "type": "X", "payload": {}, "timestamp": "2024-12-31T10:00:00Z" });
+        assert_eq!(sent("2024-12-31T10:00:00Z"), expected);
+    }
+
+    #[test]
+    fn times_have_milliseconds_at_most() {
+        for (at, expected) in [
+            ("2024-12-31T10:00:00.000999Z", "2024-12-31T10:00:00Z"),
+            ("2024-12-31T10:00:00.1Z", "2024-12-31T10:00:00.100Z"),
+            ("2024-12-31T10:00:00.123456789Z", "2024-12-31T10:00:00.123Z"),
+            ("2024-12-31T11:00:00+01:00", "2024-12-31T10:00:00Z"),
+        ] {
+            assert_eq!(sent(at)["timestamp"], expected);
+        }
+    }
+
+    #[test]
+    fn an_answer_names_its_question_and_an_event_its_place() {
+        let session = SessionId::new();
+        let frame = Envelope::new("X", Some(session), Timestamp::UNIX_EPOCH, &json!([1]))
+            .answering(Some("m"))
+            .at_offset(7)
+            .frame();
+        let sent: Value = serde_json::from_str(&frame).unwrap();
+        assert_eq!(sent["sessionId"], session.to_string());
+        assert_eq!(sent["messageId"], "m");
+        assert_eq!(sent["offset"], 7);
+    }
+}

@@ -1,0 +1,165 @@
+//! What a client wants, from the payload of its message.
+
+use serde_json::json;
+
+use super::fields::{Fields, shown};
+use super::{Rejected, Request, Rules};
+use crate::domain::code::Code;
+use crate::domain::command::{Attachment, Command, IfBusy, Mode, Prompt, SettingsChange};
+
+const MOST_TOKENS: u32 = 1_000_000;
+const HOTTEST: f64 = 2.0;
+const MODEL_CHARS: usize = 128;
+
+/// Types that the protocol names and this version does not serve.
+const NOT_SERVED: [&str; 12] = [
+    "ANSWER",
+    "STEER",
+    "FOLLOW_UP",
+    "SET_QUEUE_MODE",
+    "UPDATE_CONTEXT",
+    "SET_TOOLS",
+    "QUERY",
+    "BRANCH_SESSION",
+    "WITHDRAW",
+    "TAKE_CONTROL",
+    "RELEASE_CONTROL",
+    "EXTENSION",
+];
+
+/// Reads the payload of a message of that type.
+pub(super) fn read(kind: &str, mut payload: Fields, rules: &Rules) -> Result<Request, Rejected> {
+    Ok(match kind {
+        "SUBMIT_PROMPT" => Request::Command(submit_prompt(payload, rules)?),
+        "CANCEL_TASK" => Request::Command(cancel_task(payload)?),
+        "REQUEST_STATE" => Request::State {
+            include_history: payload.optional_bool("includeHistory")?.unwrap_or(true),
+            include_settings: payload.optional_bool("includeSettings")?.unwrap_or(true),
+        },
+        "UPDATE_SETTINGS" => Request::Command(update_settings(payload)?),
+        "HEARTBEAT" => Request::Heartbeat,
+        "AUTH_REFRESH" => Request::RefreshAuth {
+            token: payload.text("token")?,
+        },
+        other if NOT_SERVED.contains(&other) => return Err(Rejected::unserved(other)),
+        other => {
+            let message = format!("The type {} is unknown", shown(other));
+            return Err(Rejected::unreadable(message));
+        }
+    })
+}
+
+fn submit_prompt(mut payload: Fields, rules: &Rules) -> Result<Command, Rejected> {
+    let text = payload.text("text")?;
+    let (max, actual) = (rules.prompt_chars, text.chars().count());
+    if actual > max {
+        return Err(Rejected::new(
+            Code::ValidationError,
+            format!("`payload.text` has {actual} characters, at most {max} are allowed"),
+            Some(json!({
+                "field": "payload.text",
+                "limit": "promptChars",
+                "max": max,
+                "actual": actual,
+            })),
+        ));
+    }
+    if text.trim().is_empty() {
+        return Err(Rejected::field("payload.text", "is empty"));
+    }
+    let mode = payload
+        .optional_choice("mode", [("plan", Mode::Plan), ("act", Mode::Act)])?
+        .ok_or_else(|| Rejected::field("payload.mode", "is missing"))?;
+    let if_busy = payload.optional_choice(
+        "ifBusy",
+        [("queue", IfBusy::Queue), ("refuse", IfBusy::Refuse)],
+    )?;
+    let images = payload.optional_texts("images")?;
+    let attachments = payload
+        .optional_objects("attachments")?
+        .into_iter()
+        .map(attachment)
+        .collect::<Result<_, _>>()?;
+    Ok(Command::SubmitPrompt {
+        prompt: Prompt {
+            text,
+            mode,
+            images,
+            attachments,
+        },
+        if_busy: if_busy.unwrap_or(IfBusy::Queue),
+    })
+}
+
+fn attachment(mut entry: Fields) -> Result<Attachment, Rejected> {
+    if entry.take("attachmentId").is_some() {
+        return Err(Rejected::unserved("uploaded attachments"));
+    }
+    Ok(Attachment {
+        name: entry.text("name")?,
+        media_type: entry.text("type")?,
+        content: entry.text("content")?,
+    })
+}
+
+fn cancel_task(mut payload: Fields) -> Result<Command, Rejected> {
+    let run = payload
+        .optional_text("taskId")?
+        .map(|id| id.parse())
+        .transpose()
+        .map_err(|_| Rejected::field("payload.taskId", "is not the id of a task"))?;
+    Ok(Command::Cancel { run })
+}
+
+/// Settings are an allow-list: one that is unknown here would look as if it had been changed.
+fn update_settings(mut payload: Fields) -> Result<Command, Rejected> {
+    let mut settings = payload.object("settings")?;
+    let change = SettingsChange {
+        auto_approve: settings.optional_bool("autoApprove")?,
+        model: settings.optional_text("model")?,
+        max_tokens: max_tokens(&mut settings)?,
+        temperature: temperature(&mut settings)?,
+    };
+    if let Some(model) = &change.model {
+        let path = "payload.settings.model";
+        if !(1..=MODEL_CHARS).contains(&model.chars().count()) {
+            let fault = format!("does not have 1 to {MODEL_CHARS} characters");
+            return Err(Rejected::field(path, &fault));
+        }
+    }
+    if let Some(unknown) = settings.any_left() {
+        let fault = format!("has no setting named {}", shown(unknown));
+        return Err(Rejected::field("payload.settings", &fault));
+    }
+    if change == SettingsChange::default() {
+        return Err(Rejected::field("payload.settings", "changes nothing"));
+    }
+    Ok(Command::UpdateSettings(change))
+}
+
+fn max_tokens(settings: &mut Fields) -> Result<Option<u32>, Rejected> {
+    let Some(value) = settings.take("maxTokens") else {
+        return Ok(None);
+    };
+    let count = value
+        .as_u64()
+        .and_then(|count| u32::try_from(count).ok())
+        .filter(|count| (1..=MOST_TOKENS).contains(count));
+    let fault = format!("is not an integer from 1 to {MOST_TOKENS}");
+    count
+        .map(Some)
+        .ok_or_else(|| Rejected::field("payload.settings.maxTokens", &fault))
+}
+
+fn temperature(settings: &mut Fields) -> Result<Option<f64>, Rejected> {
+    let Some(value) = settings.take("temperature") else {
+        return Ok(None);
+    };
+    let degree = value
+        .as_f64()
+        .filter(|degree| (0.0..=HOTTEST).contains(degree));
+    let fault = format!("is not a number from 0 to {HOTTEST}");
+    degree
+        .map(Some)
+        .ok_or_else(|| Rejected::field("payload.settings.temperature", &fault))
+}

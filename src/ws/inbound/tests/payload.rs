@@ -1,0 +1,160 @@
+//! What a payload may hold.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+/// The field that a message with that payload is refused for; it keeps its `messageId`.
+fn refused_field(kind: &str, payload: &Value) -> String {
+    let rejected = refused(&message(kind, payload));
+    assert_eq!(rejected.code, Code::ValidationError, "{rejected:?}");
+    assert_eq!(rejected.message_id.as_deref(), Some("m"));
+    let field = rejected.details.unwrap()["field"].clone();
+    let field = field.as_str().unwrap().to_owned();
+    assert!(rejected.message.contains(&field), "{}", rejected.message);
+    field
+}
+
+#[test]
+fn a_prompt_is_measured_in_characters() {
+    let most = "ä".repeat(RULES.prompt_chars);
+    accepted(&message("SUBMIT_PROMPT", &prompt(&most)));
+    let rejected = refused(&message("SUBMIT_PROMPT", &prompt(&(most + "ä"))));
+    assert_eq!(rejected.code, Code::ValidationError);
+    let details = rejected.details.unwrap();
+    assert_eq!(
+        (&details["max"], &details["actual"]),
+        (&json!(100_000), &json!(100_001))
+    );
+}
+
+#[test]
+fn a_prompt_that_is_not_acceptable_is_refused_with_its_field() {
+    let with = |field: &str, value: Value| {
+        let mut payload = prompt("hello");
+        payload[field] = value;
+        payload
+    };
+    let file = |name: Value| json!([{ "name": "a", "type": "t", "content": "" }, name]);
+    for (payload, field) in [
+        (json!({ "mode": "act" }), "payload.text"),
+        (with("text", json!(7)), "payload.text"),
+        (prompt(" \n\t\u{2003}"), "payload.text"),
+        (prompt("a\u{0}"), "payload.text"),
+        (prompt("a\u{1b}[31m"), "payload.text"),
+        (prompt("a\u{85}"), "payload.text"),
+        (json!({ "text": "hello" }), "payload.mode"),
+        (with("mode", json!("dream")), "payload.mode"),
+        (with("mode", json!(1)), "payload.mode"),
+        (with("ifBusy", json!("wait")), "payload.ifBusy"),
+        (with("images", json!("x")), "payload.images"),
+        (with("images", json!(["x", 1])), "payload.images[1]"),
+        (with("attachments", json!({})), "payload.attachments"),
+        (
+            with("attachments", file(json!(1))),
+            "payload.attachments[1]",
+        ),
+        (
+            with("attachments", file(json!({}))),
+            "payload.attachments[1].name",
+        ),
+        (
+            with("attachments", file(json!({ "name": "a\u{7}" }))),
+            "payload.attachments[1].name",
+        ),
+        (
+            with("attachments", file(json!({ "name": "a", "type": "t" }))),
+            "payload.attachments[1].content",
+        ),
+        (json!("hello"), "payload"),
+        (Value::Null, "payload.text"),
+    ] {
+        assert_eq!(refused_field("SUBMIT_PROMPT", &payload), field);
+    }
+    accepted(&message("SUBMIT_PROMPT", &prompt("a\tb\r\nc 👩‍💻")));
+    let file = json!([{ "attachmentId": "att_1" }]);
+    let rejected = refused(&message("SUBMIT_PROMPT", &with("attachments", file)));
+    assert_eq!(rejected.code, Code::Unsupported);
+}
+
+#[test]
+fn settings_are_an_allow_list_with_bounds() {
+    for (settings, field) in [
+        (json!({}), "payload.settings"),
+        (json!({ "model": null }), "payload.settings"),
+        (
+            json!({ "autoApprove": true, "shell": "zsh" }),
+            "payload.settings",
+        ),
+        (json!([]), "payload.settings"),
+        (Value::Null, "payload.settings"),
+        (json!({ "autoApprove": 1 }), "payload.settings.autoApprove"),
+        (json!({ "model": "" }), "payload.settings.model"),
+        (
+            json!({ "model": "m".repeat(129) }),
+            "payload.settings.model",
+        ),
+        (json!({ "model": "a\u{0}" }), "payload.settings.model"),
+        (json!({ "maxTokens": 0 }), "payload.settings.maxTokens"),
+        (json!({ "maxTokens": -1 }), "payload.settings.maxTokens"),
+        (json!({ "maxTokens": 1.5 }), "payload.settings.maxTokens"),
+        (
+            json!({ "maxTokens": 1_000_001 }),
+            "payload.settings.maxTokens",
+        ),
+        (
+            json!({ "maxTokens": u64::MAX }),
+            "payload.settings.maxTokens",
+        ),
+        (
+            json!({ "temperature": 2.1 }),
+            "payload.settings.temperature",
+        ),
+        (
+            json!({ "temperature": -0.1 }),
+            "payload.settings.temperature",
+        ),
+        (
+            json!({ "temperature": "1" }),
+            "payload.settings.temperature",
+        ),
+    ] {
+        let payload = json!({ "settings": settings });
+        assert_eq!(refused_field("UPDATE_SETTINGS", &payload), field);
+    }
+    for settings in [
+        json!({ "maxTokens": 1, "temperature": 0 }),
+        json!({ "maxTokens": 1_000_000, "temperature": 2.0, "model": "ä".repeat(128) }),
+    ] {
+        accepted(&message(
+            "UPDATE_SETTINGS",
+            &json!({ "settings": settings }),
+        ));
+    }
+}
+
+#[test]
+fn other_payloads_that_are_not_acceptable_are_refused_with_their_field() {
+    for (kind, payload, field) in [
+        (
+            "CANCEL_TASK",
+            json!({ "taskId": "task-1" }),
+            "payload.taskId",
+        ),
+        ("CANCEL_TASK", json!({ "taskId": 1 }), "payload.taskId"),
+        (
+            "REQUEST_STATE",
+            json!({ "includeHistory": "no" }),
+            "payload.includeHistory",
+        ),
+        (
+            "REQUEST_STATE",
+            json!({ "includeSettings": 0 }),
+            "payload.includeSettings",
+        ),
+        ("AUTH_REFRESH", json!({}), "payload.token"),
+        ("HEARTBEAT", json!([]), "payload"),
+    ] {
+        assert_eq!(refused_field(kind, &payload), field);
+    }
+}

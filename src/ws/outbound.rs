@@ -1,0 +1,181 @@
+//! What the gateway says: every event of a journal, and every message that is none, as a frame.
+//!
+//! The names on the wire are all here and in `outbound/`: the domain may rename and store as it
+//! likes. One event is one frame, so that offsets have no holes. Touches `session` and `domain`.
+
+mod event;
+mod state;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+
+use super::envelope::{Envelope, moment};
+use crate::domain::code::Code;
+use crate::domain::event::Level;
+use crate::domain::id::{ConnectionId, Epoch, SessionId};
+
+pub(crate) use event::{event, merged};
+pub(crate) use state::{StateParts, full_state};
+
+/// The protocol spoken here.
+const PROTOCOL_VERSION: &str = "1";
+
+/// How a connection begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Resume {
+    /// There is nothing to resume.
+    New,
+    /// Everything after the client's position follows.
+    Replayed,
+    /// That position is gone: the whole state follows.
+    Snapshot,
+}
+
+/// The limits that a client is told.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AckLimits {
+    /// Messages of one session in any 60 seconds.
+    pub(crate) messages_per_minute: u32,
+    /// State requests of one session in any 60 seconds.
+    pub(crate) state_requests_per_minute: u32,
+    /// Heartbeats of one connection in any 60 seconds.
+    pub(crate) heartbeats_per_minute: u32,
+    /// Bytes of a whole frame.
+    pub(crate) message_bytes: usize,
+    /// Characters of a prompt.
+    pub(crate) prompt_chars: usize,
+    /// Levels of nesting in a frame.
+    pub(crate) depth: usize,
+    /// Bytes of an id that the client chooses.
+    pub(crate) id_bytes: usize,
+}
+
+/// The first thing a client is told.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Ack<'a> {
+    /// The session that was joined.
+    #[serde(rename = "sessionId")]
+    pub(crate) session: SessionId,
+    /// The version of the gateway.
+    pub(crate) server_version: &'a str,
+    /// What can be done here beyond the core of the protocol.
+    pub(crate) capabilities: &'a [&'a str],
+    /// This connection.
+    #[serde(rename = "connectionId")]
+    pub(crate) connection: ConnectionId,
+    /// Who works in the session.
+    pub(crate) agent: &'a str,
+    /// Which counting of offsets is in force.
+    pub(crate) epoch: Epoch,
+    /// The last offset of the journal.
+    pub(crate) offset: u64,
+    /// What follows.
+    pub(crate) resume: Resume,
+    /// How often the gateway asks for a sign of life.
+    pub(crate) heartbeat_seconds: u64,
+    /// What may be sent.
+    pub(crate) limits: AckLimits,
+    /// When the token that opened this connection expires.
+    #[serde(serialize_with = "moment")]
+    pub(crate) token_expires_at: Timestamp,
+    /// Now.
+    #[serde(skip)]
+    pub(crate) at: Timestamp,
+}
+
+/// `CONNECTION_ACK`: the connection stands.
+pub(crate) fn connection_ack(ack: &Ack<'_>) -> Utf8Bytes {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Payload<'a> {
+        protocol_version: &'static str,
+        #[serde(flatten)]
+        ack: &'a Ack<'a>,
+    }
+    let payload = Payload {
+        protocol_version: PROTOCOL_VERSION,
+        ack,
+    };
+    Envelope::new("CONNECTION_ACK", Some(ack.session), ack.at, &payload).frame()
+}
+
+/// `ERROR_MESSAGE`: something was refused, or failed.
+pub(crate) fn error(
+    session: Option<SessionId>,
+    code: Code,
+    message: &str,
+    details: Option<&Value>,
+    message_id: Option<&str>,
+    at: Timestamp,
+) -> Utf8Bytes {
+    #[derive(Serialize)]
+    struct Payload<'a> {
+        code: Code,
+        message: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        details: Option<&'a Value>,
+        recoverable: bool,
+    }
+    let payload = Payload {
+        code,
+        message,
+        details,
+        recoverable: code.is_recoverable(),
+    };
+    Envelope::new("ERROR_MESSAGE", session, at, &payload)
+        .answering(message_id)
+        .frame()
+}
+
+/// `HEARTBEAT`: the answer to one.
+pub(crate) fn heartbeat(session: SessionId, message_id: Option<&str>, at: Timestamp) -> Utf8Bytes {
+    Envelope::new("HEARTBEAT", Some(session), at, &Map::new())
+        .answering(message_id)
+        .frame()
+}
+
+/// `ACK`: a request was carried out.
+pub(crate) fn ack(
+    session: SessionId,
+    message_id: Option<&str>,
+    payload: &Value,
+    at: Timestamp,
+) -> Utf8Bytes {
+    Envelope::new("ACK", Some(session), at, payload)
+        .answering(message_id)
+        .frame()
+}
+
+/// `NOTICE`: something for everyone, whichever session they are in.
+pub(crate) fn notice(level: Level, message: &str, at: Timestamp) -> Utf8Bytes {
+    #[derive(Serialize)]
+    struct Payload<'a> {
+        level: &'static str,
+        message: &'a str,
+    }
+    let level = words::level(level);
+    Envelope::new("NOTICE", None, at, &Payload { level, message }).frame()
+}
+
+/// `TOKEN_EXPIRING`: without a newer token this connection ends soon.
+pub(crate) fn token_expiring(
+    session: SessionId,
+    expires_at: Timestamp,
+    at: Timestamp,
+) -> Utf8Bytes {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Payload {
+        #[serde(serialize_with = "moment")]
+        expires_at: Timestamp,
+    }
+    Envelope::new("TOKEN_EXPIRING", Some(session), at, &Payload { expires_at }).frame()
+}

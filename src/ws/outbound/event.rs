@@ -1,0 +1,376 @@
+//! Every kind of event as its frame.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+
+use super::words::{self, Step, TaskError, TaskProgress, TokenUsage};
+use crate::domain::command::{Prompt, SettingsChange};
+use crate::domain::event::{Author, Channel, Event, Recorded};
+use crate::domain::id::{MessageId, RunId, SessionId};
+use crate::domain::run::{RunOutcome, Usage};
+use crate::ws::envelope::Envelope;
+
+/// Agents report what a tool is called, not what kind it is.
+const TOOL_KIND: &str = "other";
+
+/// An event as the one frame it is for every client of the session.
+pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
+    let place = Place { session, recorded };
+    match &recorded.event {
+        Event::RunStarted {
+            run,
+            prompt,
+            message,
+            correlation,
+        } => place.run_started(*run, prompt, *message, correlation.as_deref()),
+        Event::RunProgress { run, progress } => place.frame(
+            "TASK_STATUS_UPDATE",
+            &TaskStatus {
+                progress: progress.as_ref().map(Into::into),
+                ..TaskStatus::new(*run, "running")
+            },
+        ),
+        Event::RunEnded {
+            run,
+            outcome,
+            usage,
+        } => place.run_ended(*run, outcome, usage.as_ref()),
+        Event::MessageDelta {
+            message,
+            run,
+            channel,
+            text,
+            index,
+        } => place.frame(
+            "TASK_OUTPUT_CHUNK",
+            &Chunk::piece(*message, *run, *channel, text, *index),
+        ),
+        Event::MessageFinal {
+            message,
+            run,
+            author: author @ (Author::User | Author::System),
+            text: Some(text),
+            ..
+        } => place.frame(
+            "MESSAGE",
+            &Utterance {
+                id: *message,
+                task_id: *run,
+                role: words::author(*author),
+                content: text,
+                format: "markdown",
+            },
+        ),
+        // The end of what came in pieces.
+        Event::MessageFinal {
+            message,
+            run,
+            rest,
+            index,
+            ..
+        } => place.frame(
+            "TASK_OUTPUT_CHUNK",
+            &Chunk {
+                is_complete: true,
+                ..Chunk::piece(*message, *run, Channel::Text, rest, *index)
+            },
+        ),
+        Event::ToolUpdate {
+            run,
+            tool,
+            name,
+            title,
+            status,
+            input,
+            output,
+        } => place.frame(
+            "TOOL_UPDATE",
+            &ToolUpdate {
+                tool_call_id: tool,
+                task_id: *run,
+                name,
+                title,
+                kind: TOOL_KIND,
+                status,
+                input: present(input.as_ref()),
+                output: present(output.as_ref()),
+            },
+        ),
+        Event::AgentState { activity } => {
+            let state = words::activity(*activity);
+            place.frame("AGENT_STATE", &AgentState { state })
+        }
+        Event::Usage(usage) => place.frame("USAGE_UPDATE", &TokenUsage::from(usage)),
+        Event::PlanUpdated { steps } => {
+            let steps = steps.iter().map(Into::into).collect();
+            place.frame("PLAN_UPDATE", &Plan { steps })
+        }
+        Event::SettingsChanged(change) => place.frame("STATE_UPDATE", &StateUpdate::from(change)),
+        Event::TitleChanged { title } => place.frame("TITLE_UPDATE", &Title { title }),
+        Event::AgentNotice { level, text } => {
+            let level = words::level(*level);
+            place.frame("AGENT_NOTICE", &AgentNotice { level, text })
+        }
+    }
+}
+
+/// Pieces that follow each other in one utterance, joined into one frame for a reader that lags.
+///
+/// Nothing comes out unless all of them are pieces of the same utterance, run and channel, without
+/// a gap between their offsets.
+pub(crate) fn merged(session: SessionId, pieces: &[&Recorded]) -> Option<Utf8Bytes> {
+    let (first, rest) = pieces.split_first()?;
+    let Some(last) = rest.last() else {
+        return matches!(first.event, Event::MessageDelta { .. }).then(|| event(session, first));
+    };
+    let Event::MessageDelta {
+        message,
+        run,
+        channel,
+        text,
+        index,
+    } = &first.event
+    else {
+        return None;
+    };
+    let mut content = text.clone();
+    let mut offset = first.offset;
+    for piece in rest {
+        match &piece.event {
+            Event::MessageDelta {
+                message: of,
+                run: during,
+                channel: on,
+                text,
+                ..
+            } if (of, during, on) == (message, run, channel)
+                && offset.checked_add(1) == Some(piece.offset) =>
+            {
+                content.push_str(text);
+                offset = piece.offset;
+            }
+            _ => return None,
+        }
+    }
+    let chunk = Chunk {
+        from_offset: Some(first.offset),
+        ..Chunk::piece(*message, *run, *channel, &content, *index)
+    };
+    let recorded = last;
+    Some(Place { session, recorded }.frame("TASK_OUTPUT_CHUNK", &chunk))
+}
+
+/// Where a frame stands.
+struct Place<'a> {
+    session: SessionId,
+    recorded: &'a Recorded,
+}
+
+impl Place<'_> {
+    fn envelope<'p, P: Serialize>(&self, kind: &'static str, payload: &'p P) -> Envelope<'p, P> {
+        let at: Timestamp = self.recorded.at;
+        Envelope::new(kind, Some(self.session), at, payload).at_offset(self.recorded.offset)
+    }
+
+    fn frame<P: Serialize>(&self, kind: &'static str, payload: &P) -> Utf8Bytes {
+        self.envelope(kind, payload).frame()
+    }
+
+    fn run_started(
+        &self,
+        run: RunId,
+        prompt: &Prompt,
+        message: MessageId,
+        correlation: Option<&str>,
+    ) -> Utf8Bytes {
+        let status = TaskStatus {
+            prompt: Some(Asked {
+                text: &prompt.text,
+                mode: words::mode(prompt.mode),
+            }),
+            user_message_id: Some(message),
+            ..TaskStatus::new(run, "starting")
+        };
+        self.envelope("TASK_STATUS_UPDATE", &status)
+            .answering(correlation)
+            .frame()
+    }
+
+    fn run_ended(&self, run: RunId, outcome: &RunOutcome, usage: Option<&Usage>) -> Utf8Bytes {
+        let (status, error) = match outcome {
+            RunOutcome::Completed => ("completed", None),
+            RunOutcome::Cancelled => ("cancelled", None),
+            RunOutcome::Failed { code, message } => {
+                let code = *code;
+                ("error", Some(TaskError { code, message }))
+            }
+        };
+        let status = TaskStatus {
+            error,
+            token_usage: usage.map(Into::into),
+            ..TaskStatus::new(run, status)
+        };
+        self.frame("TASK_STATUS_UPDATE", &status)
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TaskStatus<'a> {
+    task_id: RunId,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<TaskProgress<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<TaskError<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_usage: Option<TokenUsage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt: Option<Asked<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_message_id: Option<MessageId>,
+}
+
+impl TaskStatus<'_> {
+    fn new(run: RunId, status: &'static str) -> Self {
+        Self {
+            task_id: run,
+            status,
+            progress: None,
+            error: None,
+            token_usage: None,
+            prompt: None,
+            user_message_id: None,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Asked<'a> {
+    text: &'a str,
+    mode: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Chunk<'a> {
+    content: &'a str,
+    is_complete: bool,
+    #[serde(rename = "chunkIndex")]
+    index: u64,
+    task_id: RunId,
+    channel: &'static str,
+    /// Tells the utterances of one run apart, and finds the one that a state left unfinished.
+    message_id: MessageId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from_offset: Option<u64>,
+}
+
+impl<'a> Chunk<'a> {
+    fn piece(
+        message: MessageId,
+        run: RunId,
+        channel: Channel,
+        content: &'a str,
+        index: u64,
+    ) -> Self {
+        Self {
+            content,
+            is_complete: false,
+            index,
+            task_id: run,
+            channel: words::channel(channel),
+            message_id: message,
+            from_offset: None,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Utterance<'a> {
+    id: MessageId,
+    task_id: RunId,
+    role: &'static str,
+    content: &'a str,
+    format: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolUpdate<'a> {
+    tool_call_id: &'a str,
+    task_id: RunId,
+    name: &'a str,
+    title: &'a str,
+    kind: &'static str,
+    status: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<&'a Value>,
+}
+
+/// A null counts as absent, because that is how it reads once stored: a replayed frame is the same.
+fn present(value: Option<&Value>) -> Option<&Value> {
+    value.filter(|value| !value.is_null())
+}
+
+#[derive(Serialize)]
+struct AgentState {
+    state: &'static str,
+}
+
+#[derive(Serialize)]
+struct Plan<'a> {
+    steps: Vec<Step<'a>>,
+}
+
+#[derive(Serialize)]
+struct Title<'a> {
+    title: &'a str,
+}
+
+#[derive(Serialize)]
+struct AgentNotice<'a> {
+    level: &'static str,
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+struct StateUpdate<'a> {
+    updates: Updates<'a>,
+}
+
+#[derive(Serialize)]
+struct Updates<'a> {
+    settings: ChangedSettings<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ChangedSettings<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    auto_approve: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+}
+
+impl<'a> From<&'a SettingsChange> for StateUpdate<'a> {
+    fn from(change: &'a SettingsChange) -> Self {
+        let settings = ChangedSettings {
+            auto_approve: change.auto_approve,
+            model: change.model.as_deref(),
+            max_tokens: change.max_tokens,
+            temperature: change.temperature,
+        };
+        let updates = Updates { settings };
+        Self { updates }
+    }
+}

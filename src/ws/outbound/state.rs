@@ -1,0 +1,184 @@
+//! `FULL_STATE`: all that a client needs to show a session, as of one offset.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+
+use super::words::{self, Step, TaskError, TaskProgress, TokenUsage};
+use crate::domain::id::{Epoch, MessageId, RunId, SessionId};
+use crate::session::state::{CurrentRun, Message, RunStatus, SessionState, Settings, Tool};
+use crate::ws::envelope::{Envelope, Moment, moment};
+
+/// What of the state is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StateParts {
+    /// The conversation; without it, an empty one is sent.
+    pub(crate) history: bool,
+    /// The settings. They are sent either way: clients may rely on them being there.
+    pub(crate) settings: bool,
+}
+
+/// The state of a session as one frame.
+pub(crate) fn full_state(
+    session: SessionId,
+    state: &SessionState,
+    epoch: Epoch,
+    capabilities: &[&str],
+    what: StateParts,
+    message_id: Option<&str>,
+    at: Timestamp,
+) -> Utf8Bytes {
+    let history = state.messages.iter().filter(|_| what.history);
+    let payload = FullState {
+        conversation_history: history.map(Into::into).collect(),
+        current_task: state.current.as_ref().map(Into::into),
+        settings: (&state.settings).into(),
+        token_usage: (&state.usage).into(),
+        capabilities,
+        offset: state.offset,
+        epoch,
+        history_truncated: state.truncated,
+        activity: words::activity(state.activity),
+        plan: state.plan.iter().map(Into::into).collect(),
+        tools: state.tools.iter().map(Into::into).collect(),
+        title: state.title.as_deref(),
+    };
+    Envelope::new("FULL_STATE", Some(session), at, &payload)
+        .answering(message_id)
+        .frame()
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FullState<'a> {
+    conversation_history: Vec<HistoryMessage<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current_task: Option<TaskState<'a>>,
+    settings: AllSettings<'a>,
+    token_usage: TokenUsage,
+    capabilities: &'a [&'a str],
+    offset: u64,
+    epoch: Epoch,
+    history_truncated: bool,
+    activity: &'static str,
+    plan: Vec<Step<'a>>,
+    tools: Vec<ToolState<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct HistoryMessage<'a> {
+    id: MessageId,
+    #[serde(rename = "type")]
+    author: &'static str,
+    content: &'a str,
+    #[serde(serialize_with = "moment")]
+    timestamp: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_usage: Option<TokenUsage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_id: Option<RunId>,
+    is_complete: bool,
+}
+
+impl<'a> From<&'a Message> for HistoryMessage<'a> {
+    fn from(message: &'a Message) -> Self {
+        Self {
+            id: message.id,
+            author: words::author(message.author),
+            content: &message.text,
+            timestamp: message.at,
+            token_usage: message.usage.as_ref().map(Into::into),
+            task_id: message.run,
+            is_complete: message.complete,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TaskState<'a> {
+    id: RunId,
+    status: &'static str,
+    prompt: &'a str,
+    #[serde(serialize_with = "moment")]
+    start_time: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_time: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<TaskProgress<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<TaskError<'a>>,
+}
+
+impl<'a> From<&'a CurrentRun> for TaskState<'a> {
+    fn from(run: &'a CurrentRun) -> Self {
+        let (status, error) = match &run.status {
+            RunStatus::Starting | RunStatus::Running => ("running", None),
+            RunStatus::Completed => ("completed", None),
+            RunStatus::Cancelled => ("cancelled", None),
+            RunStatus::Failed { code, message } => {
+                let code = *code;
+                ("error", Some(TaskError { code, message }))
+            }
+        };
+        Self {
+            id: run.id,
+            status,
+            prompt: &run.prompt,
+            start_time: run.started_at,
+            end_time: run.ended_at.map(Moment),
+            progress: run.progress.as_ref().map(Into::into),
+            error,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AllSettings<'a> {
+    auto_approve: bool,
+    model: &'a str,
+    max_tokens: u32,
+    temperature: f64,
+}
+
+impl<'a> From<&'a Settings> for AllSettings<'a> {
+    fn from(settings: &'a Settings) -> Self {
+        Self {
+            auto_approve: settings.auto_approve,
+            model: &settings.model,
+            max_tokens: settings.max_tokens,
+            temperature: settings.temperature,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolState<'a> {
+    tool_call_id: &'a str,
+    name: &'a str,
+    title: &'a str,
+    status: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<&'a Value>,
+}
+
+impl<'a> From<&'a Tool> for ToolState<'a> {
+    fn from(tool: &'a Tool) -> Self {
+        Self {
+            tool_call_id: &tool.id,
+            name: &tool.name,
+            title: &tool.title,
+            status: &tool.status,
+            input: tool.input.as_ref(),
+            output: tool.output.as_ref(),
+        }
+    }
+}

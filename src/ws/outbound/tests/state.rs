@@ -1,0 +1,94 @@
+//! The whole state, folded from events.
+
+use serde_json::json;
+
+use super::*;
+use crate::session::state::{Bounds, SessionState};
+
+/// A session after those events, with the settings of the example.
+fn state_after(events: impl IntoIterator<Item = Event>) -> SessionState {
+    let mut state = SessionState::default();
+    for (offset, event) in (1..).zip(events) {
+        state.apply(&recorded(offset, event), &Bounds::default());
+    }
+    state.settings.auto_approve = true;
+    state.settings.model = "large".into();
+    state.settings.max_tokens = 4096;
+    state.settings.temperature = 0.5;
+    state
+}
+
+fn sent_state(state: &SessionState, history: bool) -> Value {
+    let what = StateParts {
+        history,
+        settings: false,
+    };
+    let id = Some("msg-789");
+    json_of(&full_state(
+        session(),
+        state,
+        epoch(),
+        &CAPABILITIES,
+        what,
+        id,
+        now(),
+    ))
+}
+
+#[test]
+fn the_state_is_sent_as_documented() {
+    let state = state_after([
+        started(),
+        progress(),
+        tool(Some(json!({ "path": "lib.rs" })), Some(json!("text"))),
+        plan(),
+        title(),
+        piece("Hello", 0),
+        whole(answer(), Author::Assistant),
+        Event::AgentState {
+            activity: Activity::Thinking,
+        },
+        ended(RunOutcome::Completed, Some(usage())),
+    ]);
+    let golden = json_of(include_str!("../../golden/server_full_state.json"));
+    assert_eq!(sent_state(&state, true), golden);
+}
+
+#[test]
+fn a_state_without_history_has_an_empty_conversation_and_all_the_rest() {
+    let state = state_after([started(), progress(), piece("Hel", 0)]);
+    let (with, mut without) = (sent_state(&state, true), sent_state(&state, false));
+    assert_eq!(without["payload"]["conversationHistory"], json!([]));
+    without["payload"]["conversationHistory"] = with["payload"]["conversationHistory"].clone();
+    assert_eq!(without, with);
+}
+
+#[test]
+fn a_task_under_way_is_running_and_its_utterance_is_not_complete() {
+    let state = state_after([started()]);
+    let task = sent_state(&state, true)["payload"]["currentTask"].clone();
+    let expected = json!({
+        "id": run(), "status": "running", "prompt": "Fix the failing test",
+        "startTime": "2024-12-31T10:00:00Z",
+    });
+    assert_eq!(task, expected);
+    let frame = sent_state(&state_after([started(), progress(), piece("Hel", 0)]), true);
+    let payload = &frame["payload"];
+    assert_eq!(payload["currentTask"]["status"], "running");
+    assert_eq!(
+        payload["currentTask"]["progress"]["description"],
+        "Reading files"
+    );
+    assert_eq!(payload["conversationHistory"][1]["isComplete"], false);
+}
+
+#[test]
+fn a_state_tells_how_the_last_task_failed_and_nothing_of_what_never_was() {
+    let payload = sent_state(&state_after([started(), failed()]), true)["payload"].clone();
+    assert_eq!(payload["currentTask"]["status"], "error");
+    let error = json!({ "code": "TASK_FAILED", "message": "The agent gave up" });
+    assert_eq!(payload["currentTask"]["error"], error);
+    let payload = sent_state(&state_after([]), true)["payload"].clone();
+    assert_eq!(payload.get("currentTask"), None);
+    assert_eq!(payload.get("title"), None);
+}

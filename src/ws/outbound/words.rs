@@ -1,0 +1,110 @@
+//! What the words of the domain are called on the wire, and the shapes that several messages share.
+
+use serde::Serialize;
+
+use crate::domain::code::Code;
+use crate::domain::command::Mode;
+use crate::domain::event::{Activity, Author, Channel, Level, PlanStep};
+use crate::domain::run::{Progress, Usage};
+
+pub(super) fn author(author: Author) -> &'static str {
+    match author {
+        Author::User => "user",
+        Author::Assistant => "assistant",
+        Author::System => "system",
+    }
+}
+
+pub(super) fn channel(channel: Channel) -> &'static str {
+    match channel {
+        Channel::Text => "text",
+        Channel::Thought => "thought",
+    }
+}
+
+pub(super) fn activity(activity: Activity) -> &'static str {
+    match activity {
+        Activity::Idle => "idle",
+        Activity::Thinking => "thinking",
+        Activity::ExecutingTool => "executing_tool",
+        Activity::WaitingForInput => "waiting_for_input",
+    }
+}
+
+pub(super) fn level(level: Level) -> &'static str {
+    match level {
+        Level::Info => "info",
+        Level::Warn => "warn",
+        Level::Error => "error",
+    }
+}
+
+pub(super) fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Plan => "plan",
+        Mode::Act => "act",
+    }
+}
+
+/// Tokens used.
+#[derive(Serialize)]
+pub(super) struct TokenUsage {
+    input: u64,
+    output: u64,
+    total: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<f64>,
+}
+
+impl From<&Usage> for TokenUsage {
+    fn from(usage: &Usage) -> Self {
+        Self {
+            input: usage.input,
+            output: usage.output,
+            total: usage.total(),
+            // JSON has no word for the others; a `null` would break whoever adds costs up.
+            cost: usage.cost.filter(|cost| cost.is_finite()),
+        }
+    }
+}
+
+/// How far a task is.
+#[derive(Serialize)]
+pub(super) struct TaskProgress<'a> {
+    current: u64,
+    total: u64,
+    description: &'a str,
+}
+
+impl<'a> From<&'a Progress> for TaskProgress<'a> {
+    fn from(progress: &'a Progress) -> Self {
+        Self {
+            current: progress.current,
+            total: progress.total,
+            description: &progress.description,
+        }
+    }
+}
+
+/// Why a task failed.
+#[derive(Serialize)]
+pub(super) struct TaskError<'a> {
+    pub(super) code: Code,
+    pub(super) message: &'a str,
+}
+
+/// A step of a plan.
+#[derive(Serialize)]
+pub(super) struct Step<'a> {
+    title: &'a str,
+    status: &'a str,
+}
+
+impl<'a> From<&'a PlanStep> for Step<'a> {
+    fn from(step: &'a PlanStep) -> Self {
+        Self {
+            title: &step.title,
+            status: &step.status,
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! From an HTTP request to a socket: who is it, and which session?
+//!
+//! Programs send the token in `Authorization` and read a refusal as an HTTP status. Browsers cannot
+//! send that header nor read a status: they offer the token as a subprotocol or bring a ticket, and a
+//! refusal is told on the socket.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Query, Request, State};
+use axum::http::header::{
+    AUTHORIZATION, CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
+    SEC_WEBSOCKET_VERSION, UPGRADE,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+
+use super::Door;
+use super::close::CloseReason;
+use super::connection::Connection;
+use crate::auth::TokenError;
+use crate::domain::account::Principal;
+use crate::domain::code::Code;
+use crate::domain::id::{Epoch, SessionId};
+use crate::session::{JoinError, Session};
+
+const PROTOCOL: &str = "switchboard.v1";
+const BEARER: &str = "bearer.";
+/// Between the answer and the first byte of the socket.
+const DEADLINE: Duration = Duration::from_secs(8);
+/// Above the limit a message is answered with an error; above this it is not even read.
+const HARD_CAP_BYTES: usize = 4 * 1024 * 1024;
+
+/// Where a client wants to be.
+#[derive(Debug, Deserialize)]
+pub(super) struct Wish {
+    session: Option<String>,
+    after: Option<u64>,
+    epoch: Option<String>,
+    agent: Option<String>,
+    ticket: Option<String>,
+}
+
+/// From where a client reads on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Position {
+    pub(super) after: u64,
+    /// Which counting it means; the present one if it does not say.
+    pub(super) epoch: Option<Epoch>,
+}
+
+/// How somebody came, and what came of it.
+enum Credentials {
+    /// In the header: a refusal is an HTTP status.
+    Header(Result<Principal, TokenError>),
+    /// In a way that a browser has: a refusal is told on the socket.
+    Browser(Result<Principal, TokenError>),
+    None,
+}
+
+/// `GET /ws`
+pub(super) async fn upgrade(
+    State(door): State<Arc<Door>>,
+    wish: Result<Query<Wish>, axum::extract::rejection::QueryRejection>,
+    mut request: Request,
+) -> Response {
+    let Ok(Query(wish)) = wish else {
+        return refuse(StatusCode::BAD_REQUEST, Code::ValidationError);
+    };
+    let Some(key) = websocket_key(request.headers()) else {
+        let version = [(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"))];
+        return (
+            version,
+            refuse(StatusCode::UPGRADE_REQUIRED, Code::InvalidMessage),
+        )
+            .into_response();
+    };
+    let offered = offered_protocols(request.headers());
+    let principal = match credentials(&door, request.headers(), &offered, &wish).await {
+        Credentials::Header(Err(error)) => {
+            return refuse(StatusCode::UNAUTHORIZED, code_of(error));
+        }
+        Credentials::None => return refuse(StatusCode::UNAUTHORIZED, Code::AuthFailed),
+        Credentials::Header(proved) | Credentials::Browser(proved) => proved,
+    };
+    let Some(upgrading) = request.extensions_mut().remove::<OnUpgrade>() else {
+        return refuse(StatusCode::UPGRADE_REQUIRED, Code::InvalidMessage);
+    };
+    let connections = door.connections.clone();
+    connections.spawn(serve(door, upgrading, principal, wish));
+    accepted(&key, &offered)
+}
+
+/// The status, and the code that the body will carry.
+fn refuse(status: StatusCode, code: Code) -> Response {
+    let mut response = status.into_response();
+    response.extensions_mut().insert(code);
+    response
+}
+
+fn code_of(error: TokenError) -> Code {
+    match error {
+        TokenError::Expired => Code::SessionExpired,
+        TokenError::Invalid => Code::AuthFailed,
+    }
+}
+
+/// The key of a well-formed handshake.
+fn websocket_key(headers: &HeaderMap) -> Option<String> {
+    let has = |name: HeaderName, word: &str| {
+        headers
+            .get_all(name)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','))
+            .any(|token| token.trim().eq_ignore_ascii_case(word))
+    };
+    let key = headers.get(SEC_WEBSOCKET_KEY)?.to_str().ok()?;
+    let whole = has(CONNECTION, "upgrade")
+        && has(UPGRADE, "websocket")
+        && has(SEC_WEBSOCKET_VERSION, "13")
+        && key.len() == 24;
+    whole.then(|| key.to_owned())
+}
+
+fn offered_protocols(headers: &HeaderMap) -> Vec<String> {
+    headers
+        .get_all(SEC_WEBSOCKET_PROTOCOL)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(|protocol| protocol.trim().to_owned())
+        .collect()
+}
+
+async fn credentials(
+    door: &Door,
+    headers: &HeaderMap,
+    offered: &[String],
+    wish: &Wish,
+) -> Credentials {
+    if headers.contains_key(AUTHORIZATION) {
+        let mut values = headers.get_all(AUTHORIZATION).iter();
+        let (Some(value), None) = (values.next(), values.next()) else {
+            return Credentials::Header(Err(TokenError::Invalid));
+        };
+        let token = value.to_str().ok().and_then(|value| value.split_once(' '));
+        let proved = match token {
+            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
+                door.auth.verify(token.trim())
+            }
+            _ => Err(TokenError::Invalid),
+        };
+        return Credentials::Header(proved);
+    }
+    if let Some(token) = offered.iter().find_map(|offer| offer.strip_prefix(BEARER)) {
+        return Credentials::Browser(door.auth.verify(token));
+    }
+    match &wish.ticket {
+        None => Credentials::None,
+        Some(ticket) => match door.auth.redeem_ticket(ticket).await {
+            Ok(found) => {
+                let standing = found.filter(|principal| door.auth.stands(principal));
+                Credentials::Browser(standing.ok_or(TokenError::Invalid))
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a ticket could not be looked up");
+                Credentials::Browser(Err(TokenError::Invalid))
+            }
+        },
+    }
+}
+
+/// 101, with the one protocol that we speak if it was offered; never with a token.
+fn accepted(key: &str, offered: &[String]) -> Response {
+    let accept = derive_accept_key(key.as_bytes());
+    let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
+    let headers = response.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    if let Ok(accept) = HeaderValue::from_str(&accept) {
+        headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
+    }
+    if offered.iter().any(|protocol| protocol == PROTOCOL) {
+        headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(PROTOCOL));
+    }
+    response
+}
+
+/// The task of one socket, from its first byte to its last.
+async fn serve(
+    door: Arc<Door>,
+    upgrading: OnUpgrade,
+    principal: Result<Principal, TokenError>,
+    wish: Wish,
+) {
+    let upgraded = match tokio::time::timeout(DEADLINE, upgrading).await {
+        Ok(Ok(upgraded)) => TokioIo::new(upgraded),
+        Ok(Err(error)) => return tracing::debug!(%error, "an upgrade did not happen"),
+        Err(_) => return tracing::debug!("an upgrade took too long"),
+    };
+    let socket = WebSocketStream::from_raw_socket(upgraded, Role::Server, Some(config())).await;
+    let connection = Connection::new(Arc::clone(&door), socket);
+    let principal = match principal {
+        Ok(principal) => principal,
+        Err(error) => {
+            let message = "The token is not valid; log in again.";
+            return connection
+                .turn_away(code_of(error), message, CloseReason::UNAUTHENTICATED)
+                .await;
+        }
+    };
+    match find(&door, &principal, &wish).await {
+        Ok(session) => {
+            let position = position(&wish);
+            connection.run(principal, session, position).await;
+        }
+        Err(JoinError::Store(error)) => {
+            tracing::warn!(%error, "a session could not be looked up");
+            let message = "The database is unavailable at the moment.";
+            connection
+                .turn_away(Code::StorageUnavailable, message, CloseReason::RESTART)
+                .await;
+        }
+        Err(error) => {
+            let message = error.to_string();
+            connection
+                .turn_away(Code::NotFound, &message, CloseReason::NO_SUCH_SESSION)
+                .await;
+        }
+    }
+}
+
+/// The session in the query, else the one the token is bound to, else a new one.
+async fn find(door: &Door, principal: &Principal, wish: &Wish) -> Result<Session, JoinError> {
+    let wanted = match &wish.session {
+        Some(text) => Some(text.parse::<SessionId>().map_err(|_| JoinError::NotFound)?),
+        None => principal.session,
+    };
+    match wanted {
+        Some(id) => door.sessions.join(principal, id).await,
+        None => door.sessions.draft(principal, wish.agent.as_deref(), None),
+    }
+}
+
+/// An epoch that is none of ours is another epoch.
+fn position(wish: &Wish) -> Option<Position> {
+    let epoch = wish
+        .epoch
+        .as_ref()
+        .map(|text| text.parse().unwrap_or_else(|_| Epoch::new()));
+    wish.after.map(|after| Position { after, epoch })
+}
+
+/// Small while idle: an unused connection costs a few KiB.
+fn config() -> WebSocketConfig {
+    WebSocketConfig::default()
+        .read_buffer_size(4 * 1024)
+        .write_buffer_size(64 * 1024)
+        .max_write_buffer_size(2 * HARD_CAP_BYTES)
+        .max_message_size(Some(HARD_CAP_BYTES))
+        .max_frame_size(Some(HARD_CAP_BYTES))
+}

@@ -1,0 +1,223 @@
+//! Somebody in a session: a WebSocket, what was received on it, and where it stands.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A connection that joined a session.
+pub(crate) struct Member {
+    socket: WebSocketStream<TcpStream>,
+    /// The payload of the acknowledgement.
+    pub(crate) ack: Value,
+    /// Every journaled frame, in the order received.
+    pub(crate) events: Vec<Value>,
+}
+
+/// How a socket ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Closed {
+    pub(crate) code: u16,
+    pub(crate) reason: String,
+}
+
+impl Member {
+    /// Opens `/ws` with a token in the header.
+    pub(crate) async fn joins(address: SocketAddr, token: &str, query: &str) -> Self {
+        let header = ("authorization", format!("Bearer {token}"));
+        Self::try_join(address, query, &[header]).await.unwrap()
+    }
+
+    /// Opens `/ws` with any headers; an HTTP refusal is its status.
+    pub(crate) async fn try_join(
+        address: SocketAddr,
+        query: &str,
+        headers: &[(&'static str, String)],
+    ) -> Result<Self, u16> {
+        let mut socket = Self::opens(address, query, headers).await?;
+        let first = next_json(&mut socket).await.expect("the first frame");
+        assert_eq!(first["type"], "CONNECTION_ACK", "{first}");
+        Ok(Self {
+            socket,
+            ack: first["payload"].clone(),
+            events: Vec::new(),
+        })
+    }
+
+    /// Opens a socket, whatever it says first.
+    pub(crate) async fn opens(
+        address: SocketAddr,
+        query: &str,
+        headers: &[(&'static str, String)],
+    ) -> Result<WebSocketStream<TcpStream>, u16> {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let mut request = format!("ws://{address}/ws{query}")
+            .into_client_request()
+            .unwrap();
+        for (name, value) in headers {
+            request.headers_mut().append(*name, value.parse().unwrap());
+        }
+        match tokio_tungstenite::client_async(request, stream).await {
+            Ok((socket, _)) => Ok(socket),
+            Err(Error::Http(response)) => Err(response.status().as_u16()),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    pub(crate) fn session(&self) -> String {
+        self.ack["sessionId"].as_str().unwrap().to_owned()
+    }
+
+    /// The query that resumes after everything this member has seen.
+    pub(crate) fn position(&self) -> String {
+        let seen = self.events.last().map_or(0, offset);
+        self.position_after(seen)
+    }
+
+    pub(crate) fn position_after(&self, after: u64) -> String {
+        let epoch = self.ack["epoch"].as_str().unwrap();
+        format!("?session={}&after={after}&epoch={epoch}", self.session())
+    }
+
+    pub(crate) async fn writes(&mut self, text: &str) {
+        self.socket.send(Message::text(text)).await.unwrap();
+    }
+
+    pub(crate) async fn writes_bytes(&mut self, bytes: &[u8]) {
+        self.socket
+            .send(Message::binary(bytes.to_vec()))
+            .await
+            .unwrap();
+    }
+
+    pub(crate) async fn sends(&mut self, kind: &str, payload: Value) {
+        self.writes(&json!({ "type": kind, "payload": payload }).to_string())
+            .await;
+    }
+
+    pub(crate) async fn prompts(&mut self, text: &str) {
+        self.sends("SUBMIT_PROMPT", json!({ "text": text, "mode": "act" }))
+            .await;
+    }
+
+    /// The next frame; journaled ones are kept.
+    pub(crate) async fn receives(&mut self) -> Result<Value, Closed> {
+        let frame = next_json(&mut self.socket).await?;
+        if frame["offset"].is_u64() && frame["type"] != "FULL_STATE" {
+            self.events.push(frame.clone());
+        }
+        Ok(frame)
+    }
+
+    /// Reads until a frame of that type.
+    pub(crate) async fn sees(&mut self, kind: &str) -> Value {
+        loop {
+            let frame = self
+                .receives()
+                .await
+                .unwrap_or_else(|closed| panic!("{closed:?}, no {kind}"));
+            if frame["type"] == kind {
+                return frame;
+            }
+            assert!(
+                kind == "ERROR_MESSAGE" || frame["type"] != "ERROR_MESSAGE",
+                "waiting for {kind}: {frame}"
+            );
+        }
+    }
+
+    /// Reads until the current run has ended, and returns its last status.
+    pub(crate) async fn sees_run_end(&mut self) -> Value {
+        loop {
+            let update = self.sees("TASK_STATUS_UPDATE").await["payload"].clone();
+            if ["completed", "cancelled", "error"].contains(&update["status"].as_str().unwrap()) {
+                return update;
+            }
+        }
+    }
+
+    /// The last status of every run that has ended.
+    pub(crate) fn ends(&self) -> Vec<String> {
+        let status = |event: &Value| event["payload"]["status"].as_str().map(str::to_owned);
+        let ended =
+            |status: &String| ["completed", "cancelled", "error"].contains(&status.as_str());
+        self.events
+            .iter()
+            .filter_map(status)
+            .filter(ended)
+            .collect()
+    }
+
+    /// A barrier: whatever the gateway had for this member is here once a heartbeat comes back.
+    pub(crate) async fn sees_nothing(&mut self) {
+        self.sends("HEARTBEAT", json!({})).await;
+        let frame = self.receives().await.unwrap();
+        assert_eq!(frame["type"], "HEARTBEAT", "{frame}");
+    }
+
+    /// Reads until the socket is closed.
+    pub(crate) async fn sees_close(&mut self) -> Closed {
+        loop {
+            if let Err(closed) = self.receives().await {
+                return closed;
+            }
+        }
+    }
+
+    /// The text of the answer so far, put together from its pieces.
+    pub(crate) fn text(&self) -> String {
+        self.events
+            .iter()
+            .filter(|event| {
+                event["type"] == "TASK_OUTPUT_CHUNK" && event["payload"]["channel"] == "text"
+            })
+            .map(|event| event["payload"]["content"].as_str().unwrap())
+            .collect()
+    }
+
+    /// The offsets seen: a joined frame stands for all of its own.
+    pub(crate) fn offsets(&self) -> Vec<u64> {
+        let all = |event: &Value| {
+            let last = offset(event);
+            event["payload"]["fromOffset"].as_u64().unwrap_or(last)..=last
+        };
+        self.events.iter().flat_map(all).collect()
+    }
+}
+
+fn offset(event: &Value) -> u64 {
+    event["offset"].as_u64().unwrap()
+}
+
+/// The next text frame of a socket, or how it was closed.
+pub(crate) async fn next_json(socket: &mut WebSocketStream<TcpStream>) -> Result<Value, Closed> {
+    loop {
+        let frame = tokio::time::timeout(PATIENCE, socket.next())
+            .await
+            .expect("a frame arrives");
+        match frame {
+            Some(Ok(Message::Text(text))) => return Ok(serde_json::from_str(&text).unwrap()),
+            Some(Ok(Message::Close(frame))) => {
+                let frame = frame.expect("a close says why");
+                return Err(Closed {
+                    code: frame.code.into(),
+                    reason: frame.reason.to_string(),
+                });
+            }
+            Some(Ok(_)) => {}
+            Some(Err(_)) | None => {
+                return Err(Closed {
+                    code: 1006,
+                    reason: String::new(),
+                });
+            }
+        }
+    }
+}

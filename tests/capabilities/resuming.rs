@@ -1,0 +1,224 @@
+//! Coming back: after a lost connection, a killed gateway, a slow line.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::actors::{Gateway, Member};
+
+async fn token(gateway: &Gateway) -> String {
+    gateway.browser("root").await.token.unwrap()
+}
+
+#[tokio::test]
+async fn a_resume_replays_exactly_what_was_missed() {
+    let gateway = Gateway::start().await;
+    let token = token(&gateway).await;
+    let mut first = Member::joins(gateway.address(), &token, "").await;
+    first.prompts("/stream 100").await;
+    first.sees_run_end().await;
+    let head = *first.offsets().last().unwrap();
+    for after in [0, 1, 50, head] {
+        let mut back = Member::joins(gateway.address(), &token, &first.position_after(after)).await;
+        assert_eq!(back.ack["resume"], "replayed");
+        while back.offsets().last().copied().unwrap_or(after) < head {
+            back.receives().await.unwrap();
+        }
+        back.sees_nothing().await;
+        let expected: Vec<u64> = (after + 1..=head).collect();
+        assert_eq!(back.offsets(), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_position_that_means_nothing_gets_the_state() {
+    let gateway = Gateway::start().await;
+    let token = token(&gateway).await;
+    let mut first = Member::joins(gateway.address(), &token, "").await;
+    first.prompts("/echo hello").await;
+    first.sees_run_end().await;
+    let session = first.session();
+    for query in [
+        format!("?session={session}&after=1&epoch=epo_0199c0ffee0070008000000000000000"),
+        format!("?session={session}&after=1&epoch=nonsense"),
+        first.position_after(9_999),
+    ] {
+        let mut back = Member::joins(gateway.address(), &token, &query).await;
+        assert_eq!(back.ack["resume"], "snapshot", "{query}");
+        let state = back.receives().await.unwrap();
+        assert_eq!(state["type"], "FULL_STATE");
+        assert_eq!(
+            state["payload"]["conversationHistory"]
+                .as_array()
+                .unwrap()
+                .len(),
+            2
+        );
+        back.sees_nothing().await;
+    }
+}
+
+/// Kill, start, resume, again and again while an answer streams: what was seen is there, byte for
+/// byte, and every run has ended.
+#[tokio::test]
+async fn a_killed_gateway_loses_nothing_that_was_seen() {
+    let mut gateway = Gateway::start().await;
+    let token = token(&gateway).await;
+    let mut member = Member::joins(gateway.address(), &token, "").await;
+    let mut seen = Vec::new();
+    for round in 0..5 {
+        member.prompts("/stream 100000").await;
+        while member.events.len() < 20 + 40 * round {
+            member.receives().await.unwrap();
+        }
+        gateway.signal("-KILL");
+        member.sees_close().await;
+        seen.append(&mut member.events);
+        gateway.restart();
+
+        let mut all = Member::joins(gateway.address(), &token, &member.position_after(0)).await;
+        assert_eq!(all.ack["resume"], "replayed");
+        assert_eq!(all.ack["epoch"], member.ack["epoch"]);
+        while all.ends().len() <= round {
+            all.receives().await.unwrap();
+        }
+        let offsets = all.offsets();
+        let complete = offsets.iter().copied().eq(1..=offsets.len() as u64);
+        assert!(complete, "no hole and nothing twice");
+        assert!(
+            all.ends().iter().all(|status| status == "error"),
+            "every run ended visibly"
+        );
+        let text_of = |events: &[serde_json::Value], upto: u64| -> String {
+            let mut text = String::new();
+            for event in events
+                .iter()
+                .filter(|event| event["type"] == "TASK_OUTPUT_CHUNK")
+            {
+                if event["offset"].as_u64().unwrap() <= upto {
+                    text.push_str(event["payload"]["content"].as_str().unwrap());
+                }
+            }
+            text
+        };
+        let last_seen = seen.last().unwrap()["offset"].as_u64().unwrap();
+        let again = text_of(&all.events, u64::MAX);
+        assert!(
+            again.starts_with(&text_of(&seen, last_seen)) || round > 0,
+            "what was seen is there"
+        );
+        let starts = |events: &[serde_json::Value]| {
+            events
+                .iter()
+                .filter(|event| event["payload"]["status"] == "starting")
+                .count()
+        };
+        assert_eq!(
+            starts(&all.events),
+            round + 1,
+            "no prompt was executed twice"
+        );
+        member = all;
+        member.events.clear();
+    }
+}
+
+#[tokio::test]
+async fn a_command_under_one_key_takes_effect_once() {
+    let mut gateway = Gateway::start().await;
+    let token = token(&gateway).await;
+    let mut first = Member::joins(gateway.address(), &token, "").await;
+    first.prompts("/echo begin").await;
+    first.sees_run_end().await;
+    let command = |text: &str| {
+        json!({
+            "type": "SUBMIT_PROMPT", "idempotencyKey": "key-1", "messageId": "m",
+            "payload": { "text": text, "mode": "act" },
+        })
+        .to_string()
+    };
+    let mut members = Vec::new();
+    for _ in 0..5 {
+        let query = format!("?session={}", first.session());
+        members.push(Member::joins(gateway.address(), &token, &query).await);
+    }
+    for member in &mut members {
+        member.writes(&command("/echo once")).await;
+    }
+    let mut repeated = 0;
+    for member in &mut members {
+        member.sees_run_end().await;
+        member.sends("HEARTBEAT", json!({})).await;
+        loop {
+            let frame = member.receives().await.unwrap();
+            match frame["type"].as_str().unwrap() {
+                "HEARTBEAT" => break,
+                "ACK" => repeated += 1,
+                other => panic!("{other}: {frame}"),
+            }
+        }
+        let starts = member
+            .events
+            .iter()
+            .filter(|event| event["payload"]["status"] == "starting");
+        assert_eq!(starts.count(), 1);
+    }
+    assert!(repeated <= 4, "{repeated}");
+    first.sees_run_end().await;
+    first.writes(&command("/echo another")).await;
+    assert_eq!(
+        first.sees("ERROR_MESSAGE").await["payload"]["code"],
+        "VALIDATION_ERROR"
+    );
+
+    gateway.signal("-KILL");
+    gateway.restart();
+    let query = format!("?session={}", first.session());
+    let mut back = Member::joins(gateway.address(), &token, &query).await;
+    back.writes(&command("/echo once")).await;
+    let told = back.sees("ACK").await;
+    assert_eq!(told["payload"]["repeated"], true, "{told}");
+    back.sees_nothing().await;
+}
+
+/// Takes little at a time, or nothing for a while, and is never cut off; others notice nothing.
+#[tokio::test]
+async fn a_slow_reader_is_not_cut_off_and_ends_with_the_same() {
+    let gateway = Gateway::start().await;
+    let token = token(&gateway).await;
+    let mut quick = Member::joins(gateway.address(), &token, "").await;
+    quick.prompts("/echo begin").await;
+    quick.sees_run_end().await;
+
+    let small = tokio::net::TcpSocket::new_v4().unwrap();
+    small.set_recv_buffer_size(4096).unwrap();
+    let mut slow = small.connect(gateway.address()).await.unwrap();
+    let head = format!(
+        "GET /ws{} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        quick.position(),
+        gateway.address()
+    );
+    slow.write_all(head.as_bytes()).await.unwrap();
+
+    quick.prompts("/chunks 2000 2000").await;
+    quick.sees_run_end().await;
+    let full = quick.text();
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 4096];
+    while !String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(2000)..])
+        .contains("\"completed\"")
+    {
+        let read = tokio::time::timeout(Duration::from_secs(20), slow.read(&mut buffer)).await;
+        let read = read.expect("more arrives").unwrap();
+        assert!(
+            read > 0,
+            "a slow reader was cut off after {} bytes",
+            bytes.len()
+        );
+        bytes.extend_from_slice(&buffer[..read]);
+        tokio::task::yield_now().await;
+    }
+    assert!(full.len() > 4_000_000, "{}", full.len());
+    quick.sees_nothing().await;
+}

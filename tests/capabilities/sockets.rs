@@ -1,0 +1,565 @@
+//! A session over its WebSocket: isolation, messages, limits, rights.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::actors::{Browser, Gateway, Member, Settings};
+
+impl Browser {
+    /// Joins a session over a WebSocket, a new one if none is named.
+    async fn joins(&self, query: &str) -> Member {
+        Member::joins(self.address(), self.token.as_deref().unwrap(), query).await
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_streams_an_answer() {
+    let gateway = Gateway::start().await;
+    let mut root = gateway.browser("root").await.joins("").await;
+    assert_eq!(root.ack["protocolVersion"], "1");
+    assert_eq!(root.ack["resume"], "new");
+    assert_eq!(root.ack["agent"], "demo");
+    let message = json!({
+        "type": "SUBMIT_PROMPT", "messageId": "msg-1", "sessionId": root.session(),
+        "timestamp": "2024-12-31T10:00:00Z",
+        "payload": { "text": "/stream 50", "mode": "act" },
+    });
+    root.writes(&message.to_string()).await;
+    let starting = root.sees("TASK_STATUS_UPDATE").await;
+    assert_eq!(starting["payload"]["status"], "starting");
+    assert_eq!(starting["messageId"], "msg-1");
+    assert_eq!(starting["sessionId"], root.session());
+    assert_eq!(starting["offset"], 1);
+    assert_eq!(root.sees_run_end().await["status"], "completed");
+    let words: Vec<String> = (1..=50).map(|word| format!("{word} ")).collect();
+    assert_eq!(root.text(), words.concat());
+    let offsets = root.offsets();
+    assert!(
+        offsets.iter().copied().eq(1..=offsets.len() as u64),
+        "{offsets:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_member_never_sees_another_sessions_events() {
+    let gateway = Gateway::start().await;
+    gateway.has_user("alice", "member");
+    gateway.has_user("bob", "member");
+    let (alice_page, bob_page) = (gateway.browser("alice").await, gateway.browser("bob").await);
+    let mut alice = alice_page.joins("").await;
+    let mut alices_other = alice_page.joins("").await;
+    let mut bob = bob_page.joins("").await;
+    alice.prompts("/stream 50").await;
+    alice.sees_run_end().await;
+    bob.sees_nothing().await;
+    alices_other.sees_nothing().await;
+
+    let foreign = json!({
+        "type": "SUBMIT_PROMPT", "sessionId": alice.session(),
+        "payload": { "text": "/echo stolen", "mode": "act" },
+    });
+    bob.writes(&foreign.to_string()).await;
+    assert_eq!(
+        bob.sees("ERROR_MESSAGE").await["payload"]["code"],
+        "VALIDATION_ERROR"
+    );
+    let doubled = format!(
+        r#"{{"type":"SUBMIT_PROMPT","sessionId":"{}","sessionId":"{}","payload":{{"text":"/echo x","mode":"act"}}}}"#,
+        bob.session(),
+        alice.session()
+    );
+    bob.writes(&doubled).await;
+    assert_eq!(
+        bob.sees("ERROR_MESSAGE").await["payload"]["code"],
+        "INVALID_MESSAGE"
+    );
+    alice.sees_nothing().await;
+
+    let header = [(
+        "authorization",
+        format!("Bearer {}", bob_page.token.as_deref().unwrap()),
+    )];
+    for query in [
+        alice.position_after(0),
+        "?session=nonsense".to_owned(),
+        format!("?session={}", crate::sockets::unknown()),
+    ] {
+        let mut socket = Member::opens(gateway.address(), &query, &header)
+            .await
+            .unwrap();
+        let told = crate::actors::next_json(&mut socket).await.unwrap();
+        assert_eq!(told["payload"]["code"], "NOT_FOUND", "{told}");
+        let closed = crate::actors::next_json(&mut socket).await.unwrap_err();
+        assert_eq!(closed.code, 4404);
+    }
+    bob_page
+        .gets(&format!("/api/sessions/{}", alice.session()))
+        .await
+        .refuses(404, "NOT_FOUND");
+    let metrics = gateway.browser("root").await.gets("/metrics").await.text;
+    assert!(
+        metrics.contains("switchboard_isolation_violations_total 0"),
+        "{metrics}"
+    );
+}
+
+fn unknown() -> &'static str {
+    "ses_0199c0ffee0070008000000000000000"
+}
+
+#[tokio::test]
+async fn two_devices_of_one_user_see_the_same() {
+    let gateway = Gateway::start().await;
+    let page = gateway.browser("root").await;
+    let mut laptop = page.joins("").await;
+    let mut phone = page.joins(&format!("?session={}", laptop.session())).await;
+    laptop.prompts("/stream 200").await;
+    laptop.sees_run_end().await;
+    phone.sees_run_end().await;
+    assert_eq!(phone.text(), laptop.text());
+    assert_eq!(phone.offsets(), laptop.offsets());
+}
+
+/// Many sessions at once, each with its own word: everyone gets exactly their own, in order.
+#[tokio::test]
+async fn nothing_crosses_sessions_under_load() {
+    const SESSIONS: usize = 200;
+    let gateway = Gateway::start().await;
+    let page = gateway.browser("root").await;
+    let mut members = tokio::task::JoinSet::new();
+    for number in 0..SESSIONS {
+        let page = page.clone();
+        members.spawn(async move {
+            let mut member = page.joins("").await;
+            for round in 0..3 {
+                member
+                    .prompts(&format!("/echo mine-{number}-{round}"))
+                    .await;
+                member.sees_run_end().await;
+            }
+            let expected = format!("mine-{number}-0mine-{number}-1mine-{number}-2");
+            assert_eq!(member.text(), expected);
+            let offsets = member.offsets();
+            assert!(
+                offsets.iter().copied().eq(1..=offsets.len() as u64),
+                "{offsets:?}"
+            );
+            assert!(
+                member
+                    .events
+                    .iter()
+                    .all(|event| event["sessionId"] == member.session())
+            );
+        });
+    }
+    members.join_all().await;
+}
+
+#[tokio::test]
+async fn browsers_come_with_a_subprotocol_or_a_ticket() {
+    let gateway = Gateway::start().await;
+    let page = gateway.browser("root").await;
+    let token = page.token.clone().unwrap();
+    let protocols = (
+        "sec-websocket-protocol",
+        format!("switchboard.v1, bearer.{token}"),
+    );
+    let mut member = Member::try_join(gateway.address(), "", &[protocols])
+        .await
+        .unwrap();
+    member.sees_nothing().await;
+    let ticket = page.sends("POST", "/api/auth/ticket", None).await.json();
+    let query = format!("?ticket={}", ticket["ticket"].as_str().unwrap());
+    let mut member = Member::try_join(gateway.address(), &query, &[])
+        .await
+        .unwrap();
+    member.sees_nothing().await;
+
+    let bad = [(
+        "sec-websocket-protocol",
+        "switchboard.v1, bearer.nonsense".to_owned(),
+    )];
+    for (query, headers) in [(query.as_str(), &[][..]), ("?ticket=x", &[]), ("", &bad)] {
+        let mut socket = Member::opens(gateway.address(), query, headers)
+            .await
+            .unwrap();
+        let told = crate::actors::next_json(&mut socket).await.unwrap();
+        assert_eq!(told["payload"]["code"], "AUTH_FAILED", "{told}");
+        assert_eq!(told["payload"]["recoverable"], false);
+        assert_eq!(
+            crate::actors::next_json(&mut socket)
+                .await
+                .unwrap_err()
+                .code,
+            4401
+        );
+    }
+    let header = [("authorization", "Bearer nonsense".to_owned())];
+    assert_eq!(
+        Member::try_join(gateway.address(), "", &header).await.err(),
+        Some(401)
+    );
+    assert_eq!(
+        Member::try_join(gateway.address(), "", &[]).await.err(),
+        Some(401)
+    );
+    let cookie = [("cookie", page.cookie.clone().unwrap())];
+    assert_eq!(
+        Member::try_join(gateway.address(), "", &cookie).await.err(),
+        Some(401)
+    );
+    let foreign = [
+        ("authorization", format!("Bearer {token}")),
+        ("origin", "https://evil.example.org".to_owned()),
+    ];
+    assert_eq!(
+        Member::try_join(gateway.address(), "", &foreign)
+            .await
+            .err(),
+        Some(403)
+    );
+}
+
+#[tokio::test]
+async fn the_hundredth_message_passes_and_the_next_does_not() {
+    let gateway = Gateway::start().await;
+    let page = gateway.browser("root").await;
+    let mut one = page.joins("").await;
+    one.prompts("/echo kept").await;
+    one.sees_run_end().await;
+    let mut two = page.joins(&format!("?session={}", one.session())).await;
+    for number in 1..100 {
+        let member = if number % 2 == 0 { &mut one } else { &mut two };
+        member.sends("CANCEL_TASK", json!({})).await;
+        member.sees("ACK").await;
+    }
+    for member in [&mut one, &mut two] {
+        member.writes("not even json").await;
+        let refused = member.sees("ERROR_MESSAGE").await;
+        assert_eq!(refused["payload"]["code"], "RATE_LIMITED", "{refused}");
+        let wait = refused["payload"]["details"]["retryAfterMs"]
+            .as_u64()
+            .unwrap();
+        assert!((1..=60_000).contains(&wait), "{wait}");
+        member.sees_nothing().await;
+    }
+    let mut back = page.joins(&format!("?session={}", one.session())).await;
+    back.prompts("/echo x").await;
+    assert_eq!(
+        back.sees("ERROR_MESSAGE").await["payload"]["code"],
+        "RATE_LIMITED"
+    );
+}
+
+#[tokio::test]
+async fn ten_state_requests_pass_and_the_next_does_not() {
+    let gateway = Gateway::start().await;
+    let mut root = gateway.browser("root").await.joins("").await;
+    for _ in 0..10 {
+        root.sends("REQUEST_STATE", json!({})).await;
+        root.sees("FULL_STATE").await;
+    }
+    root.sends("REQUEST_STATE", json!({})).await;
+    assert_eq!(
+        root.sees("ERROR_MESSAGE").await["payload"]["code"],
+        "RATE_LIMITED"
+    );
+    root.prompts("/echo still here").await;
+    root.sees_run_end().await;
+}
+
+#[tokio::test]
+async fn the_state_shows_the_conversation() {
+    let gateway = Gateway::start().await;
+    let mut root = gateway.browser("root").await.joins("").await;
+    root.prompts("/echo hello").await;
+    root.sees_run_end().await;
+    root.sends(
+        "UPDATE_SETTINGS",
+        json!({ "settings": { "model": "small", "maxTokens": 100 } }),
+    )
+    .await;
+    let update = root.sees("STATE_UPDATE").await;
+    assert_eq!(update["payload"]["updates"]["settings"]["model"], "small");
+    root.writes(r#"{"type":"REQUEST_STATE","messageId":"s-1","payload":{"includeHistory":true}}"#)
+        .await;
+    let state = root.sees("FULL_STATE").await;
+    assert_eq!(state["messageId"], "s-1");
+    let history = state["payload"]["conversationHistory"].as_array().unwrap();
+    let said: Vec<(&str, &str)> = history
+        .iter()
+        .map(|message| {
+            (
+                message["type"].as_str().unwrap(),
+                message["content"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(said, [("user", "/echo hello"), ("assistant", "hello")]);
+    assert_eq!(state["payload"]["settings"]["maxTokens"], 100);
+    assert_eq!(state["payload"]["currentTask"]["status"], "completed");
+}
+
+#[tokio::test]
+async fn large_messages_meet_their_limits_exactly() {
+    let gateway = Gateway::start().await;
+    let mut root = gateway.browser("root").await.joins("").await;
+    let prompt = |chars: usize| {
+        let text = format!("/echo {}", "ä".repeat(chars - 6));
+        json!({ "type": "SUBMIT_PROMPT", "payload": { "text": text, "mode": "act" } }).to_string()
+    };
+    root.writes(&prompt(100_000)).await;
+    assert_eq!(root.sees_run_end().await["status"], "completed");
+    root.writes(&prompt(100_001)).await;
+    let refused = root.sees("ERROR_MESSAGE").await;
+    assert_eq!(refused["payload"]["code"], "VALIDATION_ERROR");
+    let padded = |bytes: usize| {
+        let empty = r#"{"type":"HEARTBEAT","padding":""}"#.len();
+        format!(
+            r#"{{"type":"HEARTBEAT","padding":"{}"}}"#,
+            "x".repeat(bytes - empty)
+        )
+    };
+    root.writes(&padded(1_048_576)).await;
+    root.sees("HEARTBEAT").await;
+    root.writes(&padded(1_048_577)).await;
+    assert_eq!(
+        root.sees("ERROR_MESSAGE").await["payload"]["code"],
+        "VALIDATION_ERROR"
+    );
+    root.sees_nothing().await;
+}
+
+#[tokio::test]
+async fn malformed_frames_get_an_error_and_the_socket_lives() {
+    let gateway = Gateway::start().await;
+    let mut root = gateway.browser("root").await.joins("").await;
+    for frame in [
+        "",
+        "{",
+        "[]",
+        "null",
+        "{}",
+        r#"{"type":7}"#,
+        r#"{"type":"NONSENSE"}"#,
+        r#"{"type":"SUBMIT_PROMPT"}"#,
+    ] {
+        root.writes(frame).await;
+        let code = root.sees("ERROR_MESSAGE").await["payload"]["code"].clone();
+        assert!(
+            code == "INVALID_MESSAGE" || code == "VALIDATION_ERROR",
+            "{frame}: {code}"
+        );
+    }
+    root.sees_nothing().await;
+    root.writes_bytes(b"binary").await;
+    assert_eq!(root.sees_close().await.code, 1003);
+}
+
+#[tokio::test]
+async fn a_running_task_can_be_cancelled_again_and_again() {
+    let gateway = Gateway::start().await;
+    let mut root = gateway.browser("root").await.joins("").await;
+    root.prompts("/hang").await;
+    root.sees("TASK_STATUS_UPDATE").await;
+    root.prompts("/echo too early").await;
+    assert_eq!(root.sees("ERROR_MESSAGE").await["payload"]["code"], "BUSY");
+    root.sends("CANCEL_TASK", json!({})).await;
+    let ended = root.sees_run_end().await;
+    assert_eq!(ended["status"], "cancelled");
+    root.sends("CANCEL_TASK", json!({ "taskId": ended["taskId"] }))
+        .await;
+    root.sees_nothing().await;
+    root.prompts("/echo again").await;
+    assert_eq!(root.sees_run_end().await["status"], "completed");
+}
+
+#[tokio::test]
+async fn a_crashed_agent_ends_only_its_own_run() {
+    let gateway = Gateway::start().await;
+    let page = gateway.browser("root").await;
+    let mut one = page.joins("").await;
+    let mut other = page.joins("").await;
+    other.prompts("/hang").await;
+    other.sees("TASK_STATUS_UPDATE").await;
+    let started = Instant::now();
+    one.prompts("/crash").await;
+    let ended = one.sees_run_end().await;
+    assert!(started.elapsed() < Duration::from_secs(2));
+    assert_eq!(
+        (&ended["status"], &ended["error"]["code"]),
+        (&json!("error"), &json!("CONNECTION_LOST"))
+    );
+    one.prompts("/fail").await;
+    assert_eq!(one.sees_run_end().await["error"]["code"], "TASK_FAILED");
+    one.prompts("/echo alive").await;
+    assert_eq!(one.sees_run_end().await["status"], "completed");
+    other.sends("CANCEL_TASK", json!({})).await;
+    assert_eq!(other.sees_run_end().await["status"], "cancelled");
+}
+
+#[tokio::test]
+async fn sockets_close_within_a_second_when_rights_end() {
+    let gateway = Gateway::start().await;
+    for (name, command) in [
+        ("ann", vec!["user", "disable", "ann"]),
+        ("ben", vec!["user", "role", "ben", "admin"]),
+        ("cat", vec!["user", "remove", "cat"]),
+    ] {
+        gateway.has_user(name, "member");
+        let mut member = gateway.browser(name).await.joins("").await;
+        gateway.says(&command);
+        let started = Instant::now();
+        assert_eq!(member.sees_close().await.code, 4401);
+        assert!(
+            started.elapsed() < Duration::from_secs(1),
+            "{:?}",
+            started.elapsed()
+        );
+    }
+    gateway.has_user("dan", "member");
+    let page = gateway.browser("dan").await;
+    let other = gateway.browser("dan").await;
+    let (mut mine, mut others) = (page.joins("").await, other.joins("").await);
+    page.sends("POST", "/api/auth/logout", None).await.is(204);
+    assert_eq!(mine.sees_close().await.code, 4401);
+    others.sees_nothing().await;
+}
+
+#[tokio::test]
+async fn a_socket_ends_with_its_token_unless_it_gets_a_newer_one() {
+    let gateway = Gateway::start().await;
+    let token = |ttl: &str| {
+        let printed = gateway.says(&["token", "create", "--user", "root", "--ttl", ttl]);
+        printed.trim().to_owned()
+    };
+    let mut short = Member::joins(gateway.address(), &token("2s"), "").await;
+    let mut renewed = Member::joins(gateway.address(), &token("2s"), "").await;
+    renewed
+        .sends("AUTH_REFRESH", json!({ "token": "nonsense" }))
+        .await;
+    assert_eq!(
+        renewed.sees("ERROR_MESSAGE").await["payload"]["code"],
+        "VALIDATION_ERROR"
+    );
+    renewed
+        .sends("AUTH_REFRESH", json!({ "token": token("1h") }))
+        .await;
+    renewed.sees("ACK").await;
+    short.sees("TOKEN_EXPIRING").await;
+    assert_eq!(
+        short.sees("ERROR_MESSAGE").await["payload"]["code"],
+        "SESSION_EXPIRED"
+    );
+    assert_eq!(short.sees_close().await.code, 4401);
+    renewed.prompts("/echo still here").await;
+    renewed.sees_run_end().await;
+}
+
+#[tokio::test]
+async fn notices_reach_everybody_and_belong_to_no_session() {
+    let gateway = Gateway::start().await;
+    gateway.has_user("mia", "member");
+    let root = gateway.browser("root").await;
+    let mia = gateway.browser("mia").await;
+    let (mut one, mut two) = (root.joins("").await, mia.joins("").await);
+    let notice = json!({ "level": "warn", "message": "Restart at noon" });
+    mia.posts("/api/admin/notices", notice.clone())
+        .await
+        .refuses(403, "FORBIDDEN");
+    root.posts("/api/admin/notices", notice).await.is(200);
+    for member in [&mut one, &mut two] {
+        let seen = member.sees("NOTICE").await;
+        assert_eq!(seen["payload"]["message"], "Restart at noon");
+        assert!(
+            seen["sessionId"].is_null() && seen["offset"].is_null(),
+            "{seen}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn sessions_are_made_listed_renamed_and_ended_over_http() {
+    let gateway = Gateway::start().await;
+    let root = gateway.browser("root").await;
+    assert_eq!(
+        root.gets("/api/agents").await.is(200).json()["agents"][0]["name"],
+        "demo"
+    );
+    let made = root
+        .posts("/api/sessions", json!({ "title": "First" }))
+        .await
+        .is(201)
+        .json();
+    let path = format!("/api/sessions/{}", made["id"].as_str().unwrap());
+    root.posts("/api/sessions", json!({ "agent": "nobody" }))
+        .await
+        .refuses(422, "VALIDATION_ERROR");
+    let mut member = root
+        .joins(&format!("?session={}", made["id"].as_str().unwrap()))
+        .await;
+    root.joins("").await.sees_nothing().await;
+    member.prompts("/echo hello").await;
+    member.sees_run_end().await;
+    let listed = root.gets("/api/sessions").await.is(200).json();
+    let sessions = listed["sessions"].as_array().unwrap();
+    assert_eq!(
+        sessions.len(),
+        1,
+        "a session without a prompt is not kept: {listed}"
+    );
+    assert_eq!(sessions[0]["messageCount"], 2);
+    assert_eq!(sessions[0]["lastUserMessage"], "/echo hello");
+    assert_eq!(sessions[0]["status"], "idle");
+    let renamed = root
+        .sends(
+            "PATCH",
+            &path,
+            Some(json!({ "title": "Second", "archived": true })),
+        )
+        .await
+        .is(200)
+        .json();
+    assert_eq!(
+        (&renamed["title"], &renamed["status"]),
+        (&json!("Second"), &json!("archived"))
+    );
+    root.sends("DELETE", &path, None).await.is(204);
+    assert_eq!(member.sees_close().await.code, 4409);
+    root.gets(&path).await.refuses(404, "NOT_FOUND");
+    root.sends("DELETE", &path, None)
+        .await
+        .refuses(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_stop_sends_everybody_away_to_come_back() {
+    let mut gateway = Settings::new()
+        .with("SERVER__SHUTDOWN_GRACE_SECS", "600")
+        .start()
+        .await;
+    let page = gateway.browser("root").await;
+    let mut members = Vec::new();
+    for _ in 0..5 {
+        let mut member = page.joins("").await;
+        member.prompts("/hang").await;
+        member.sees("TASK_STATUS_UPDATE").await;
+        members.push(member);
+    }
+    gateway.signal("-TERM");
+    for member in &mut members {
+        let closed = member.sees_close().await;
+        assert_eq!(closed.code, 1012, "{closed:?}");
+        assert!(closed.reason.contains("retryAfterMs="), "{closed:?}");
+    }
+    assert_eq!(gateway.exit_code(), Some(0));
+    gateway.restart();
+    let token = gateway.browser("root").await.token.unwrap();
+    for member in &members {
+        let mut back = Member::joins(gateway.address(), &token, &member.position()).await;
+        assert_eq!(back.ack["resume"], "replayed");
+        let ended = back.sees_run_end().await;
+        assert_eq!(ended["status"], "error");
+    }
+}
