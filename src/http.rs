@@ -34,6 +34,7 @@ use utoipa_axum::routes;
 mod accept;
 mod auth;
 mod caller;
+mod connections;
 mod cookie;
 mod documents;
 mod error;
@@ -267,6 +268,9 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(users::show, users::change, users::remove))
         .routes(routes!(users::invite))
         .routes(routes!(notices::send))
+        .routes(routes!(connections::list))
+        .routes(routes!(connections::disconnect))
+        .routes(routes!(sessions::events))
         .routes(routes!(sessions::list, sessions::create))
         .routes(routes!(sessions::show, sessions::change, sessions::end))
         .routes(routes!(sessions::agents))

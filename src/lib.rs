@@ -6,7 +6,7 @@
 //! - [`gateway`]: builds the rooms, binds the doors, owns the order of shutdown
 //! - [`config`]: puts together the section that each room owns
 //! - [`shutdown`], [`telemetry`], [`clock`]: stopping, logs and metrics, time
-//! - doors: [`http`] (routes, layers, accept loop), `ws` (sockets), `web` (pages)
+//! - doors: [`http`] (routes, layers, accept loop), `ws` (sockets), `web` (pages), `wire` (the JSON)
 //! - who, and how much: [`auth`] (users, logins, tokens), [`limits`] (windows, rates, addresses)
 //! - the session: `session` (journal, router, state), `bus` (what crosses nodes)
 //! - the runtimes: `runtime` (agents, links, dialects)
@@ -27,4 +27,5 @@ pub mod shutdown;
 pub mod store;
 pub mod telemetry;
 mod web;
+mod wire;
 mod ws;

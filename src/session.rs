@@ -5,7 +5,9 @@
 //! at rest it costs no memory. Touches `runtime`, `store`, `domain`.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +17,7 @@ use tokio_util::task::TaskTracker;
 
 mod ask;
 mod journal;
+mod members;
 mod metrics;
 mod router;
 mod scribe;
@@ -23,11 +26,13 @@ mod tail;
 
 pub(crate) use ask::{Effect, Refused, Request};
 pub(crate) use journal::{CommitLoop, Found, Journal};
+pub(crate) use members::{Member, Members};
 pub(crate) use tail::Entry;
 
 use crate::clock::Clock;
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
+use crate::domain::event::Recorded;
 use crate::domain::id::{Epoch, SessionId, UserId};
 use crate::runtime::{self, Catalog};
 use crate::store::{ClaimError, NewSession, Store, StoreError};
@@ -39,6 +44,8 @@ use tail::Tails;
 
 /// Questions that may wait for a router. Full: whoever asks waits.
 const ASKS: usize = 64;
+/// Sessions that can be woken at the same time.
+const TURNS: u64 = 64;
 /// After this long, storage counts as unavailable.
 const PATIENCE: Duration = Duration::from_millis(2_500);
 
@@ -96,6 +103,20 @@ impl Live {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Takes a session out, however its router ended.
+    fn leave(&self, id: SessionId, router_of: &Weak<Inner>) {
+        let mut live = self.lock();
+        let is_it = |session: &Session| std::ptr::eq(Arc::as_ptr(&session.0), router_of.as_ptr());
+        // It may have gone to rest and been woken anew since: that one stays.
+        if live.get(&id).is_some_and(is_it) {
+            live.remove(&id);
+        }
+        drop(live);
+        if let Some(inner) = router_of.upgrade() {
+            inner.gone.cancel();
+        }
+    }
+
     /// Takes a session out, unless somebody is in it or has just asked something. Whoever comes
     /// next wakes it anew; both go through this lock, so there is never a second router.
     fn let_rest(&self, id: SessionId) -> bool {
@@ -120,7 +141,10 @@ struct Inner {
     agent: String,
     journal: Journal,
     asks: mpsc::Sender<Ask>,
+    /// The session was ended for good.
     ended: CancellationToken,
+    /// The router is gone; whoever is still here must come back to a new one.
+    gone: CancellationToken,
 }
 
 impl Session {
@@ -140,6 +164,11 @@ impl Session {
     /// Cancelled when the session is ended for good.
     pub(crate) fn ended(&self) -> &CancellationToken {
         &self.0.ended
+    }
+
+    /// Cancelled when this handle leads nowhere any more, and the session must be joined anew.
+    pub(crate) fn gone(&self) -> &CancellationToken {
+        &self.0.gone
     }
 
     /// Has a command carried out, or hears why not.
@@ -193,8 +222,9 @@ pub(crate) struct Sessions {
     parts: Arc<Parts>,
     default_agent: String,
     node: String,
-    /// One session is woken at a time.
-    waking: Arc<tokio::sync::Mutex<()>>,
+    /// Whoever wakes a session holds its turn; sessions share turns, but not all of them one.
+    waking: Arc<[tokio::sync::Mutex<()>]>,
+    members: Members,
 }
 
 impl Sessions {
@@ -223,7 +253,8 @@ impl Sessions {
             parts: Arc::new(parts),
             default_agent: config.default_agent.clone(),
             node: format!("node-{}", uuid::Uuid::now_v7().simple()),
-            waking: Arc::default(),
+            members: Members::default(),
+            waking: (0..TURNS).map(|_| tokio::sync::Mutex::default()).collect(),
         };
         (sessions, commits)
     }
@@ -236,6 +267,24 @@ impl Sessions {
     /// The agents that can be talked to.
     pub(crate) fn agents(&self) -> impl Iterator<Item = &str> {
         self.parts.catalog.names()
+    }
+
+    /// Who is in which session.
+    pub(crate) fn members(&self) -> &Members {
+        &self.members
+    }
+
+    /// The committed events of a session after an offset, in order. Whoever asks has checked that
+    /// it may.
+    pub(crate) async fn events(
+        &self,
+        id: SessionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<Recorded>, StoreError> {
+        let stored = self.parts.store.events_after(id, after, limit).await?;
+        let read = |event| journal::read(id, &event).map(|entry| entry.recorded);
+        Ok(stored.into_iter().map_while(read).collect())
     }
 
     /// A session for a newcomer, in memory only until something is recorded in it.
@@ -293,7 +342,10 @@ impl Sessions {
         let row = row
             .filter(|row| row.owner == principal.user && row.ended_at.is_none())
             .ok_or(JoinError::NotFound)?;
-        let _turn = self.waking.lock().await;
+        let mut hasher = DefaultHasher::new();
+        id.hash(&mut hasher);
+        let turn = usize::try_from(hasher.finish() % TURNS).unwrap_or_default();
+        let _turn = self.waking[turn].lock().await;
         if let Some(session) = self.live(id) {
             return admit(principal, session);
         }
@@ -352,6 +404,7 @@ impl Sessions {
             journal,
             asks,
             ended: self.parts.stop.child_token(),
+            gone: CancellationToken::new(),
         }));
         (session, receiver)
     }
@@ -383,7 +436,29 @@ impl Sessions {
 
     fn spawn(&self, router: Router, session: &Session) {
         let stop = session.0.ended.clone();
-        self.parts.tracker.spawn(router.run(stop));
+        let present = Present {
+            live: self.parts.live.clone(),
+            id: session.id(),
+            of: Arc::downgrade(&session.0),
+        };
+        self.parts.tracker.spawn(async move {
+            // Held outside of the router: also a panic must not leave a dead handle behind.
+            let _present = present;
+            router.run(stop).await;
+        });
+    }
+}
+
+/// Takes a session out of the live ones when its router ends.
+struct Present {
+    live: Live,
+    id: SessionId,
+    of: Weak<Inner>,
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.live.leave(self.id, &self.of);
     }
 }
 

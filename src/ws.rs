@@ -1,8 +1,8 @@
 //! The WebSocket door: who may come in, and one task per socket.
 //!
 //! `upgrade` decides who it is and which session; `connection` is the task, with its cursor into
-//! that session's journal; `inbound` and `outbound` are the wire; `close` is every close code.
-//! Touches `auth`, `limits`, `session`, `bus`, `domain`.
+//! that session's journal; `desk` takes one message through all that stands before the session;
+//! `close` is every close code. Touches `wire`, `auth`, `limits`, `session`, `bus`, `domain`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,9 +19,6 @@ mod close;
 mod connection;
 mod cursor;
 mod desk;
-mod envelope;
-mod inbound;
-mod outbound;
 mod upgrade;
 
 use crate::auth::Auth;
@@ -29,8 +26,8 @@ use crate::bus::Notices;
 use crate::clock::Clock;
 use crate::limits::{self, SessionBudgets};
 use crate::session::Sessions;
-use inbound::Rules;
-use outbound::AckLimits;
+use crate::wire::inbound::Rules;
+use crate::wire::outbound::AckLimits;
 
 /// How deep a message may nest, and how long a client's own ids may be.
 const DEPTH: usize = 64;

@@ -10,7 +10,7 @@ const FLOORS: [&[&str]; 11] = [
     &["gateway"],
     &["config"],
     &["http", "ws"],
-    &["web"],
+    &["web", "wire"],
     &["auth"],
     &["session"],
     &["limits", "runtime", "bus"],

@@ -85,6 +85,8 @@ pub enum Action {
     SessionEnded,
     /// A notice was sent to everybody.
     NoticeSent,
+    /// A socket was closed by an administrator.
+    Disconnected,
 }
 
 impl Action {
@@ -109,6 +111,7 @@ impl Action {
             Self::KeyRotated => "key.rotated",
             Self::SessionEnded => "session.ended",
             Self::NoticeSent => "notice.sent",
+            Self::Disconnected => "connection.closed",
         }
     }
 }

@@ -3,6 +3,7 @@
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -17,9 +18,12 @@ use crate::domain::act::Action;
 use crate::domain::id::{Epoch, SessionId};
 use crate::session::JoinError;
 use crate::store::{NewSession, SessionChange, SessionRow};
+use crate::wire::outbound;
 
 const PAGE: u32 = 50;
 const LARGEST_PAGE: u32 = 500;
+const EVENTS: u32 = 500;
+const MOST_EVENTS: u32 = 1_000;
 const TITLE_CHARS: usize = 200;
 
 /// A session, as its owner sees it in a list.
@@ -251,6 +255,46 @@ pub(super) async fn end(
     }
     state.sessions.ended(id);
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Which part of a journal.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Part {
+    /// The offset of the last event that is known already.
+    after: Option<u64>,
+    /// How many, at most 1000.
+    limit: Option<u32>,
+}
+
+/// The journal of one of one's own sessions: one envelope per line, as a socket would send them.
+#[utoipa::path(
+    get, path = "/api/sessions/{id}/events", tag = "sessions", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The session"), Part),
+    responses(
+        (status = 200, description = "Envelopes, one per line", body = String, content_type = "application/x-ndjson"),
+        (status = 401, description = "AUTH_FAILED", body = Problem),
+        (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem)
+    )
+)]
+pub(super) async fn events(
+    State(state): State<AppState>,
+    caller: Authenticated,
+    Named(id): Named<SessionId>,
+    Query(part): Query<Part>,
+) -> Result<Response, ApiError> {
+    find(&state, &caller.principal, id).await?;
+    let limit = part.limit.unwrap_or(EVENTS).clamp(1, MOST_EVENTS);
+    let recorded = state
+        .sessions
+        .events(id, part.after.unwrap_or(0), limit)
+        .await?;
+    let mut lines = String::new();
+    for event in &recorded {
+        lines.push_str(&outbound::event(id, event));
+        lines.push('\n');
+    }
+    Ok(([(CONTENT_TYPE, "application/x-ndjson")], lines).into_response())
 }
 
 /// A foreign session and none at all are the same to everybody else.

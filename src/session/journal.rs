@@ -207,7 +207,7 @@ impl Journal {
 }
 
 /// A stored event that this program cannot read stands for a journal that is not kept.
-fn read(session: SessionId, stored: &StoredEvent) -> Option<Entry> {
+pub(super) fn read(session: SessionId, stored: &StoredEvent) -> Option<Entry> {
     let bytes = stored.body.len();
     let event: Event = serde_json::from_slice(&stored.body)
         .inspect_err(|error| tracing::error!(%error, "a stored event cannot be read"))

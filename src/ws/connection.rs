@@ -4,6 +4,7 @@
 //! from the journal, so a slow reader holds up nobody but itself and costs no more than one buffer.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,13 +22,13 @@ use super::Door;
 use super::close::CloseReason;
 use super::cursor::{Cursor, Next};
 use super::desk::{Desk, Outcome};
-use super::outbound::{self, Ack, Resume, StateParts};
 use super::upgrade::Position;
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::domain::id::ConnectionId;
 use crate::limits::SlidingWindow;
-use crate::session::{Found, Session};
+use crate::session::{Found, Member, Session};
+use crate::wire::outbound::{self, Ack, Resume, StateParts};
 
 const PING_EVERY: Duration = Duration::from_secs(25);
 const PONG_WITHIN: Duration = Duration::from_secs(10);
@@ -88,9 +89,23 @@ impl Connection {
         principal: Principal,
         session: Session,
         position: Option<Position>,
+        address: IpAddr,
     ) {
         self.door.metrics.open.inc();
-        let end = self.run_inner(principal, &session, position).await;
+        let membership = self.door.sessions.members().join(Member {
+            connection: self.id,
+            session: session.id(),
+            user: principal.user,
+            username: principal.username.clone(),
+            address,
+            since: self.door.clock.wall(),
+        });
+        let end = tokio::select! {
+            biased;
+            () = membership.leave().cancelled() => End::Close(None, CloseReason::RESTART),
+            end = self.run_inner(principal, &session, position) => end,
+        };
+        drop(membership);
         self.door.metrics.open.dec();
         match end {
             End::Close(word, reason) => self.say_goodbye(word, reason).await,
@@ -157,6 +172,9 @@ impl Connection {
                 () = desk.session.ended().cancelled() => {
                     return Ok(End::Close(None, CloseReason::SESSION_ENDED));
                 }
+                () = desk.session.gone().cancelled() => {
+                    return Ok(End::Close(None, CloseReason::RESTART));
+                }
                 // Rights first: nothing more is sent to somebody who lost them.
                 _ = changes.changed() => {
                     if !desk.door.auth.stands(&visit.principal) {
@@ -184,7 +202,7 @@ impl Connection {
                         return Ok(End::Close(None, CloseReason::RESTART));
                     }
                 }
-                notice = notices.recv() => {
+                notice = notices.recv(), if may_read => {
                     if let Ok(notice) = notice {
                         let now = desk.door.clock.wall();
                         let frame = outbound::notice(notice.level, &notice.message, now);

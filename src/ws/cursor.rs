@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use super::outbound;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::SessionId;
 use crate::session::{Entry, Found, Journal};
 use crate::store::StoreError;
+use crate::wire::outbound;
 
 /// Events taken at once, and bytes after which the socket is flushed first.
 const TAKE: usize = 512;

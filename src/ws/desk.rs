@@ -6,14 +6,14 @@ use serde_json::json;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::Door;
-use super::inbound::{self, Inbound, Kind, Rejected, Request};
-use super::outbound::{self, StateParts};
 use crate::auth::TokenError;
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::domain::id::ConnectionId;
 use crate::limits::{Refusal, SlidingWindow};
 use crate::session::{self, Effect, Session};
+use crate::wire::inbound::{self, Inbound, Kind, Rejected, Request};
+use crate::wire::outbound::{self, StateParts};
 
 /// One connection's part in its session.
 pub(super) struct Desk<'a> {

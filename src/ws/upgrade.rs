@@ -4,6 +4,7 @@
 //! send that header nor read a status: they offer the token as a subprotocol or bring a ticket, and a
 //! refusal is told on the socket.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ use crate::auth::TokenError;
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::domain::id::{Epoch, SessionId};
+use crate::limits::ClientAddress;
 use crate::session::{JoinError, Session};
 
 const PROTOCOL: &str = "switchboard.v1";
@@ -93,7 +95,8 @@ pub(super) async fn upgrade(
         return refuse(StatusCode::UPGRADE_REQUIRED, Code::InvalidMessage);
     };
     let connections = door.connections.clone();
-    connections.spawn(serve(door, upgrading, principal, wish));
+    let address = request.extensions().get::<ClientAddress>().copied();
+    connections.spawn(serve(door, upgrading, principal, wish, address));
     accepted(&key, &offered)
 }
 
@@ -199,6 +202,7 @@ async fn serve(
     upgrading: OnUpgrade,
     principal: Result<Principal, TokenError>,
     wish: Wish,
+    address: Option<ClientAddress>,
 ) {
     let upgraded = match tokio::time::timeout(DEADLINE, upgrading).await {
         Ok(Ok(upgraded)) => TokioIo::new(upgraded),
@@ -219,7 +223,8 @@ async fn serve(
     match find(&door, &principal, &wish).await {
         Ok(session) => {
             let position = position(&wish);
-            connection.run(principal, session, position).await;
+            let address = address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip);
+            connection.run(principal, session, position, address).await;
         }
         Err(JoinError::Store(error)) => {
             tracing::warn!(%error, "a session could not be looked up");

@@ -563,3 +563,49 @@ async fn a_stop_sends_everybody_away_to_come_back() {
         assert_eq!(ended["status"], "error");
     }
 }
+
+#[tokio::test]
+async fn the_journal_can_be_read_over_http_by_its_owner() {
+    let gateway = Gateway::start().await;
+    gateway.has_user("mia", "member");
+    let root = gateway.browser("root").await;
+    let mut member = root.joins("").await;
+    member.prompts("/echo hello").await;
+    member.sees_run_end().await;
+    let path = format!("/api/sessions/{}/events", member.session());
+    let lines = |text: &str| -> Vec<serde_json::Value> {
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    assert_eq!(lines(&root.gets(&path).await.is(200).text), member.events);
+    let part = root.gets(&format!("{path}?after=2&limit=1")).await.is(200);
+    assert_eq!(lines(&part.text), member.events[2..3]);
+    let mia = gateway.browser("mia").await;
+    mia.gets(&path).await.refuses(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn an_administrator_sees_who_is_connected_and_can_send_them_away() {
+    let gateway = Gateway::start().await;
+    gateway.has_user("mia", "member");
+    let (root, mia) = (gateway.browser("root").await, gateway.browser("mia").await);
+    let mut member = mia.joins("").await;
+    mia.gets("/api/admin/connections")
+        .await
+        .refuses(403, "FORBIDDEN");
+    let listed = root.gets("/api/admin/connections").await.is(200).json();
+    let connection = &listed["connections"][0];
+    assert_eq!(connection["username"], "mia");
+    assert_eq!(connection["sessionId"], member.session());
+    assert_eq!(connection["id"], member.ack["connectionId"]);
+    let path = format!(
+        "/api/admin/connections/{}",
+        connection["id"].as_str().unwrap()
+    );
+    root.sends("DELETE", &path, None).await.is(204);
+    assert_eq!(member.sees_close().await.code, 1012);
+    root.sends("DELETE", &path, None)
+        .await
+        .refuses(404, "NOT_FOUND");
+}

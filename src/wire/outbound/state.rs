@@ -8,7 +8,7 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 use super::words::{self, Step, TaskError, TaskProgress, TokenUsage};
 use crate::domain::id::{Epoch, MessageId, RunId, SessionId};
 use crate::session::state::{CurrentRun, Message, RunStatus, SessionState, Settings, Tool};
-use crate::ws::envelope::{Envelope, Moment, moment};
+use crate::wire::envelope::{Envelope, Moment, moment};
 
 /// What of the state is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::domain::command::{Prompt, SettingsChange};
 use crate::domain::event::{Author, Channel, Event, Recorded};
 use crate::domain::id::{MessageId, RunId, SessionId};
 use crate::domain::run::{RunOutcome, Usage};
-use crate::ws::envelope::Envelope;
+use crate::wire::envelope::Envelope;
 
 /// Agents report what a tool is called, not what kind it is.
 const TOOL_KIND: &str = "other";

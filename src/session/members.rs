@@ -1,0 +1,98 @@
+//! Who is in which session at the moment, for those who run the gateway.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use crate::domain::account::Username;
+use crate::domain::id::{ConnectionId, SessionId, UserId};
+
+/// A connection that joined a session. Says nothing about what is said there.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    /// The connection.
+    pub(crate) connection: ConnectionId,
+    /// The session it joined.
+    pub(crate) session: SessionId,
+    /// Whose it is.
+    pub(crate) user: UserId,
+    /// Their name.
+    pub(crate) username: Username,
+    /// Where they are.
+    pub(crate) address: IpAddr,
+    /// Since when.
+    pub(crate) since: Timestamp,
+}
+
+/// All members on this node. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct Members(Arc<Mutex<HashMap<ConnectionId, Present>>>);
+
+struct Present {
+    member: Member,
+    leave: CancellationToken,
+}
+
+impl Members {
+    /// Notes that somebody joined; they leave when the membership is dropped.
+    pub(crate) fn join(&self, member: Member) -> Membership {
+        let membership = Membership {
+            members: self.clone(),
+            connection: member.connection,
+            leave: CancellationToken::new(),
+        };
+        let present = Present {
+            leave: membership.leave.clone(),
+            member,
+        };
+        self.lock().insert(membership.connection, present);
+        membership
+    }
+
+    /// Everybody, by connection.
+    pub(crate) fn list(&self) -> Vec<Member> {
+        let mut all: Vec<Member> = self
+            .lock()
+            .values()
+            .map(|present| present.member.clone())
+            .collect();
+        all.sort_by_key(|member| member.connection);
+        all
+    }
+
+    /// Asks a connection to leave; false if there is none such.
+    pub(crate) fn ask_to_leave(&self, connection: ConnectionId) -> bool {
+        let found = self
+            .lock()
+            .get(&connection)
+            .map(|present| present.leave.clone());
+        found.inspect(CancellationToken::cancel).is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ConnectionId, Present>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Being in a session, until dropped.
+pub(crate) struct Membership {
+    members: Members,
+    connection: ConnectionId,
+    leave: CancellationToken,
+}
+
+impl Membership {
+    /// Cancelled when somebody asked this connection to leave.
+    pub(crate) fn leave(&self) -> &CancellationToken {
+        &self.leave
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        self.members.lock().remove(&self.connection);
+    }
+}
