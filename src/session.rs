@@ -152,6 +152,11 @@ impl Session {
         self.0.id
     }
 
+    /// May this user be here? The owner may, with a token that is not bound to another session.
+    pub(crate) fn admits(&self, principal: &Principal) -> bool {
+        self.0.owner == principal.user && principal.session.is_none_or(|bound| bound == self.0.id)
+    }
+
     /// Which agent it talks to.
     pub(crate) fn agent(&self) -> &str {
         &self.0.agent
@@ -463,7 +468,7 @@ impl Drop for Present {
 }
 
 fn admit(principal: &Principal, session: Session) -> Result<Session, JoinError> {
-    if session.0.owner == principal.user {
+    if session.admits(principal) {
         Ok(session)
     } else {
         Err(JoinError::NotFound)

@@ -1,7 +1,7 @@
 //! The WebSocket door: who may come in, and one task per socket.
 //!
 //! `upgrade` decides who it is and which session; `connection` is the task, with its cursor into
-//! that session's journal; `desk` takes one message through all that stands before the session;
+//! that session's journal; `stack` is what every frame passes through on its way to the session;
 //! `close` is every close code. Touches `wire`, `auth`, `limits`, `session`, `bus`, `domain`.
 
 use std::sync::Arc;
@@ -19,6 +19,7 @@ mod close;
 mod connection;
 mod cursor;
 mod desk;
+mod stack;
 mod upgrade;
 
 use crate::auth::Auth;
@@ -28,6 +29,7 @@ use crate::limits::{self, SessionBudgets};
 use crate::session::Sessions;
 use crate::wire::inbound::Rules;
 use crate::wire::outbound::AckLimits;
+use stack::Stack;
 
 /// How deep a message may nest, and how long a client's own ids may be.
 const DEPTH: usize = 64;
@@ -43,6 +45,8 @@ pub(crate) struct Door {
     rules: Rules,
     limits: limits::Config,
     metrics: Metrics,
+    /// What every frame passes through.
+    stack: Stack,
     /// The gateway stops.
     stop: CancellationToken,
     connections: TaskTracker,
@@ -108,6 +112,7 @@ impl Door {
             rules,
             limits: parts.limits,
             metrics: parts.metrics,
+            stack: stack::stack(),
             stop: parts.stop,
             connections: parts.connections,
             turn: AtomicU64::new(0),

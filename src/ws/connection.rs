@@ -17,11 +17,13 @@ use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::CapacityError;
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
+use tower::ServiceExt as _;
 
 use super::Door;
 use super::close::CloseReason;
 use super::cursor::{Cursor, Next};
 use super::desk::{Desk, Outcome};
+use super::stack::Frame;
 use super::upgrade::Position;
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
@@ -127,12 +129,12 @@ impl Connection {
             NonZeroU32::MIN,
             door.clock.clone(),
         );
-        let desk = Desk {
-            door: &door,
-            session,
+        let desk = Arc::new(Desk {
+            door,
+            session: session.clone(),
             connection: self.id,
-            heartbeats: &heartbeats,
-        };
+            heartbeats,
+        });
         let Some((mut cursor, first)) = begin(&desk, &principal, position).await else {
             return End::Close(None, CloseReason::RESTART);
         };
@@ -151,7 +153,7 @@ impl Connection {
 
     async fn serve(
         &mut self,
-        desk: &Desk<'_>,
+        desk: &Arc<Desk>,
         cursor: &mut Cursor,
         visit: &mut Visit,
     ) -> Result<End, Error> {
@@ -225,7 +227,7 @@ impl Connection {
     /// Feeds what is ready: answers, then events. True if there is something to flush.
     async fn fill(
         &mut self,
-        desk: &Desk<'_>,
+        desk: &Arc<Desk>,
         cursor: &mut Cursor,
         visit: &mut Visit,
         head: u64,
@@ -294,7 +296,7 @@ struct Visit {
 impl Visit {
     /// The next moment at which the token's end matters. Counted from now by a clock that does not
     /// jump.
-    fn next_expiry(&self, desk: &Desk<'_>) -> Instant {
+    fn next_expiry(&self, desk: &Arc<Desk>) -> Instant {
         let left = self.left(desk);
         let wait = if self.told_expiring {
             left
@@ -304,7 +306,7 @@ impl Visit {
         Instant::now() + wait
     }
 
-    fn left(&self, desk: &Desk<'_>) -> Duration {
+    fn left(&self, desk: &Arc<Desk>) -> Duration {
         let left = self
             .principal
             .expires_at
@@ -313,7 +315,7 @@ impl Visit {
     }
 
     /// The token ends: tells so once, then closes.
-    fn expire(&mut self, desk: &Desk<'_>) -> Option<End> {
+    fn expire(&mut self, desk: &Arc<Desk>) -> Option<End> {
         if self.left(desk).is_zero() {
             return Some(unauthenticated(desk, Code::SessionExpired));
         }
@@ -329,7 +331,7 @@ impl Visit {
 }
 
 /// The last word to somebody whose rights have ended.
-fn unauthenticated(desk: &Desk<'_>, code: Code) -> End {
+fn unauthenticated(desk: &Arc<Desk>, code: Code) -> End {
     let message = match code {
         Code::SessionExpired => "The token has expired; get a new one and come back.",
         _ => "This login has ended; log in again.",
@@ -396,7 +398,7 @@ impl Pulse {
 
 /// The cursor of a new connection and the first frames: the acknowledgement, perhaps the state.
 async fn begin(
-    desk: &Desk<'_>,
+    desk: &Arc<Desk>,
     principal: &Principal,
     position: Option<Position>,
 ) -> Option<(Cursor, Vec<Utf8Bytes>)> {
@@ -434,7 +436,7 @@ async fn begin(
 }
 
 /// Is everything after that position there?
-async fn can_replay(desk: &Desk<'_>, position: Position, head: u64) -> bool {
+async fn can_replay(desk: &Arc<Desk>, position: Position, head: u64) -> bool {
     let journal = desk.session.journal();
     let same_epoch = position.epoch.is_none_or(|epoch| epoch == journal.epoch());
     same_epoch
@@ -446,12 +448,18 @@ async fn can_replay(desk: &Desk<'_>, position: Position, head: u64) -> bool {
 }
 
 /// What a frame leads to; `Some` if it is the last.
-async fn receive(desk: &Desk<'_>, visit: &mut Visit, frame: Message) -> Option<End> {
+async fn receive(desk: &Arc<Desk>, visit: &mut Visit, frame: Message) -> Option<End> {
     visit.pulse.hear();
     match frame {
         Message::Text(text) => {
             desk.door.metrics.frames_in.inc();
-            match desk.take(&text, &visit.principal).await {
+            let frame = Frame {
+                text,
+                principal: visit.principal.clone(),
+                desk: Arc::clone(desk),
+            };
+            let Ok(outcome) = desk.door.stack.clone().oneshot(frame).await;
+            match outcome {
                 Outcome::Silent => {}
                 Outcome::Answer(answer) => visit.answers.push_back(answer),
                 Outcome::Refreshed(principal, answer) => {

@@ -1,5 +1,6 @@
-//! What becomes of one frame: limits, shape, access, session; and the answer to its sender.
+//! One connection's part in its session: what is done for its frames, and what is answered.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -16,11 +17,11 @@ use crate::wire::inbound::{self, Inbound, Kind, Rejected, Request};
 use crate::wire::outbound::{self, StateParts};
 
 /// One connection's part in its session.
-pub(super) struct Desk<'a> {
-    pub(super) door: &'a Door,
-    pub(super) session: &'a Session,
+pub(super) struct Desk {
+    pub(super) door: Arc<Door>,
+    pub(super) session: Session,
     pub(super) connection: ConnectionId,
-    pub(super) heartbeats: &'a SlidingWindow<ConnectionId>,
+    pub(super) heartbeats: SlidingWindow<ConnectionId>,
 }
 
 /// What a frame came to.
@@ -33,21 +34,19 @@ pub(super) enum Outcome {
     Refreshed(Principal, Utf8Bytes),
 }
 
-impl Desk<'_> {
-    /// Takes one frame through all that stands between a client and its session.
-    pub(super) async fn take(&self, frame: &str, principal: &Principal) -> Outcome {
-        // Only the type is read before it is counted.
-        if let Err(refusal) = self.count(inbound::kind(frame)) {
-            return Outcome::Answer(self.rate_limited(refusal));
-        }
-        let inbound = match inbound::parse(frame, self.session.id(), &self.door.rules) {
-            Ok(inbound) => inbound,
-            Err(rejected) => return Outcome::Answer(self.rejected(&rejected)),
-        };
-        self.serve(frame, inbound, principal).await
+impl Desk {
+    /// May this user still act in this session?
+    pub(super) fn may(&self, principal: &Principal) -> bool {
+        self.session.admits(principal) && self.door.auth.stands(principal)
     }
 
-    fn count(&self, kind: Kind) -> Result<(), Refusal> {
+    /// Reads a frame and judges its shape.
+    pub(super) fn read(&self, frame: &str) -> Result<Inbound, Rejected> {
+        inbound::parse(frame, self.session.id(), &self.door.rules)
+    }
+
+    /// Counts a frame by what its type says.
+    pub(super) fn count(&self, kind: Kind) -> Result<(), Refusal> {
         let session = self.session.id();
         match kind {
             Kind::Heartbeat => self.heartbeats.admit(&self.connection).map(drop),
@@ -56,7 +55,13 @@ impl Desk<'_> {
         }
     }
 
-    async fn serve(&self, frame: &str, inbound: Inbound, principal: &Principal) -> Outcome {
+    /// Does what was asked, and says what its sender hears.
+    pub(super) async fn serve(
+        &self,
+        frame: &str,
+        inbound: Inbound,
+        principal: &Principal,
+    ) -> Outcome {
         let Inbound {
             message_id,
             idempotency_key,
@@ -172,7 +177,12 @@ impl Desk<'_> {
         outbound::error(session, code, message, None, id, self.door.clock.wall())
     }
 
-    fn rejected(&self, rejected: &Rejected) -> Utf8Bytes {
+    /// The answer to somebody whose rights have just ended.
+    pub(super) fn not_allowed(&self, id: Option<&str>) -> Utf8Bytes {
+        self.error(Code::AuthFailed, "This login has ended; log in again.", id)
+    }
+
+    pub(super) fn rejected(&self, rejected: &Rejected) -> Utf8Bytes {
         outbound::error(
             Some(self.session.id()),
             rejected.code,
@@ -183,7 +193,7 @@ impl Desk<'_> {
         )
     }
 
-    fn rate_limited(&self, refusal: Refusal) -> Utf8Bytes {
+    pub(super) fn rate_limited(&self, refusal: Refusal) -> Utf8Bytes {
         let details = json!({
             "limit": refusal.limit,
             "periodMs": refusal.period.as_millis(),

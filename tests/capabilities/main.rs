@@ -15,6 +15,7 @@ mod configuration;
 mod deadlines;
 mod documents;
 mod first_run;
+mod foreign_clients;
 mod limits;
 mod logins;
 mod operation;

@@ -1,0 +1,133 @@
+//! What every frame passes through on its way to the session, as one stack of tower services.
+//!
+//! Limits come first and read only the frame's type, so that refusing is cheap; then size and shape;
+//! then whether the sender may still do this; then the session. Whoever refuses answers the sender,
+//! and nothing further in has seen the frame.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+use tower::util::BoxCloneSyncService;
+use tower::{Service, ServiceBuilder, layer::layer_fn, service_fn};
+
+use super::desk::{Desk, Outcome};
+use crate::domain::account::Principal;
+use crate::wire::inbound::{self, Inbound};
+
+/// A frame, who sent it, and where.
+pub(super) struct Frame {
+    pub(super) text: Utf8Bytes,
+    pub(super) principal: Principal,
+    pub(super) desk: Arc<Desk>,
+}
+
+/// A frame that could be read.
+struct Message {
+    frame: Frame,
+    inbound: Inbound,
+}
+
+type Answering = Pin<Box<dyn Future<Output = Result<Outcome, Infallible>> + Send>>;
+
+/// The whole way.
+pub(super) type Stack = BoxCloneSyncService<Frame, Outcome, Infallible>;
+
+/// The whole way, outermost first.
+pub(super) fn stack() -> Stack {
+    let session = service_fn(|message: Message| async {
+        let Message { frame, inbound } = message;
+        let desk = Arc::clone(&frame.desk);
+        Ok(desk.serve(&frame.text, inbound, &frame.principal).await)
+    });
+    let way = ServiceBuilder::new()
+        .layer(layer_fn(Limits))
+        .layer(layer_fn(Shape))
+        .layer(layer_fn(Access))
+        .service(session);
+    BoxCloneSyncService::new(way)
+}
+
+fn answer(outcome: Outcome) -> Answering {
+    Box::pin(std::future::ready(Ok(outcome)))
+}
+
+/// Counts a frame against its budget.
+#[derive(Clone)]
+struct Limits<S>(S);
+
+impl<S> Service<Frame> for Limits<S>
+where
+    S: Service<Frame, Response = Outcome, Error = Infallible, Future: Send + 'static>,
+{
+    type Response = Outcome;
+    type Error = Infallible;
+    type Future = Answering;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, frame: Frame) -> Answering {
+        match frame.desk.count(inbound::kind(&frame.text)) {
+            Ok(()) => Box::pin(self.0.call(frame)),
+            Err(refusal) => answer(Outcome::Answer(frame.desk.rate_limited(refusal))),
+        }
+    }
+}
+
+/// Reads a frame: its size, its JSON, the session it names, its fields.
+#[derive(Clone)]
+struct Shape<S>(S);
+
+impl<S> Service<Frame> for Shape<S>
+where
+    S: Service<Message, Response = Outcome, Error = Infallible, Future: Send + 'static>,
+{
+    type Response = Outcome;
+    type Error = Infallible;
+    type Future = Answering;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, frame: Frame) -> Answering {
+        match frame.desk.read(&frame.text) {
+            Ok(inbound) => Box::pin(self.0.call(Message { frame, inbound })),
+            Err(rejected) => answer(Outcome::Answer(frame.desk.rejected(&rejected))),
+        }
+    }
+}
+
+/// Asks whether the sender may still do this. The socket is about to be closed if not; until then
+/// nothing more happens in its name.
+#[derive(Clone)]
+struct Access<S>(S);
+
+impl<S> Service<Message> for Access<S>
+where
+    S: Service<Message, Response = Outcome, Error = Infallible, Future: Send + 'static>,
+{
+    type Response = Outcome;
+    type Error = Infallible;
+    type Future = Answering;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, message: Message) -> Answering {
+        let Frame {
+            desk, principal, ..
+        } = &message.frame;
+        if desk.may(principal) {
+            Box::pin(self.0.call(message))
+        } else {
+            let id = message.inbound.message_id.as_deref();
+            answer(Outcome::Answer(desk.not_allowed(id)))
+        }
+    }
+}
