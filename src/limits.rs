@@ -8,6 +8,7 @@
 //! Deliberately absent: no task, no I/O, no wall time. Touches `clock` only.
 
 mod address;
+mod admission;
 mod connections;
 mod delay;
 mod depth;
@@ -30,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Clock;
 
 pub(crate) use address::{AddressBucket, ClientAddress};
+pub(crate) use admission::Admission;
 pub(crate) use connections::{ConnectionCaps, ConnectionPermit};
 pub(crate) use delay::AccountDelay;
 pub(crate) use depth::nests_deeper_than;

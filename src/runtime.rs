@@ -11,8 +11,8 @@ mod catalog;
 mod demo;
 mod link;
 
-pub(crate) use catalog::Catalog;
 pub use catalog::Config;
+pub(crate) use catalog::{Catalog, StartAgentError};
 pub(crate) use link::Link;
 
 use crate::domain::command::Prompt;

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+mod agent;
 mod ask;
 mod journal;
 mod members;
@@ -56,7 +58,7 @@ pub struct Config {
     /// The agent of a session whose client names none.
     pub default_agent: String,
     /// How long a session stays awake without anybody in it.
-    pub idle_minutes: u32,
+    pub idle_minutes: NonZeroU32,
 }
 
 impl Config {
@@ -250,7 +252,7 @@ impl Sessions {
             committer,
             tails: Arc::new(Tails::new(journal.tail_bytes as usize)),
             live: Live::default(),
-            idle: Duration::from_mins(config.idle_minutes.into()),
+            idle: Duration::from_mins(config.idle_minutes.get().into()),
             stop,
             tracker: TaskTracker::new(),
         };
@@ -365,7 +367,26 @@ impl Sessions {
         router.recover().await?;
         self.parts.live.lock().insert(id, session.clone());
         self.spawn(router, &session);
+        // It may have been ended between the look and the insertion.
+        let row = self.parts.store.session(id).await?;
+        if row.is_none_or(|row| row.ended_at.is_some()) {
+            self.ended(id);
+            return Err(JoinError::NotFound);
+        }
         Ok(session)
+    }
+
+    /// Ends the run of a session that is about to be ended, so that it has an end.
+    pub(crate) async fn end_run(&self, id: SessionId) {
+        let Some(session) = self.live(id) else { return };
+        let (reply, ended) = oneshot::channel();
+        let asked = async {
+            if session.0.asks.send(Ask::EndRun(reply)).await.is_ok() {
+                // A router that is gone has no run.
+                drop(ended.await);
+            }
+        };
+        drop(tokio::time::timeout(PATIENCE, asked).await);
     }
 
     /// Tells everybody in a session that it is over.

@@ -12,24 +12,37 @@ pub struct Shutdown {
     pub now: CancellationToken,
 }
 
-impl Shutdown {
-    /// Turns SIGTERM and SIGINT into wishes until both have been made.
-    pub async fn follow_signals(&self) -> std::io::Result<()> {
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        next(&mut terminate, &mut interrupt).await;
-        tracing::info!("stopping: finishing what is under way; a second signal ends at once");
-        self.drain.cancel();
-        next(&mut terminate, &mut interrupt).await;
-        tracing::warn!("stopping at once");
-        self.now.cancel();
-        Ok(())
+/// The signals that ask to stop, from the moment of [`install`](Self::install) on.
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// From here on a signal is a wish and does not end the process by itself.
+    pub fn install() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
     }
 }
 
-async fn next(terminate: &mut Signal, interrupt: &mut Signal) {
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+impl Shutdown {
+    /// Turns signals into wishes until both have been made.
+    pub async fn follow(&self, mut signals: Signals) {
+        signals.next().await;
+        tracing::info!("stopping: finishing what is under way; a second signal ends at once");
+        self.drain.cancel();
+        signals.next().await;
+        tracing::warn!("stopping at once");
+        self.now.cancel();
     }
 }

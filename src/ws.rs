@@ -19,6 +19,8 @@ mod close;
 mod connection;
 mod cursor;
 mod desk;
+mod meter;
+mod pulse;
 mod stack;
 mod upgrade;
 

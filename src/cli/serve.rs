@@ -10,7 +10,7 @@ use super::output::Output;
 use crate::clock::Clock;
 use crate::config::Loaded;
 use crate::gateway::Gateway;
-use crate::shutdown::Shutdown;
+use crate::shutdown::{Shutdown, Signals};
 use crate::telemetry;
 
 /// Once draining is over, threads that are still busy are not waited for longer than this.
@@ -29,22 +29,18 @@ pub(super) fn run(loaded: Loaded, out: Output) -> anyhow::Result<ExitCode> {
 }
 
 async fn serve(loaded: Loaded, mut out: Output) -> anyhow::Result<()> {
+    // Before anything is started: whoever reads the greeting may stop us at once.
+    let signals = Signals::install().context("cannot follow signals")?;
     let shutdown = Shutdown::default();
-    let signals = {
-        let shutdown = shutdown.clone();
-        async move { shutdown.follow_signals().await }
-    };
     let gateway = Gateway::build(loaded.config, Clock::system()).await?;
     greet(&gateway, &mut out).await?;
     tracing::info!(address = %gateway.listening(), version = env!("CARGO_PKG_VERSION"), "serving");
     tokio::select! {
-        () = gateway.run(shutdown.clone()) => Ok(()),
-        // Ends only after both wishes, or when signals cannot be followed at all.
-        followed = signals => {
-            followed.context("cannot follow signals")?;
-            Ok(())
-        }
+        () = gateway.run(shutdown.clone()) => {}
+        // Ends only after both wishes.
+        () = shutdown.follow(signals) => {}
     }
+    Ok(())
 }
 
 /// To people, on standard output: the link is a secret and does not belong into a log.

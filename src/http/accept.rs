@@ -1,6 +1,7 @@
 //! The accept loop: every connection has deadlines, a cap, and somebody who waits for its end.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -17,10 +18,10 @@ use tower::ServiceExt as _;
 
 use super::caller::Peer;
 use super::metrics::Metrics;
-use crate::limits::{ConnectionCaps, ConnectionPermit};
+use crate::limits::{Admission, ConnectionCaps, ConnectionPermit};
 
 /// A peer that takes nothing for this long is gone, in the kernel too.
-const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
+const UNACKNOWLEDGED: Duration = Duration::from_mins(1);
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// The longest request head.
@@ -87,20 +88,25 @@ impl Door {
         if let Err(error) = tune(&stream) {
             tracing::debug!(%peer, %error, "a socket could not be tuned");
         }
+        // A socket outlives the HTTP connection that it began as: whoever upgrades keeps a share.
+        let admission = Arc::new(Admission::new(
+            permit,
+            self.metrics.open_connections.clone(),
+        ));
+        let share = Arc::clone(&admission);
         let router = self.router.clone();
         let service =
             TowerToHyperService::new(router.map_request(move |request: Request<Incoming>| {
                 let mut request = request.map(axum::body::Body::new);
                 request.extensions_mut().insert(Peer(peer));
+                request.extensions_mut().insert(Arc::clone(&share));
                 request
             }));
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(self.header_timeout)
             .max_buf_size(HEAD_BYTES);
-        let open = self.metrics.open_connections.clone();
         async move {
-            open.inc();
             let connection = http
                 .serve_connection(TokioIo::new(stream), service)
                 .with_upgrades();
@@ -116,8 +122,7 @@ impl Door {
             if let Err(error) = ended {
                 tracing::debug!(%peer, %error, "a connection ended early");
             }
-            open.dec();
-            drop(permit);
+            drop(admission);
         }
     }
 }

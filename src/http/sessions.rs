@@ -244,6 +244,8 @@ pub(super) async fn end(
     caller: Authenticated,
     Named(id): Named<SessionId>,
 ) -> Result<StatusCode, ApiError> {
+    find(&state, &caller.principal, id).await?;
+    state.sessions.end_run(id).await;
     let by = state.auth.by(&caller.principal, caller.address);
     let act = by.did(Action::SessionEnded, id.to_string());
     if !state

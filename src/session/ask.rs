@@ -49,4 +49,6 @@ pub(crate) struct Request {
 pub(super) enum Ask {
     Command(Request, oneshot::Sender<Result<Effect, Refused>>),
     State(oneshot::Sender<SessionState>),
+    /// The session is about to end: its run must end first.
+    EndRun(oneshot::Sender<()>),
 }

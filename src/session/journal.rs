@@ -104,10 +104,8 @@ impl CommitLoop {
             .map(|pending| (pending.append, pending.done))
             .unzip();
         let outcomes = match self.store.append(&appends, self.clock.wall()).await {
-            Ok(outcomes) => outcomes
-                .into_iter()
-                .map(|outcome| outcome.map_err(|AppendError::Fenced| RecordError::Fenced))
-                .collect(),
+            Ok(outcomes) => outcomes.into_iter().map(judge).collect(),
+            Err(StoreError::Fault(_)) if appends.len() > 1 => self.one_by_one(&appends).await,
             Err(error) => {
                 tracing::error!(%error, appends = appends.len(), "events cannot be committed");
                 let error = Arc::new(error);
@@ -120,6 +118,29 @@ impl CommitLoop {
             drop(done.send(outcome));
         }
     }
+
+    /// One of them cannot be committed; the others must not suffer from it.
+    async fn one_by_one(&self, appends: &[Append]) -> Vec<Result<(), RecordError>> {
+        let mut outcomes = Vec::with_capacity(appends.len());
+        for append in appends {
+            let alone = self
+                .store
+                .append(std::slice::from_ref(append), self.clock.wall())
+                .await;
+            outcomes.push(match alone {
+                Ok(outcome) => outcome.into_iter().next().map_or(Ok(()), judge),
+                Err(error) => {
+                    tracing::error!(%error, session.id = %append.session, "events cannot be committed");
+                    Err(RecordError::Store(Arc::new(error)))
+                }
+            });
+        }
+        outcomes
+    }
+}
+
+fn judge(outcome: Result<(), AppendError>) -> Result<(), RecordError> {
+    outcome.map_err(|AppendError::Fenced| RecordError::Fenced)
 }
 
 fn events(batch: &[Pending]) -> usize {

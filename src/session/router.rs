@@ -6,11 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Parts;
+use super::agent::{Agent, hear};
 use super::ask::{Ask, Effect, Refused, Request};
 use super::journal::{Found, Journal, RecordError, Writer};
 use super::scribe::Scribe;
@@ -20,13 +22,9 @@ use crate::domain::command::{Command, IfBusy, Prompt};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{MessageId, RunId, SessionId};
 use crate::domain::run::RunOutcome;
-use crate::runtime::{FromAgent, Link, ToAgent};
+use crate::runtime::{FromAgent, ToAgent};
 use crate::store::{CommandRecord, Snapshot, StoreError, Summary};
 
-/// What an agent may say ahead of the journal. Full: the agent waits.
-const AGENT_QUEUE: usize = 1_024;
-/// How much of it goes into one commit.
-const AGENT_BATCH: usize = 1_024;
 /// A cancelled run that goes on is ended without its agent.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 /// Events after which a new snapshot is worth its write.
@@ -34,12 +32,7 @@ const SNAPSHOT_EVERY: u64 = 2_000;
 /// Between two attempts to commit what an agent said.
 const RETRY: Duration = Duration::from_millis(500);
 const PAGE: usize = 500;
-
-/// The agent of this session, while it runs.
-struct Agent {
-    link: Link,
-    says: mpsc::Receiver<FromAgent>,
-}
+const DRAFT_REST: Duration = Duration::from_secs(5);
 
 pub(super) struct Router {
     pub(super) id: SessionId,
@@ -87,7 +80,11 @@ impl Router {
     /// Folds what is stored. A run that was under way lost its agent with the gateway that had it.
     pub(super) async fn recover(&mut self) -> Result<(), StoreError> {
         if let Some(snapshot) = self.parts.store.snapshot(self.id).await? {
+            let head = *self.journal.head().borrow();
             match serde_json::from_slice(&snapshot.body) {
+                Ok(_) if snapshot.offset > head => {
+                    tracing::error!(session.id = %self.id, "a snapshot is ahead of its journal");
+                }
                 Ok(state) => self.state = state,
                 Err(error) => tracing::warn!(%error, "a snapshot cannot be read; folding anew"),
             }
@@ -109,22 +106,23 @@ impl Router {
 
     /// Works until told to stop, fenced off, or nobody needs it.
     pub(super) async fn run(mut self, stop: CancellationToken) {
-        if let Err(Over) = self.run_inner(&stop).await {
-            tracing::info!(session.id = %self.id, "a session is written by somebody else now");
+        match self.run_inner(&stop).await {
+            Ok(()) => self.save_snapshot().await,
+            Err(Over) => {
+                tracing::info!(session.id = %self.id, "a session cannot be written here any more");
+            }
         }
-        self.save_snapshot().await;
     }
 
     async fn run_inner(&mut self, stop: &CancellationToken) -> Result<(), Over> {
-        if let Some(run) = self.state.live_run().map(|run| run.id) {
-            self.scribe = Some(Scribe::new(run));
+        if let Some(run) = self.state.live_run() {
+            self.scribe = Some(Scribe::resumed(run.id, run.message, run.chunks));
             self.lose_run("The gateway was restarted while this run was under way; ask again.")
                 .await?;
         }
         let mut batch = Vec::new();
-        let idle = self.parts.idle;
         loop {
-            let quiet_since = Instant::now();
+            let rest_at = Instant::now() + self.patience();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {
@@ -138,7 +136,7 @@ impl Router {
                 },
                 heard = hear(&mut self.agent, &mut batch) => self.take_down(heard, &mut batch).await?,
                 () = until(self.cancel_by) => self.end_stubborn_run().await?,
-                () = tokio::time::sleep_until(quiet_since + idle), if self.scribe.is_none() => {
+                () = tokio::time::sleep_until(rest_at), if self.scribe.is_none() => {
                     if self.parts.live.let_rest(self.id) {
                         return Ok(());
                     }
@@ -147,8 +145,23 @@ impl Router {
         }
     }
 
+    /// How long it stays awake without a reason. One that nobody has used yet is not worth keeping.
+    fn patience(&self) -> Duration {
+        if self.writer.is_stored() {
+            self.parts.idle
+        } else {
+            DRAFT_REST.min(self.parts.idle)
+        }
+    }
+
     async fn answer(&mut self, ask: Ask) -> Result<(), Over> {
         match ask {
+            Ask::EndRun(reply) => {
+                self.agent = None;
+                self.end_run(RunOutcome::Cancelled).await?;
+                reply.send(()).ok();
+                Ok(())
+            }
             Ask::State(reply) => {
                 // Whoever asked may have left.
                 drop(reply.send(self.state.clone()));
@@ -182,10 +195,10 @@ impl Router {
             Command::SubmitPrompt { prompt, if_busy } => {
                 self.submit(prompt, if_busy, message_id, once).await
             }
-            Command::Cancel { run } => self.cancel(run).await,
+            Command::Cancel { run } => self.cancel(run, once).await,
             Command::UpdateSettings(change) => {
                 let record = once.map(|once| recorded(once, None));
-                self.record_command(Event::SettingsChanged(change), self.summary(), record)
+                self.record(&[Event::SettingsChanged(change)], self.summary(), record)
                     .await?;
                 Ok(Effect::Done(None))
             }
@@ -246,7 +259,7 @@ impl Router {
             title: None,
         };
         let record = once.map(|once| recorded(once, Some(run)));
-        self.record_command(started, summary, record).await?;
+        self.record(&[started], summary, record).await?;
         self.scribe = Some(Scribe::new(run));
         // Committed first: if the gateway dies from here on, the run is known and ends visibly.
         if let Err(message) = self.dispatch(run, prompt).await {
@@ -259,43 +272,38 @@ impl Router {
 
     async fn dispatch(&mut self, run: RunId, prompt: Prompt) -> Result<(), String> {
         if self.agent.is_none() {
-            let (back, says) = mpsc::channel(AGENT_QUEUE);
-            let parts = &self.parts;
-            let link = parts
-                .catalog
-                .start(&self.agent_name, back, &parts.stop, &parts.tracker)
-                .map_err(|error| error.to_string())?;
-            self.agent = Some(Agent { link, says });
+            let started = Agent::start(&self.agent_name, &self.parts);
+            self.agent = Some(started.map_err(|error| error.to_string())?);
         }
         let agent = self.agent.as_ref().expect("it was started just now");
         let asked = agent.link.send(ToAgent::Prompt { run, prompt }).await;
         asked.map_err(|_| "The agent is gone; ask again.".to_owned())
     }
 
-    async fn cancel(&mut self, wanted: Option<RunId>) -> Result<Effect, Failure> {
+    async fn cancel(
+        &mut self,
+        wanted: Option<RunId>,
+        once: Option<(String, [u8; 32])>,
+    ) -> Result<Effect, Failure> {
         let live = self.scribe.as_ref().map(Scribe::run);
         let known = self.state.current.as_ref().map(|run| run.id);
-        match (wanted, live) {
-            (Some(wanted), live) if live != Some(wanted) => {
-                if known == Some(wanted) {
-                    Ok(Effect::Done(Some(wanted)))
-                } else {
-                    Err(Failure::Refused(Refused::new(
-                        Code::NotFound,
-                        "There is no such run.",
-                    )))
-                }
-            }
-            (_, None) => Ok(Effect::Done(None)),
-            (_, Some(run)) => {
-                self.cancel_by.get_or_insert(Instant::now() + CANCEL_GRACE);
-                if let Some(agent) = &self.agent {
-                    // An agent that is gone is noticed by its silence.
-                    drop(agent.link.send(ToAgent::Cancel { run }).await);
-                }
-                Ok(Effect::Done(Some(run)))
+        if wanted.is_some() && wanted != live && wanted != known {
+            let none = Refused::new(Code::NotFound, "There is no such run.");
+            return Err(Failure::Refused(none));
+        }
+        let target = live.filter(|live| wanted.is_none_or(|wanted| wanted == *live));
+        if let Some(once) = once.filter(|_| self.writer.is_stored()) {
+            let record = recorded(once, target.or(wanted));
+            self.record(&[], self.summary(), Some(record)).await?;
+        }
+        if let Some(run) = target {
+            self.cancel_by.get_or_insert(Instant::now() + CANCEL_GRACE);
+            if let Some(agent) = &self.agent {
+                // An agent that is gone is noticed by its silence.
+                drop(agent.link.send(ToAgent::Cancel { run }).await);
             }
         }
+        Ok(Effect::Done(target.or(wanted)))
     }
 
     /// Writes down what the agent said; nothing at all means that it is gone.
@@ -345,14 +353,14 @@ impl Router {
     }
 
     /// Commits the effect of a command, or nothing.
-    async fn record_command(
+    async fn record(
         &mut self,
-        event: Event,
+        events: &[Event],
         summary: Summary,
         record: Option<CommandRecord>,
     ) -> Result<(), Failure> {
         let at = self.parts.clock.wall();
-        match self.writer.record(&[event], at, summary, record).await {
+        match self.writer.record(events, at, summary, record).await {
             Ok(entries) => {
                 for entry in entries {
                     self.state.apply(&entry.recorded, &self.bounds);
@@ -365,28 +373,25 @@ impl Router {
     }
 
     /// Commits what has happened already, however long it takes: meanwhile nobody is served, the
-    /// agent waits, and those who ask are told that storage is unavailable.
+    /// agent waits, and those who ask are told that storage is unavailable. Folded only afterwards:
+    /// the state never knows more than the journal.
     async fn record_surely(&mut self, events: Vec<Event>) -> Result<(), Over> {
         if events.is_empty() {
             return Ok(());
         }
         let at = self.parts.clock.wall();
-        for (offset, event) in (self.state.offset + 1..).zip(&events) {
-            let recorded = Recorded {
-                offset,
-                at,
-                event: event.clone(),
-            };
-            self.state.apply(&recorded, &self.bounds);
-        }
-        loop {
-            match self.writer.record(&events, at, self.summary(), None).await {
-                Ok(_) => break,
-                Err(RecordError::Store(_)) if !self.parts.stop.is_cancelled() => {
+        let summary = self.summary_after(&events, at);
+        let entries = loop {
+            match self.writer.record(&events, at, summary.clone(), None).await {
+                Ok(entries) => break entries,
+                Err(RecordError::Store(error)) if self.is_worth_a_retry(&error) => {
                     tokio::time::sleep(RETRY).await;
                 }
                 Err(_) => return Err(Over),
             }
+        };
+        for entry in entries {
+            self.state.apply(&entry.recorded, &self.bounds);
         }
         if self.state.offset >= self.snapshot_at + SNAPSHOT_EVERY {
             self.save_snapshot().await;
@@ -394,13 +399,27 @@ impl Router {
         Ok(())
     }
 
-    fn summary(&self) -> Summary {
-        Summary {
-            messages: self.state.message_count,
-            last_prompt: self.state.last_user_message.clone(),
-            title: self.state.title.clone(),
-            running: self.state.live_run().is_some(),
+    fn is_worth_a_retry(&self, error: &StoreError) -> bool {
+        matches!(error, StoreError::Unavailable(_)) && !self.parts.stop.is_cancelled()
+    }
+
+    /// What lists show once these events are committed. Pieces of text change nothing of it, and
+    /// they are most of what there is.
+    fn summary_after(&self, events: &[Event], at: Timestamp) -> Summary {
+        let is_piece = |event: &Event| matches!(event, Event::MessageDelta { index: 1.., .. });
+        if events.iter().all(is_piece) {
+            return self.summary();
         }
+        let mut after = self.state.clone();
+        for (offset, event) in (after.offset + 1..).zip(events) {
+            let event = event.clone();
+            after.apply(&Recorded { offset, at, event }, &self.bounds);
+        }
+        summary_of(&after)
+    }
+
+    fn summary(&self) -> Summary {
+        summary_of(&self.state)
     }
 
     /// Opening this session again will not have to read all of it.
@@ -417,6 +436,15 @@ impl Router {
             Ok(()) => self.snapshot_at = snapshot.offset,
             Err(error) => tracing::warn!(%error, session.id = %self.id, "no snapshot was saved"),
         }
+    }
+}
+
+fn summary_of(state: &SessionState) -> Summary {
+    Summary {
+        messages: state.message_count,
+        last_prompt: state.last_user_message.clone(),
+        title: state.title.clone(),
+        running: state.live_run().is_some(),
     }
 }
 
@@ -444,15 +472,6 @@ fn unavailable(error: &StoreError) -> Failure {
 
 fn moved_away() -> Refused {
     Refused::new(Code::Busy, "The session is moving; try again in a moment.")
-}
-
-/// What the agent says next, many at once; 0 when it is gone. Waits for ever without an agent.
-/// Cancel-safe, as `recv_many` is.
-async fn hear(agent: &mut Option<Agent>, batch: &mut Vec<FromAgent>) -> usize {
-    match agent {
-        Some(agent) => agent.says.recv_many(batch, AGENT_BATCH).await,
-        None => std::future::pending().await,
-    }
 }
 
 async fn until(deadline: Option<Instant>) {

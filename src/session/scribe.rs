@@ -29,6 +29,15 @@ impl Scribe {
         }
     }
 
+    /// A run that went on before, as far as the state knows it.
+    pub(super) fn resumed(run: RunId, speaking: Option<MessageId>, next_index: u64) -> Self {
+        Self {
+            run,
+            speaking: speaking.map(|message| (message, None)),
+            next_index,
+        }
+    }
+
     pub(super) fn run(&self) -> RunId {
         self.run
     }

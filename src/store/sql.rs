@@ -182,6 +182,7 @@ pub(super) async fn sweep(
              and (ended_at is not null or coalesce(refresh_expires_at, 0) <= $1)",
         "delete from auth_changes where until <= $1",
         "delete from signing_keys where expires_at <= $1",
+        "delete from commands where created_at <= $1",
     ] {
         sqlx::query(statement)
             .bind(millis(now))

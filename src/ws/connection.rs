@@ -23,6 +23,8 @@ use super::Door;
 use super::close::CloseReason;
 use super::cursor::{Cursor, Next};
 use super::desk::{Desk, Outcome};
+use super::meter::{Meter, Written};
+use super::pulse::{PING_EVERY, Pulse};
 use super::stack::Frame;
 use super::upgrade::Position;
 use crate::domain::account::Principal;
@@ -32,10 +34,6 @@ use crate::limits::SlidingWindow;
 use crate::session::{Found, Member, Session};
 use crate::wire::outbound::{self, Ack, Resume, StateParts};
 
-const PING_EVERY: Duration = Duration::from_secs(25);
-const PONG_WITHIN: Duration = Duration::from_secs(10);
-/// While output is pending, alive means that some of it went out within this.
-const PROGRESS_WITHIN: Duration = Duration::from_mins(1);
 /// How long before its token ends a client is told.
 const EXPIRY_NOTICE: Duration = Duration::from_mins(1);
 /// How long a close may take.
@@ -44,13 +42,17 @@ const FAREWELL: Duration = Duration::from_secs(2);
 const SPREAD_MS: u64 = 3_000;
 /// Answers that may wait for a slow reader. Full: its frames are not read.
 const ANSWERS: usize = 32;
+const ANSWER_BYTES: usize = 1024 * 1024;
+/// Less than the socket's own buffer, so that feeding this much never waits.
+const BUFFER_BYTES: usize = 60 * 1024;
+const RETRY: Duration = Duration::from_millis(500);
 const WHOLE: StateParts = StateParts {
     history: true,
     settings: true,
 };
 
 /// What a connection is made of.
-pub(super) type Socket = WebSocketStream<TokioIo<Upgraded>>;
+pub(super) type Socket = WebSocketStream<Meter<TokioIo<Upgraded>>>;
 
 /// A socket that nobody has joined yet.
 pub(super) struct Connection {
@@ -58,6 +60,7 @@ pub(super) struct Connection {
     id: ConnectionId,
     sink: SplitSink<Socket, Message>,
     stream: SplitStream<Socket>,
+    written: Written,
 }
 
 /// Why the loop ends.
@@ -69,13 +72,14 @@ enum End {
 }
 
 impl Connection {
-    pub(super) fn new(door: Arc<Door>, socket: Socket) -> Self {
+    pub(super) fn new(door: Arc<Door>, socket: Socket, written: Written) -> Self {
         let (sink, stream) = socket.split();
         Self {
             door,
             id: ConnectionId::new(),
             sink,
             stream,
+            written,
         }
     }
 
@@ -110,6 +114,8 @@ impl Connection {
         drop(membership);
         self.door.metrics.open.dec();
         match end {
+            // Nobody is there to read a farewell.
+            End::Close(_, CloseReason::DEAD_PEER) => {}
             End::Close(word, reason) => self.say_goodbye(word, reason).await,
             // Answers the peer's close, if that is how it went.
             End::Gone => drop(tokio::time::timeout(FAREWELL, self.sink.close()).await),
@@ -139,11 +145,13 @@ impl Connection {
             return End::Close(None, CloseReason::RESTART);
         };
         let mut visit = Visit {
-            answers: first.into(),
+            waiting: first.into(),
+            expires: deadline(&desk, &principal),
             principal,
-            pulse: Pulse::new(),
+            pulse: Pulse::new(self.written.clone()),
             flushing: false,
             told_expiring: false,
+            retry: None,
         };
         match self.serve(&desk, &mut cursor, &mut visit).await {
             Ok(end) => end,
@@ -160,12 +168,16 @@ impl Connection {
         let mut head = desk.session.journal().head();
         let mut changes = desk.door.auth.changes();
         let mut notices = desk.door.notices.hear();
+        // What happened between the look at the token and now woke nobody.
+        if !desk.door.auth.stands(&visit.principal) {
+            return Ok(unauthenticated(desk, Code::AuthFailed));
+        }
         loop {
             if !visit.flushing {
                 let target = *head.borrow_and_update();
                 visit.flushing = self.fill(desk, cursor, visit, target).await?;
             }
-            let may_read = visit.answers.len() < ANSWERS;
+            let may_read = visit.waiting.len() < ANSWERS && visit.waiting_bytes() < ANSWER_BYTES;
             tokio::select! {
                 biased;
                 () = desk.door.stop.cancelled() => {
@@ -183,7 +195,7 @@ impl Connection {
                         return Ok(unauthenticated(desk, Code::AuthFailed));
                     }
                 }
-                () = tokio::time::sleep_until(visit.next_expiry(desk)) => {
+                () = tokio::time::sleep_until(visit.next_expiry()) => {
                     if let Some(end) = visit.expire(desk) {
                         return Ok(end);
                     }
@@ -191,7 +203,6 @@ impl Connection {
                 flushed = self.sink.flush(), if visit.flushing => {
                     flushed?;
                     visit.flushing = false;
-                    visit.pulse.progress();
                 }
                 frame = self.stream.next(), if may_read => {
                     let Some(frame) = frame else { return Ok(End::Gone) };
@@ -208,10 +219,12 @@ impl Connection {
                     if let Ok(notice) = notice {
                         let now = desk.door.clock.wall();
                         let frame = outbound::notice(notice.level, &notice.message, now);
-                        visit.answers.push_back(frame);
+                        visit.waiting.push_back(frame);
                     }
                 }
-                () = tokio::time::sleep_until(visit.pulse.next()) => {
+                // Storage failed a moment ago: what was to be sent is still there.
+                () = until(visit.retry), if !visit.flushing => visit.retry = None,
+                () = tokio::time::sleep_until(visit.pulse.next(visit.flushing)) => {
                     if visit.pulse.is_dead(visit.flushing) {
                         return Ok(End::Close(None, CloseReason::DEAD_PEER));
                     }
@@ -224,7 +237,8 @@ impl Connection {
         }
     }
 
-    /// Feeds what is ready: answers, then events. True if there is something to flush.
+    /// Feeds what is ready, no more than the socket's buffer holds: beyond that, feeding would wait
+    /// for the reader, and this task would be deaf meanwhile. True if there is something to flush.
     async fn fill(
         &mut self,
         desk: &Arc<Desk>,
@@ -232,34 +246,19 @@ impl Connection {
         visit: &mut Visit,
         head: u64,
     ) -> Result<bool, Error> {
-        let mut frames: Vec<Utf8Bytes> = visit.answers.drain(..).collect();
-        if cursor.sent() < head {
-            match cursor.next(head).await {
-                Ok(Next::Frames(next)) => frames.extend(next),
-                Ok(Next::Snapshot) => {
-                    if let Some(state) = desk.session.state().await {
-                        cursor.jump(state.offset);
-                        frames.push(desk.full_state(&state, WHOLE, None));
-                    }
-                }
-                Err(error) => {
-                    tracing::warn!(%error, connection.id = %self.id, "a journal cannot be read now");
-                }
-            }
+        if visit.waiting.is_empty() && cursor.sent() < head {
+            visit.take_from(desk, cursor, head).await;
         }
-        if cursor.violations > 0 {
-            desk.door
-                .metrics
-                .isolation_violations
-                .inc_by(cursor.violations);
-            cursor.violations = 0;
-        }
-        desk.door.metrics.frames_out.inc_by(frames.len() as u64);
-        let any = !frames.is_empty();
-        for frame in frames {
+        let mut bytes = 0;
+        while let Some(frame) = visit.waiting.front()
+            && (bytes == 0 || bytes + frame.len() < BUFFER_BYTES)
+            && let Some(frame) = visit.waiting.pop_front()
+        {
+            bytes += frame.len();
+            desk.door.metrics.frames_out.inc();
             self.sink.feed(Message::Text(frame)).await?;
         }
-        Ok(any)
+        Ok(bytes > 0)
     }
 
     /// A last word and a close frame, to a peer that may not listen any more.
@@ -287,46 +286,85 @@ impl Connection {
 /// What a connection remembers between two turns of its loop.
 struct Visit {
     principal: Principal,
-    answers: VecDeque<Utf8Bytes>,
+    /// When the token ends, by a clock that does not jump.
+    expires: Instant,
+    /// Frames that the socket has no room for yet.
+    waiting: VecDeque<Utf8Bytes>,
     pulse: Pulse,
     flushing: bool,
     told_expiring: bool,
+    /// When to look into the journal again after it could not be read.
+    retry: Option<Instant>,
 }
 
 impl Visit {
-    /// The next moment at which the token's end matters. Counted from now by a clock that does not
-    /// jump.
-    fn next_expiry(&self, desk: &Arc<Desk>) -> Instant {
-        let left = self.left(desk);
-        let wait = if self.told_expiring {
-            left
-        } else {
-            left.saturating_sub(EXPIRY_NOTICE)
-        };
-        Instant::now() + wait
+    fn waiting_bytes(&self) -> usize {
+        self.waiting.iter().map(|frame| frame.len()).sum()
     }
 
-    fn left(&self, desk: &Arc<Desk>) -> Duration {
-        let left = self
-            .principal
-            .expires_at
-            .duration_since(desk.door.clock.wall());
-        left.try_into().unwrap_or(Duration::ZERO)
+    /// Takes what comes next from the journal, or the state in its place.
+    async fn take_from(&mut self, desk: &Arc<Desk>, cursor: &mut Cursor, head: u64) {
+        let again = Some(Instant::now() + RETRY);
+        match cursor.next(head).await {
+            Ok(Next::Frames(frames)) => self.waiting.extend(frames),
+            Ok(Next::Snapshot) => match desk.session.state().await {
+                Some(state) => {
+                    cursor.jump(state.offset);
+                    self.waiting.push_back(desk.full_state(&state, WHOLE, None));
+                }
+                None => self.retry = again,
+            },
+            Err(error) => {
+                tracing::warn!(%error, connection.id = %desk.connection, "a journal cannot be read now");
+                self.retry = again;
+            }
+        }
+        if cursor.violations > 0 {
+            desk.door
+                .metrics
+                .isolation_violations
+                .inc_by(cursor.violations);
+            cursor.violations = 0;
+        }
+    }
+
+    /// The next moment at which the token's end matters.
+    fn next_expiry(&self) -> Instant {
+        if self.told_expiring {
+            self.expires
+        } else {
+            self.expires
+                .checked_sub(EXPIRY_NOTICE)
+                .unwrap_or(self.expires)
+        }
     }
 
     /// The token ends: tells so once, then closes.
     fn expire(&mut self, desk: &Arc<Desk>) -> Option<End> {
-        if self.left(desk).is_zero() {
+        if self.expires <= Instant::now() {
             return Some(unauthenticated(desk, Code::SessionExpired));
         }
         if !self.told_expiring {
             self.told_expiring = true;
             let now = desk.door.clock.wall();
             let ends = self.principal.expires_at;
-            self.answers
+            self.waiting
                 .push_back(outbound::token_expiring(desk.session.id(), ends, now));
         }
         None
+    }
+}
+
+/// When a token ends, by a clock that does not jump.
+fn deadline(desk: &Arc<Desk>, principal: &Principal) -> Instant {
+    let left = principal.expires_at.duration_since(desk.door.clock.wall());
+    Instant::now() + left.try_into().unwrap_or(Duration::ZERO)
+}
+
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -340,60 +378,6 @@ fn unauthenticated(desk: &Arc<Desk>, code: Code) -> End {
     let now = desk.door.clock.wall();
     let word = outbound::error(session, code, message, None, None, now);
     End::Close(Some(word), CloseReason::UNAUTHENTICATED)
-}
-
-/// Signs of life.
-struct Pulse {
-    heard: Instant,
-    pinged: Option<Instant>,
-    progressed: Instant,
-}
-
-impl Pulse {
-    fn new() -> Self {
-        let now = Instant::now();
-        Self {
-            heard: now,
-            pinged: None,
-            progressed: now,
-        }
-    }
-
-    fn hear(&mut self) {
-        self.heard = Instant::now();
-        self.pinged = None;
-    }
-
-    fn progress(&mut self) {
-        self.progressed = Instant::now();
-    }
-
-    fn next(&self) -> Instant {
-        match self.pinged {
-            Some(pinged) => pinged + PONG_WITHIN,
-            None => self.heard + PING_EVERY,
-        }
-        .max(Instant::now() + Duration::from_millis(100))
-    }
-
-    fn ping_is_due(&mut self, flushing: bool) -> bool {
-        let due = !flushing && self.pinged.is_none() && self.heard.elapsed() >= PING_EVERY;
-        if due {
-            self.pinged = Some(Instant::now());
-        }
-        due
-    }
-
-    /// A ping waits behind what the peer has not read yet: then only standing still counts.
-    fn is_dead(&self, flushing: bool) -> bool {
-        if flushing {
-            self.progressed.elapsed() >= PROGRESS_WITHIN && self.heard.elapsed() >= PROGRESS_WITHIN
-        } else {
-            self.pinged.is_some_and(|pinged| {
-                pinged.elapsed() >= PONG_WITHIN && self.progressed.elapsed() >= PONG_WITHIN
-            })
-        }
-    }
 }
 
 /// The cursor of a new connection and the first frames: the acknowledgement, perhaps the state.
@@ -461,11 +445,12 @@ async fn receive(desk: &Arc<Desk>, visit: &mut Visit, frame: Message) -> Option<
             let Ok(outcome) = desk.door.stack.clone().oneshot(frame).await;
             match outcome {
                 Outcome::Silent => {}
-                Outcome::Answer(answer) => visit.answers.push_back(answer),
+                Outcome::Answer(answer) => visit.waiting.push_back(answer),
                 Outcome::Refreshed(principal, answer) => {
+                    visit.expires = deadline(desk, &principal);
                     visit.principal = principal;
                     visit.told_expiring = false;
-                    visit.answers.push_back(answer);
+                    visit.waiting.push_back(answer);
                 }
             }
             None

@@ -10,6 +10,7 @@ use super::Door;
 use crate::auth::TokenError;
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
+use crate::domain::command::Command;
 use crate::domain::id::ConnectionId;
 use crate::limits::{Refusal, SlidingWindow};
 use crate::session::{self, Effect, Session};
@@ -90,6 +91,7 @@ impl Desk {
             }
             Request::RefreshAuth { token } => self.refresh(&token, principal, id),
             Request::Command(command) => {
+                let is_prompt = matches!(command, Command::SubmitPrompt { .. });
                 let once = idempotency_key.map(|key| (key, digest(frame)));
                 let request = session::Request {
                     command,
@@ -98,8 +100,8 @@ impl Desk {
                 };
                 match self.session.command(request).await {
                     // A prompt's first status carries the message's id itself.
-                    Ok(Effect::Done(Some(_))) => Outcome::Silent,
-                    Ok(Effect::Done(None)) => self.ack(id, &json!({})),
+                    Ok(Effect::Done(_)) if is_prompt => Outcome::Silent,
+                    Ok(Effect::Done(run)) => self.ack(id, &json!({ "taskId": run })),
                     Ok(Effect::DoneBefore(run)) => {
                         self.ack(id, &json!({ "taskId": run, "repeated": true }))
                     }

@@ -25,11 +25,12 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use super::Door;
 use super::close::CloseReason;
 use super::connection::Connection;
+use super::meter::Meter;
 use crate::auth::TokenError;
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::domain::id::{Epoch, SessionId};
-use crate::limits::ClientAddress;
+use crate::limits::{Admission, ClientAddress};
 use crate::session::{JoinError, Session};
 
 const PROTOCOL: &str = "switchboard.v1";
@@ -96,7 +97,12 @@ pub(super) async fn upgrade(
     };
     let connections = door.connections.clone();
     let address = request.extensions().get::<ClientAddress>().copied();
-    connections.spawn(serve(door, upgrading, principal, wish, address));
+    let admission = request.extensions().get::<Arc<Admission>>().cloned();
+    connections.spawn(async move {
+        serve(door, upgrading, principal, wish, address).await;
+        // The place among the open connections is kept until here.
+        drop(admission);
+    });
     accepted(&key, &offered)
 }
 
@@ -204,13 +210,13 @@ async fn serve(
     wish: Wish,
     address: Option<ClientAddress>,
 ) {
-    let upgraded = match tokio::time::timeout(DEADLINE, upgrading).await {
-        Ok(Ok(upgraded)) => TokioIo::new(upgraded),
+    let (stream, written) = match tokio::time::timeout(DEADLINE, upgrading).await {
+        Ok(Ok(upgraded)) => Meter::new(TokioIo::new(upgraded)),
         Ok(Err(error)) => return tracing::debug!(%error, "an upgrade did not happen"),
         Err(_) => return tracing::debug!("an upgrade took too long"),
     };
-    let socket = WebSocketStream::from_raw_socket(upgraded, Role::Server, Some(config())).await;
-    let connection = Connection::new(Arc::clone(&door), socket);
+    let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config())).await;
+    let connection = Connection::new(Arc::clone(&door), socket, written);
     let principal = match principal {
         Ok(principal) => principal,
         Err(error) => {

@@ -12,6 +12,7 @@ mod addresses;
 mod bad_input;
 mod commands;
 mod configuration;
+mod conformance;
 mod deadlines;
 mod documents;
 mod first_run;

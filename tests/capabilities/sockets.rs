@@ -370,7 +370,7 @@ async fn a_running_task_can_be_cancelled_again_and_again() {
     assert_eq!(ended["status"], "cancelled");
     root.sends("CANCEL_TASK", json!({ "taskId": ended["taskId"] }))
         .await;
-    root.sees_nothing().await;
+    root.sees("ACK").await;
     root.prompts("/echo again").await;
     assert_eq!(root.sees_run_end().await["status"], "completed");
 }
@@ -608,4 +608,100 @@ async fn an_administrator_sees_who_is_connected_and_can_send_them_away() {
     root.sends("DELETE", &path, None)
         .await
         .refuses(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn sockets_count_as_connections_while_they_are_open() {
+    let gateway = Settings::new()
+        .with("SERVER__MAX_CONNECTIONS", "4")
+        .with("SERVER__MAX_CONNECTIONS_PER_ADDRESS", "4")
+        .start()
+        .await;
+    let printed = gateway.says(&["token", "create", "--user", "root"]);
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        held.push(Member::joins(gateway.address(), printed.trim(), "").await);
+    }
+    let (nothing, _) = gateway.wire().await.reads_to_the_end().await;
+    assert_eq!(nothing, "", "the cap is reached");
+    drop(held.pop());
+    let started = Instant::now();
+    while gateway.visitor().tries_health().await.is_err() {
+        assert!(
+            started.elapsed() < Duration::from_secs(5),
+            "a closed socket makes room"
+        );
+    }
+}
+
+/// Output waits for a reader that has stopped; its rights must end all the same.
+#[tokio::test]
+async fn a_reader_that_stopped_is_sent_away_when_its_login_ends() {
+    let gateway = Gateway::start().await;
+    let page = gateway.browser("root").await;
+    let mut member = page.joins("").await;
+    member.prompts("/chunks 300 2000").await;
+    member.sees_run_end().await;
+    let query = member.position_after(0);
+    let stopped = gateway
+        .stops_reading(page.token.as_deref().unwrap(), &query)
+        .await;
+    for _ in 0..9 {
+        let mut asking = page.joins(&query).await;
+        asking.sends("REQUEST_STATE", json!({})).await;
+    }
+    let open = async |wanted: u64| {
+        let watcher = gateway.browser("root").await;
+        let started = Instant::now();
+        loop {
+            let listed = watcher.gets("/api/admin/connections").await.json();
+            let count = listed["connections"].as_array().unwrap().len() as u64;
+            if count <= wanted {
+                return;
+            }
+            assert!(
+                started.elapsed() < Duration::from_secs(4),
+                "{count} are still here"
+            );
+            tokio::task::yield_now().await;
+        }
+    };
+    drop(member);
+    open(1).await;
+    page.sends("POST", "/api/auth/logout", None).await.is(204);
+    open(0).await;
+    drop(stopped);
+}
+
+#[tokio::test]
+async fn a_cancel_under_one_key_cancels_once() {
+    let gateway = Gateway::start().await;
+    let mut root = gateway.browser("root").await.joins("").await;
+    let cancel = r#"{"type":"CANCEL_TASK","idempotencyKey":"k1","payload":{}}"#;
+    root.prompts("/hang").await;
+    root.sees("TASK_STATUS_UPDATE").await;
+    root.writes(cancel).await;
+    assert_eq!(root.sees_run_end().await["status"], "cancelled");
+    root.prompts("/stream 3 300").await;
+    root.sees("TASK_STATUS_UPDATE").await;
+    root.writes(cancel).await;
+    assert_eq!(root.sees_run_end().await["status"], "completed");
+}
+
+#[tokio::test]
+async fn ending_a_session_ends_its_run() {
+    let gateway = Gateway::start().await;
+    let page = gateway.browser("root").await;
+    let mut member = page.joins("").await;
+    member.prompts("/hang").await;
+    member.sees("TASK_STATUS_UPDATE").await;
+    page.sends(
+        "DELETE",
+        &format!("/api/sessions/{}", member.session()),
+        None,
+    )
+    .await
+    .is(204);
+    assert_eq!(member.sees_close().await.code, 4409);
+    assert_eq!(member.ends(), ["cancelled"]);
 }

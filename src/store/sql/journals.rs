@@ -95,7 +95,8 @@ impl Journals for Backend {
         let mut tx = self.begin().await?;
         sqlx::query(
             "insert into session_snapshots (session_id, \"offset\", body) values ($1, $2, $3)
-             on conflict (session_id) do update set \"offset\" = $2, body = $3",
+             on conflict (session_id) do update set \"offset\" = $2, body = $3
+             where session_snapshots.\"offset\" < $2",
         )
         .bind(session.to_string())
         .bind(number(snapshot.offset))

@@ -89,12 +89,13 @@ impl Sessions for Backend {
         let mut tx = self.begin().await?;
         // The new term keeps out whoever was writing.
         let ended = sqlx::query(
-            "update sessions set ended_at = $3, term = term + 1
+            "update sessions set ended_at = $3, term = term + 1, running = $4
              where id = $1 and owner_id = $2 and ended_at is null",
         )
         .bind(id.to_string())
         .bind(owner.to_string())
         .bind(now(act))
+        .bind(false)
         .execute(&mut *tx)
         .await?;
         if ended.rows_affected() == 0 {
@@ -109,7 +110,7 @@ impl Sessions for Backend {
 pub(super) async fn insert(connection: &mut Connection, new: &NewSession) -> sqlx::Result<()> {
     sqlx::query(
         "insert into sessions (id, owner_id, agent, title, epoch, created_at, updated_at)
-         values ($1, $2, $3, $4, $5, $6, $6)",
+         values ($1, $2, $3, $4, $5, $6, $6) on conflict (id) do nothing",
     )
     .bind(new.id.to_string())
     .bind(new.owner.to_string())

@@ -233,6 +233,21 @@ impl Gateway {
         Wire::connect(self.address()).await
     }
 
+    /// A WebSocket client that reads nothing, with little room for what it does not read.
+    pub(crate) async fn stops_reading(&self, token: &str, query: &str) -> tokio::net::TcpStream {
+        let small = tokio::net::TcpSocket::new_v4().unwrap();
+        small.set_recv_buffer_size(4096).unwrap();
+        let mut stream = small.connect(self.address()).await.unwrap();
+        let head = format!(
+            "GET /ws{query} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+            self.address()
+        );
+        tokio::io::AsyncWriteExt::write_all(&mut stream, head.as_bytes())
+            .await
+            .unwrap();
+        stream
+    }
+
     pub(crate) fn signal(&self, signal: &str) {
         let sent = Command::new("kill")
             .args([signal, &self.pid().to_string()])

@@ -1,0 +1,330 @@
+//! The WebSocket protocol itself (RFC 6455), frame by frame, on the real door: the sections of the
+//! usual conformance suite that concern a server without compression.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::actors::Gateway;
+
+const TEXT: u8 = 1;
+const BINARY: u8 = 2;
+const CLOSE: u8 = 8;
+const PING: u8 = 9;
+const PONG: u8 = 10;
+const FIN: u8 = 0x80;
+const BEAT: &[u8] = br#"{"type":"HEARTBEAT","payload":{"x":"\u00e4"}}"#;
+
+type Frames = &'static [(u8, &'static [u8])];
+
+/// A client that sends whatever it likes.
+struct Raw(TcpStream);
+
+impl Raw {
+    async fn open(gateway: &Gateway) -> Self {
+        let token = gateway.browser("root").await.token.unwrap();
+        let mut stream = TcpStream::connect(gateway.address()).await.unwrap();
+        let head = format!(
+            "GET /ws HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+            gateway.address()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\r\n\r\n") {
+            answer.push(stream.read_u8().await.unwrap());
+        }
+        let answer = String::from_utf8(answer).unwrap().to_lowercase();
+        assert!(answer.starts_with("http/1.1 101 "), "{answer}");
+        assert!(
+            answer.contains("s3pplmbitxaq9kygzzhzrbk+xoo="),
+            "the key of the RFC's example: {answer}"
+        );
+        let mut raw = Self(stream);
+        let (opcode, ack) = raw.frame().await.unwrap();
+        assert!(opcode == TEXT && ack.starts_with(b"{\"type\":\"CONNECTION_ACK\""));
+        raw
+    }
+
+    /// Sends a masked frame with any first byte.
+    async fn send(&mut self, first: u8, payload: &[u8]) {
+        let mask = [7, 21, 42, 99];
+        let mut bytes = vec![first];
+        match payload.len() {
+            short @ 0..=125 => bytes.push(0x80 | u8::try_from(short).unwrap()),
+            long @ 126..=65_535 => {
+                bytes.push(0x80 | 0x7e);
+                bytes.extend(u16::try_from(long).unwrap().to_be_bytes());
+            }
+            longer => {
+                bytes.push(0x80 | 0x7f);
+                bytes.extend((longer as u64).to_be_bytes());
+            }
+        }
+        bytes.extend(mask);
+        bytes.extend(
+            payload
+                .iter()
+                .zip(mask.iter().cycle())
+                .map(|(byte, mask)| byte ^ mask),
+        );
+        self.bytes(&bytes).await;
+    }
+
+    /// The gateway may have hung up already.
+    async fn bytes(&mut self, bytes: &[u8]) {
+        self.0.write_all(bytes).await.ok();
+    }
+
+    /// The next frame, or `None` when the connection is over.
+    async fn frame(&mut self) -> Option<(u8, Vec<u8>)> {
+        let read = async {
+            let first = self.0.read_u8().await.ok()?;
+            assert_eq!(first & 0x70, 0, "no extension was negotiated");
+            let length = match self.0.read_u8().await.ok()? {
+                126 => usize::from(self.0.read_u16().await.ok()?),
+                127 => usize::try_from(self.0.read_u64().await.ok()?).unwrap(),
+                short => usize::from(short),
+            };
+            let mut payload = vec![0; length];
+            self.0.read_exact(&mut payload).await.ok()?;
+            Some((first & 0x0f, payload))
+        };
+        tokio::time::timeout(Duration::from_secs(10), read)
+            .await
+            .expect("a frame or an end")
+    }
+
+    /// The next frame is the answer to a heartbeat: the message was understood.
+    async fn hears_heartbeat(&mut self) {
+        let (opcode, payload) = self.frame().await.expect("an answer");
+        let text = String::from_utf8(payload).unwrap();
+        assert!(
+            opcode == TEXT && text.contains("HEARTBEAT"),
+            "{opcode}: {text}"
+        );
+    }
+
+    /// The gateway closes with one of these codes and hangs up.
+    #[track_caller]
+    fn closes_with(self, codes: &'static [u16]) -> impl Future<Output = ()> {
+        let mut raw = self;
+        async move {
+            loop {
+                let Some((opcode, payload)) = raw.frame().await else {
+                    panic!("closed without a word; expected {codes:?}");
+                };
+                if opcode != CLOSE {
+                    continue;
+                }
+                let code = payload
+                    .get(..2)
+                    .map(|code| u16::from_be_bytes([code[0], code[1]]));
+                assert!(
+                    code.is_some_and(|code| codes.contains(&code)),
+                    "{code:?}, expected {codes:?}"
+                );
+                raw.send(FIN | CLOSE, &payload).await;
+                assert!(raw.frame().await.is_none(), "the connection ends");
+                return;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn pings_come_back_with_what_they_carried() {
+    let gateway = Gateway::start().await;
+    let mut raw = Raw::open(&gateway).await;
+    for payload in [&b""[..], b"hello", &[0, 255, 254, 0], &[b'x'; 125]] {
+        raw.send(FIN | PING, payload).await;
+        assert_eq!(raw.frame().await, Some((PONG, payload.to_vec())));
+    }
+    raw.send(FIN | PONG, b"unasked").await;
+    raw.send(FIN | TEXT, BEAT).await;
+    raw.hears_heartbeat().await;
+    for number in 0..10 {
+        raw.send(FIN | PING, &[number]).await;
+    }
+    for number in 0..10 {
+        assert_eq!(raw.frame().await, Some((PONG, vec![number])));
+    }
+}
+
+#[tokio::test]
+async fn messages_in_pieces_are_one_message() {
+    let gateway = Gateway::start().await;
+    let mut raw = Raw::open(&gateway).await;
+    for cut in [0, 1, 10, BEAT.len()] {
+        raw.send(TEXT, &BEAT[..cut]).await;
+        raw.send(FIN, &BEAT[cut..]).await;
+        raw.hears_heartbeat().await;
+    }
+    raw.send(TEXT, &BEAT[..5]).await;
+    for byte in &BEAT[5..] {
+        raw.send(0, &[*byte]).await;
+    }
+    raw.send(FIN | PING, b"between").await;
+    assert_eq!(raw.frame().await, Some((PONG, b"between".to_vec())));
+    raw.send(FIN, b"").await;
+    raw.hears_heartbeat().await;
+}
+
+#[tokio::test]
+async fn one_byte_at_a_time_is_enough() {
+    let gateway = Gateway::start().await;
+    let mut raw = Raw::open(&gateway).await;
+    let mut bytes = vec![
+        FIN | TEXT,
+        0x80 | u8::try_from(BEAT.len()).unwrap(),
+        0,
+        0,
+        0,
+        0,
+    ];
+    bytes.extend(BEAT);
+    for byte in bytes {
+        raw.bytes(&[byte]).await;
+    }
+    raw.hears_heartbeat().await;
+}
+
+#[tokio::test]
+async fn what_the_protocol_forbids_closes_the_socket() {
+    let gateway = Gateway::start().await;
+    let forbidden: [(&str, Frames); 12] = [
+        ("reserved bit 1", &[(FIN | 0x40 | TEXT, BEAT)]),
+        ("reserved bit 2", &[(FIN | 0x20 | TEXT, BEAT)]),
+        ("reserved bit 3", &[(FIN | 0x10 | PING, b"x")]),
+        ("opcode 3", &[(FIN | 3, b"x")]),
+        ("opcode 7", &[(FIN | 7, b"")]),
+        ("opcode 11", &[(FIN | 0xb, b"x")]),
+        ("opcode 15", &[(FIN | 0xf, b"")]),
+        ("a ping in pieces", &[(PING, b"x")]),
+        ("a long ping", &[(FIN | PING, &[b'x'; 126])]),
+        ("a piece of nothing", &[(FIN, b"x")]),
+        (
+            "a message inside a message",
+            &[(TEXT, b"{"), (FIN | TEXT, b"}")],
+        ),
+        ("a close of one byte", &[(FIN | CLOSE, b"x")]),
+    ];
+    for (what, frames) in forbidden {
+        let mut raw = Raw::open(&gateway).await;
+        for (first, payload) in frames {
+            raw.send(*first, payload).await;
+        }
+        let closing = raw.closes_with(&[1002]);
+        tokio::time::timeout(Duration::from_secs(10), closing)
+            .await
+            .unwrap_or_else(|_| panic!("{what}"));
+    }
+    let mut raw = Raw::open(&gateway).await;
+    raw.bytes(&[FIN | TEXT, 2, b'{', b'}']).await; // not masked
+    raw.closes_with(&[1002]).await;
+    gateway.visitor().gets("/healthz").await.is(200);
+}
+
+#[tokio::test]
+async fn text_that_is_not_utf8_closes_the_socket() {
+    let gateway = Gateway::start().await;
+    for bad in [
+        &[0xce, 0xba, 0xe1, 0xff][..],
+        &[0xed, 0xa0, 0x80],
+        &[0xf4, 0x90, 0x80, 0x80],
+        &[0xc0, 0xaf],
+        &[0x80],
+    ] {
+        let mut raw = Raw::open(&gateway).await;
+        raw.send(FIN | TEXT, bad).await;
+        raw.closes_with(&[1007]).await;
+        let mut raw = Raw::open(&gateway).await;
+        raw.send(TEXT, &bad[..1]).await;
+        raw.send(FIN, &bad[1..]).await;
+        raw.closes_with(&[1007]).await;
+    }
+    let mut raw = Raw::open(&gateway).await;
+    raw.send(
+        TEXT,
+        "{\"type\":\"HEARTBEAT\",\"x\":\"\u{e4}"
+            .as_bytes()
+            .split_last()
+            .unwrap()
+            .1,
+    )
+    .await;
+    raw.send(FIN, &[0xa4, b'"', b'}']).await;
+    raw.hears_heartbeat().await;
+}
+
+#[tokio::test]
+async fn binary_and_oversized_messages_close_the_socket() {
+    let gateway = Gateway::start().await;
+    let mut raw = Raw::open(&gateway).await;
+    raw.send(FIN | BINARY, b"x").await;
+    raw.closes_with(&[1003]).await;
+    let mut raw = Raw::open(&gateway).await;
+    raw.bytes(&[
+        FIN | TEXT,
+        0x80 | 0x7f,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0x40,
+        0,
+        1,
+        0,
+        0,
+        0,
+        0,
+    ])
+    .await;
+    raw.closes_with(&[1009]).await;
+    let mut raw = Raw::open(&gateway).await;
+    raw.bytes(&[
+        FIN | TEXT,
+        0x80 | 0x7f,
+        0xff,
+        0xff,
+        0xff,
+        0xff,
+        0xff,
+        0xff,
+        0xff,
+        0xff,
+        0,
+        0,
+        0,
+        0,
+    ])
+    .await;
+    raw.closes_with(&[1002, 1009]).await;
+}
+
+#[tokio::test]
+async fn a_close_is_answered_in_kind() {
+    let gateway = Gateway::start().await;
+    for code in [1000_u16, 1001, 1003, 1007, 1011, 3000, 4999] {
+        let mut raw = Raw::open(&gateway).await;
+        raw.send(FIN | CLOSE, &code.to_be_bytes()).await;
+        let (opcode, payload) = raw.frame().await.expect("a close comes back");
+        assert_eq!(
+            (opcode, payload.get(..2)),
+            (CLOSE, Some(&code.to_be_bytes()[..]))
+        );
+        assert!(raw.frame().await.is_none());
+    }
+    let mut raw = Raw::open(&gateway).await;
+    raw.send(FIN | CLOSE, b"").await;
+    assert_eq!(raw.frame().await.map(|(opcode, _)| opcode), Some(CLOSE));
+    for bad in [0_u16, 999, 1004, 1005, 1006, 1016, 2999, 5000] {
+        let mut raw = Raw::open(&gateway).await;
+        raw.send(FIN | CLOSE, &bad.to_be_bytes()).await;
+        raw.closes_with(&[1002]).await;
+    }
+    let mut raw = Raw::open(&gateway).await;
+    raw.send(FIN | CLOSE, &[3, 232, 0xff, 0xfe]).await;
+    raw.closes_with(&[1007, 1002]).await;
+}

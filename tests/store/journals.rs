@@ -1,0 +1,295 @@
+//! Journals.
+
+use switchboard::domain::account::Role;
+use switchboard::domain::act::Action;
+use switchboard::domain::id::{Epoch, SessionId, UserId};
+use switchboard::store::{
+    Append, AppendError, ClaimError, CommandRecord, NewEvent, NewSession, SessionChange, Snapshot,
+    Summary,
+};
+
+use crate::{World, act, at};
+
+crate::on_both_databases!(
+    events_are_read_back_in_order,
+    only_the_newest_owner_can_append,
+    an_append_at_the_wrong_place_adds_nothing,
+    one_refused_append_does_not_spoil_the_others,
+    a_command_is_recorded_with_its_first_effect,
+    an_ended_session_takes_nothing_more,
+    an_older_snapshot_does_not_replace_a_newer_one,
+    sessions_are_listed_by_their_last_change,
+);
+
+fn new_session(owner: UserId) -> NewSession {
+    NewSession {
+        id: SessionId::new(),
+        owner,
+        agent: "demo".into(),
+        title: None,
+        epoch: Epoch::new(),
+        created_at: at(0),
+    }
+}
+
+fn append(session: SessionId, term: i64, after: u64, bodies: &[&str]) -> Append {
+    let event = |body: &&str| NewEvent {
+        at: at(1),
+        body: body.as_bytes().to_vec(),
+    };
+    Append {
+        session,
+        term,
+        create: None,
+        after,
+        events: bodies.iter().map(event).collect(),
+        summary: Summary::default(),
+        command: None,
+    }
+}
+
+async fn owned(world: &World) -> (UserId, NewSession) {
+    let mia = world.user("mia", Role::Member).await;
+    let new = new_session(mia);
+    world.store.create_session(&new).await.unwrap();
+    (mia, new)
+}
+
+async fn bodies(world: &World, session: SessionId, after: u64) -> Vec<(u64, String)> {
+    let events = world.store.events_after(session, after, 100).await.unwrap();
+    let read = |event: switchboard::store::StoredEvent| {
+        (event.offset, String::from_utf8(event.body).unwrap())
+    };
+    events.into_iter().map(read).collect()
+}
+
+async fn events_are_read_back_in_order(world: World) {
+    let (_, new) = owned(&world).await;
+    let lease = world.store.claim_journal(new.id, "node").await.unwrap();
+    assert_eq!((lease.head, lease.epoch), (0, new.epoch));
+    let outcome = world
+        .store
+        .append(&[append(new.id, lease.term, 0, &["a", "b"])], at(1))
+        .await;
+    assert_eq!(outcome.unwrap(), [Ok(())]);
+    world
+        .store
+        .append(&[append(new.id, lease.term, 2, &["c"])], at(2))
+        .await
+        .unwrap();
+    let all = bodies(&world, new.id, 0).await;
+    assert_eq!(all, [(1, "a".into()), (2, "b".into()), (3, "c".into())]);
+    assert_eq!(bodies(&world, new.id, 2).await, [(3, "c".into())]);
+    assert_eq!(world.store.session(new.id).await.unwrap().unwrap().head, 3);
+}
+
+async fn only_the_newest_owner_can_append(world: World) {
+    let (_, new) = owned(&world).await;
+    let old = world.store.claim_journal(new.id, "one").await.unwrap();
+    let newer = world
+        .second()
+        .await
+        .claim_journal(new.id, "two")
+        .await
+        .unwrap();
+    assert!(newer.term > old.term);
+    let zombie = world
+        .store
+        .append(&[append(new.id, old.term, 0, &["x"])], at(1))
+        .await
+        .unwrap();
+    assert_eq!(zombie, [Err(AppendError::Fenced)]);
+    assert!(bodies(&world, new.id, 0).await.is_empty());
+    let unknown = world.store.claim_journal(SessionId::new(), "one").await;
+    assert!(matches!(unknown, Err(ClaimError::NotFound)));
+}
+
+async fn an_append_at_the_wrong_place_adds_nothing(world: World) {
+    let (_, new) = owned(&world).await;
+    let term = world
+        .store
+        .claim_journal(new.id, "node")
+        .await
+        .unwrap()
+        .term;
+    world
+        .store
+        .append(&[append(new.id, term, 0, &["a"])], at(1))
+        .await
+        .unwrap();
+    for after in [0, 2] {
+        let outcome = world
+            .store
+            .append(&[append(new.id, term, after, &["x"])], at(2))
+            .await;
+        assert_eq!(outcome.unwrap(), [Err(AppendError::Fenced)]);
+    }
+    assert_eq!(bodies(&world, new.id, 0).await, [(1, "a".into())]);
+}
+
+async fn one_refused_append_does_not_spoil_the_others(world: World) {
+    let (mia, new) = owned(&world).await;
+    let term = world
+        .store
+        .claim_journal(new.id, "node")
+        .await
+        .unwrap()
+        .term;
+    let draft = new_session(mia);
+    let batch = [
+        append(new.id, term - 1, 0, &["zombie"]),
+        append(new.id, term, 0, &["mine"]),
+        Append {
+            create: Some(draft.clone()),
+            ..append(draft.id, 0, 0, &["first"])
+        },
+    ];
+    let outcomes = world.store.append(&batch, at(1)).await.unwrap();
+    assert_eq!(outcomes, [Err(AppendError::Fenced), Ok(()), Ok(())]);
+    assert_eq!(bodies(&world, new.id, 0).await, [(1, "mine".into())]);
+    assert_eq!(bodies(&world, draft.id, 0).await, [(1, "first".into())]);
+}
+
+async fn a_command_is_recorded_with_its_first_effect(world: World) {
+    let (_, new) = owned(&world).await;
+    let term = world
+        .store
+        .claim_journal(new.id, "node")
+        .await
+        .unwrap()
+        .term;
+    let record = CommandRecord {
+        key: "key".into(),
+        digest: [7; 32],
+        outcome: b"done".to_vec(),
+    };
+    let with = |after| Append {
+        command: Some(record.clone()),
+        ..append(new.id, term, after, &["a"])
+    };
+    world.store.append(&[with(9)], at(1)).await.unwrap();
+    assert_eq!(
+        world.store.command(new.id, "key").await.unwrap(),
+        None,
+        "refused as a whole"
+    );
+    world.store.append(&[with(0)], at(1)).await.unwrap();
+    assert_eq!(
+        world.store.command(new.id, "key").await.unwrap(),
+        Some(record)
+    );
+    world.store.sweep(at(2), at(0)).await.unwrap();
+    assert_eq!(world.store.command(new.id, "key").await.unwrap(), None);
+}
+
+async fn an_ended_session_takes_nothing_more(world: World) {
+    let (mia, new) = owned(&world).await;
+    let term = world
+        .store
+        .claim_journal(new.id, "node")
+        .await
+        .unwrap()
+        .term;
+    let end = act(Action::SessionEnded, 5);
+    let bob = world.user("bob", Role::Member).await;
+    assert!(!world.store.end_session(new.id, bob, &end).await.unwrap());
+    assert!(world.store.end_session(new.id, mia, &end).await.unwrap());
+    assert!(!world.store.end_session(new.id, mia, &end).await.unwrap());
+    let late = world
+        .store
+        .append(&[append(new.id, term, 0, &["x"])], at(6))
+        .await
+        .unwrap();
+    assert_eq!(late, [Err(AppendError::Fenced)]);
+    assert!(world.store.claim_journal(new.id, "node").await.is_err());
+    assert!(
+        world
+            .store
+            .sessions(mia, None, 10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
+
+async fn an_older_snapshot_does_not_replace_a_newer_one(world: World) {
+    let (_, new) = owned(&world).await;
+    let snapshot = |offset| Snapshot {
+        offset,
+        body: vec![u8::try_from(offset).unwrap()],
+    };
+    for offset in [5, 3, 4] {
+        world
+            .store
+            .save_snapshot(new.id, &snapshot(offset))
+            .await
+            .unwrap();
+    }
+    assert_eq!(
+        world.store.snapshot(new.id).await.unwrap(),
+        Some(snapshot(5))
+    );
+    world
+        .store
+        .save_snapshot(new.id, &snapshot(6))
+        .await
+        .unwrap();
+    assert_eq!(
+        world.store.snapshot(new.id).await.unwrap(),
+        Some(snapshot(6))
+    );
+}
+
+async fn sessions_are_listed_by_their_last_change(world: World) {
+    let (mia, first) = owned(&world).await;
+    let second = new_session(mia);
+    world.store.create_session(&second).await.unwrap();
+    let term = world
+        .store
+        .claim_journal(first.id, "node")
+        .await
+        .unwrap()
+        .term;
+    world
+        .store
+        .append(&[append(first.id, term, 0, &["a"])], at(9))
+        .await
+        .unwrap();
+    let page = world.store.sessions(mia, None, 1).await.unwrap();
+    assert_eq!(page[0].id, first.id);
+    let next = world
+        .store
+        .sessions(mia, Some((page[0].updated_at, page[0].id)), 9)
+        .await
+        .unwrap();
+    assert_eq!(
+        next.iter().map(|row| row.id).collect::<Vec<_>>(),
+        [second.id]
+    );
+    let title = SessionChange::Title("Named".into());
+    assert!(
+        world
+            .store
+            .change_session(first.id, mia, &title, at(10))
+            .await
+            .unwrap()
+    );
+    assert!(
+        !world
+            .store
+            .change_session(first.id, UserId::new(), &title, at(10))
+            .await
+            .unwrap()
+    );
+    assert_eq!(
+        world
+            .store
+            .session(first.id)
+            .await
+            .unwrap()
+            .unwrap()
+            .title
+            .as_deref(),
+        Some("Named")
+    );
+}
