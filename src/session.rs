@@ -142,7 +142,8 @@ struct Inner {
     owner: UserId,
     agent: String,
     journal: Journal,
-    asks: mpsc::Sender<Ask>,
+    /// Boxed: the channel keeps room for many in advance, and most sessions are asked little.
+    asks: mpsc::Sender<Box<Ask>>,
     /// The session was ended for good.
     ended: CancellationToken,
     /// The router is gone; whoever is still here must come back to a new one.
@@ -182,7 +183,11 @@ impl Session {
     pub(crate) async fn command(&self, request: Request) -> Result<Effect, Refused> {
         let (reply, outcome) = oneshot::channel();
         let asked = async {
-            self.0.asks.send(Ask::Command(request, reply)).await.ok()?;
+            self.0
+                .asks
+                .send(Box::new(Ask::Command(request, reply)))
+                .await
+                .ok()?;
             outcome.await.ok()
         };
         match tokio::time::timeout(PATIENCE, asked).await {
@@ -202,7 +207,7 @@ impl Session {
     pub(crate) async fn state(&self) -> Option<SessionState> {
         let (reply, state) = oneshot::channel();
         let asked = async {
-            self.0.asks.send(Ask::State(reply)).await.ok()?;
+            self.0.asks.send(Box::new(Ask::State(reply))).await.ok()?;
             state.await.ok()
         };
         tokio::time::timeout(PATIENCE, asked).await.ok().flatten()
@@ -381,7 +386,13 @@ impl Sessions {
         let Some(session) = self.live(id) else { return };
         let (reply, ended) = oneshot::channel();
         let asked = async {
-            if session.0.asks.send(Ask::EndRun(reply)).await.is_ok() {
+            if session
+                .0
+                .asks
+                .send(Box::new(Ask::EndRun(reply)))
+                .await
+                .is_ok()
+            {
                 // A router that is gone has no run.
                 drop(ended.await);
             }
@@ -421,7 +432,7 @@ impl Sessions {
         owner: UserId,
         agent: String,
         journal: Journal,
-    ) -> (Session, mpsc::Receiver<Ask>) {
+    ) -> (Session, mpsc::Receiver<Box<Ask>>) {
         let (asks, receiver) = mpsc::channel(ASKS);
         let session = Session(Arc::new(Inner {
             id: journal.session(),
@@ -440,7 +451,7 @@ impl Sessions {
         session: &Session,
         term: i64,
         create: Option<NewSession>,
-        asks: mpsc::Receiver<Ask>,
+        asks: mpsc::Receiver<Box<Ask>>,
     ) -> Router {
         let parts = &self.parts;
         let writer = Writer::new(

@@ -40,7 +40,7 @@ pub(super) struct Router {
     pub(super) journal: Journal,
     pub(super) writer: Writer,
     pub(super) parts: Arc<Parts>,
-    pub(super) asks: mpsc::Receiver<Ask>,
+    pub(super) asks: mpsc::Receiver<Box<Ask>>,
     pub(super) state: SessionState,
     pub(super) bounds: Bounds,
     agent: Option<Agent>,
@@ -59,7 +59,7 @@ impl Router {
         journal: Journal,
         writer: Writer,
         parts: Arc<Parts>,
-        asks: mpsc::Receiver<Ask>,
+        asks: mpsc::Receiver<Box<Ask>>,
     ) -> Self {
         Self {
             id,
@@ -131,7 +131,7 @@ impl Router {
                 }
                 // Those who ask come first: a cancel must not wait for a stream.
                 ask = self.asks.recv() => match ask {
-                    Some(ask) => self.answer(ask).await?,
+                    Some(ask) => self.answer(*ask).await?,
                     None => return Ok(()),
                 },
                 heard = hear(&mut self.agent, &mut batch) => self.take_down(heard, &mut batch).await?,

@@ -1,5 +1,7 @@
 //! Statements about journals.
 
+use std::collections::HashSet;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 use sqlx::Row as _;
@@ -13,8 +15,9 @@ use crate::store::journals::{
     StoredEvent,
 };
 
-/// Rows of one insert: both databases bound the number of parameters.
+/// Rows of one insert, and sessions of one update: both databases bound the number of parameters.
 const ROWS: usize = 4_000;
+const SESSIONS: usize = 1_000;
 
 #[async_trait]
 impl Journals for Backend {
@@ -42,8 +45,15 @@ impl Journals for Backend {
     ) -> Result<Vec<Result<(), AppendError>>, StoreError> {
         let mut tx = self.begin().await?;
         let mut outcomes = Vec::with_capacity(batch.len());
-        for append in batch {
-            outcomes.push(add(&mut tx, append, millis(now)).await?);
+        for group in groups(batch) {
+            let moved = add(&mut tx, group, millis(now)).await?;
+            outcomes.extend(group.iter().map(|append| {
+                if moved.contains(&append.session) {
+                    Ok(())
+                } else {
+                    Err(AppendError::Fenced)
+                }
+            }));
         }
         tx.commit().await?;
         Ok(outcomes)
@@ -60,7 +70,7 @@ impl Journals for Backend {
              where session_id = $1 and \"offset\" > $2 order by \"offset\" limit $3",
         )
         .bind(session.to_string())
-        .bind(number(after))
+        .bind(number_of(after))
         .bind(i64::from(limit))
         .fetch_all(self.reader())
         .await?;
@@ -99,7 +109,7 @@ impl Journals for Backend {
              where session_snapshots.\"offset\" < $2",
         )
         .bind(session.to_string())
-        .bind(number(snapshot.offset))
+        .bind(number_of(snapshot.offset))
         .bind(snapshot.body.clone())
         .execute(&mut *tx)
         .await?;
@@ -129,7 +139,7 @@ impl Journals for Backend {
 }
 
 /// Offsets fit into what a database counts with.
-fn number(offset: u64) -> i64 {
+fn number_of(offset: u64) -> i64 {
     i64::try_from(offset).unwrap_or(i64::MAX)
 }
 
@@ -141,58 +151,126 @@ fn lease(row: &Row) -> sqlx::Result<Lease> {
     })
 }
 
-/// The head moves only for whoever holds the term and knows where it was: everything else of this
-/// journal follows from that one row.
-async fn add(
-    connection: &mut Connection,
-    append: &Append,
-    now: i64,
-) -> sqlx::Result<Result<(), AppendError>> {
-    if let Some(new) = &append.create {
-        insert(connection, new).await?;
-    }
-    let head = append.after + append.events.len() as u64;
-    let moved = sqlx::query(
-        "update sessions
-         set head = $4, updated_at = $5, messages = $6, last_prompt = $7, running = $8,
-             title = coalesce($9, title)
-         where id = $1 and term = $2 and head = $3 and ended_at is null",
-    )
-    .bind(append.session.to_string())
-    .bind(append.term)
-    .bind(number(append.after))
-    .bind(number(head))
-    .bind(now)
-    .bind(number(append.summary.messages))
-    .bind(append.summary.last_prompt.clone())
-    .bind(append.summary.running)
-    .bind(append.summary.title.clone())
-    .execute(&mut *connection)
-    .await?;
-    if moved.rows_affected() == 0 {
-        return Ok(Err(AppendError::Fenced));
-    }
-    insert_events(connection, append).await?;
-    if let Some(command) = &append.command {
-        insert_command(connection, append.session, command, now).await?;
-    }
-    Ok(Ok(()))
+/// Cuts a batch where a session comes a second time, and where the parameters of one statement would
+/// be too many: within a group every session is there once.
+fn groups(batch: &[Append]) -> impl Iterator<Item = &[Append]> {
+    let mut rest = batch;
+    std::iter::from_fn(move || {
+        let mut seen = HashSet::new();
+        let count = rest
+            .iter()
+            .take(SESSIONS)
+            .take_while(|append| seen.insert(append.session))
+            .count();
+        let (group, left) = rest.split_at(count);
+        rest = left;
+        (!group.is_empty()).then_some(group)
+    })
 }
 
-async fn insert_events(connection: &mut Connection, append: &Append) -> sqlx::Result<()> {
-    let session = append.session.to_string();
-    let numbered: Vec<(u64, &NewEvent)> = (append.after + 1..).zip(&append.events).collect();
-    for rows in numbered.chunks(ROWS) {
+/// The head moves only for whoever holds the term and knows where it was: everything else of a
+/// journal follows from that. A few statements for all sessions of the group together; returns those
+/// whose head has moved.
+async fn add(
+    connection: &mut Connection,
+    group: &[Append],
+    now: i64,
+) -> sqlx::Result<HashSet<SessionId>> {
+    for new in group.iter().filter_map(|append| append.create.as_ref()) {
+        insert(connection, new).await?;
+    }
+    let moved = move_heads(connection, group, now).await?;
+    let added: Vec<&Append> = group
+        .iter()
+        .filter(|append| moved.contains(&append.session))
+        .collect();
+    insert_events(connection, &added).await?;
+    for append in added {
+        if let Some(command) = &append.command {
+            insert_command(connection, append.session, command, now).await?;
+        }
+    }
+    Ok(moved)
+}
+
+async fn move_heads(
+    connection: &mut Connection,
+    group: &[Append],
+    now: i64,
+) -> sqlx::Result<HashSet<SessionId>> {
+    let mut statement = sqlx::QueryBuilder::<Database>::new(
+        "with wish (id, term, before, head, messages, last_prompt, running, title) as (values ",
+    );
+    for (number, append) in group.iter().enumerate() {
+        let head = append.after + append.events.len() as u64;
+        // Postgres does not guess the types of parameters in a list of values.
+        statement
+            .push(if number == 0 { "(cast(" } else { ", (cast(" })
+            .push_bind(append.session.to_string())
+            .push(" as text), cast(")
+            .push_bind(append.term)
+            .push(" as bigint), cast(")
+            .push_bind(number_of(append.after))
+            .push(" as bigint), cast(")
+            .push_bind(number_of(head))
+            .push(" as bigint), cast(")
+            .push_bind(number_of(append.summary.messages))
+            .push(" as bigint), cast(")
+            .push_bind(append.summary.last_prompt.clone())
+            .push(" as text), ")
+            .push(if append.summary.running {
+                "1 = 1"
+            } else {
+                "1 = 0"
+            })
+            .push(", cast(")
+            .push_bind(append.summary.title.clone())
+            .push(" as text))");
+    }
+    statement
+        .push(
+            ") update sessions set head = wish.head, messages = wish.messages,
+                 last_prompt = wish.last_prompt, running = wish.running,
+                 title = coalesce(wish.title, sessions.title), updated_at = ",
+        )
+        .push_bind(now)
+        .push(
+            " from wish where sessions.id = wish.id and sessions.term = wish.term
+                 and sessions.head = wish.before and sessions.ended_at is null
+             returning sessions.id",
+        );
+    // Every size is another statement: not worth remembering.
+    let rows = statement
+        .build()
+        .persistent(false)
+        .fetch_all(connection)
+        .await?;
+    rows.iter().map(|row| word(row, "id")).collect()
+}
+
+async fn insert_events(connection: &mut Connection, added: &[&Append]) -> sqlx::Result<()> {
+    let rows: Vec<(&Append, u64, &NewEvent)> = added
+        .iter()
+        .flat_map(|append| {
+            let numbered = (append.after + 1..).zip(&append.events);
+            numbered.map(|(offset, event)| (*append, offset, event))
+        })
+        .collect();
+    for rows in rows.chunks(ROWS) {
         let mut statement = sqlx::QueryBuilder::<Database>::new(
             "insert into journal_events (session_id, \"offset\", at, body) ",
         );
-        statement.push_values(rows, |mut row, (offset, event)| {
-            row.push_bind(session.clone())
-                .push_bind(number(*offset))
+        statement.push_values(rows, |mut row, (append, offset, event)| {
+            row.push_bind(append.session.to_string())
+                .push_bind(number_of(*offset))
                 .push_bind(millis(event.at))
                 .push_bind(event.body.clone());
         });
-        statement.build().execute(&mut *connection).await?;
+        statement
+            .build()
+            .persistent(false)
+            .execute(&mut *connection)
+            .await?;
     }
     Ok(())
 }
