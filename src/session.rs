@@ -4,21 +4,20 @@
 //! connection holds. A session is woken by whoever joins it and goes to rest when nobody needs it;
 //! at rest it costs no memory. Touches `runtime`, `store`, `domain`.
 
-use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
-use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 mod agent;
 mod ask;
+mod config;
 mod journal;
+mod live;
 mod members;
 mod metrics;
 mod router;
@@ -27,6 +26,7 @@ pub(crate) mod state;
 mod tail;
 
 pub(crate) use ask::{Effect, Refused, Request};
+pub use config::{Config, JournalConfig};
 pub(crate) use journal::{CommitLoop, Found, Journal};
 pub(crate) use members::{Member, Members};
 pub(crate) use tail::Entry;
@@ -36,10 +36,11 @@ use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::domain::event::Recorded;
 use crate::domain::id::{Epoch, SessionId, UserId};
-use crate::runtime::{self, Catalog};
+use crate::runtime::Catalog;
 use crate::store::{ClaimError, NewSession, Store, StoreError};
 use ask::Ask;
 use journal::{Committer, Writer};
+use live::{Live, Present};
 use router::Router;
 use state::SessionState;
 use tail::Tails;
@@ -50,38 +51,6 @@ const ASKS: usize = 64;
 const TURNS: u64 = 64;
 /// After this long, storage counts as unavailable.
 const PATIENCE: Duration = Duration::from_millis(2_500);
-
-/// The `[sessions]` section.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Config {
-    /// The agent of a session whose client names none.
-    pub default_agent: String,
-    /// How long a session stays awake without anybody in it.
-    pub idle_minutes: NonZeroU32,
-}
-
-impl Config {
-    /// Complaints about values that cannot work, by key.
-    pub fn complaints(&self, agents: &runtime::Config) -> Vec<(&'static str, String)> {
-        let mut complaints = Vec::new();
-        if !Catalog::new(agents).contains(&self.default_agent) {
-            complaints.push((
-                "sessions.default_agent",
-                "expected the name of an agent that is configured and enabled".to_owned(),
-            ));
-        }
-        complaints
-    }
-}
-
-/// The `[journal]` section.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct JournalConfig {
-    /// How much of the recent events of all sessions together is kept in memory.
-    pub tail_bytes: u32,
-}
 
 /// What every router needs.
 pub(crate) struct Parts {
@@ -94,43 +63,6 @@ pub(crate) struct Parts {
     idle: Duration,
     stop: CancellationToken,
     tracker: TaskTracker,
-}
-
-/// The live sessions of this node.
-#[derive(Clone, Default)]
-struct Live(Arc<Mutex<HashMap<SessionId, Session>>>);
-
-impl Live {
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Session>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes a session out, however its router ended.
-    fn leave(&self, id: SessionId, router_of: &Weak<Inner>) {
-        let mut live = self.lock();
-        let is_it = |session: &Session| std::ptr::eq(Arc::as_ptr(&session.0), router_of.as_ptr());
-        // It may have gone to rest and been woken anew since: that one stays.
-        if live.get(&id).is_some_and(is_it) {
-            live.remove(&id);
-        }
-        drop(live);
-        if let Some(inner) = router_of.upgrade() {
-            inner.gone.cancel();
-        }
-    }
-
-    /// Takes a session out, unless somebody is in it or has just asked something. Whoever comes
-    /// next wakes it anew; both go through this lock, so there is never a second router.
-    fn let_rest(&self, id: SessionId) -> bool {
-        let mut live = self.lock();
-        let needed = live.get(&id).is_some_and(|session| {
-            Arc::strong_count(&session.0) > 1 || session.0.asks.capacity() < ASKS
-        });
-        if !needed {
-            live.remove(&id);
-        }
-        !needed
-    }
 }
 
 /// A live session, as connections and requests hold it.
@@ -483,19 +415,6 @@ impl Sessions {
             let _present = present;
             router.run(stop).await;
         });
-    }
-}
-
-/// Takes a session out of the live ones when its router ends.
-struct Present {
-    live: Live,
-    id: SessionId,
-    of: Weak<Inner>,
-}
-
-impl Drop for Present {
-    fn drop(&mut self) {
-        self.live.leave(self.id, &self.of);
     }
 }
 

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -172,33 +173,38 @@ impl Connection {
         if !desk.door.auth.stands(&visit.principal) {
             return Ok(unauthenticated(desk, Code::AuthFailed));
         }
+        // Made once and polled again: waiting anew for each of these at every event would cost more
+        // than the event.
+        let mut stop = pin!(desk.door.stop.cancelled());
+        let mut ended = pin!(desk.session.ended().cancelled());
+        let mut gone = pin!(desk.session.gone().cancelled());
+        let mut alarm = pin!(tokio::time::sleep_until(visit.due()));
         loop {
             if !visit.flushing {
                 let target = *head.borrow_and_update();
                 visit.flushing = self.fill(desk, cursor, visit, target).await?;
             }
+            // Too early is no harm: then there is nothing to do but to set it anew.
+            if visit.due() < alarm.deadline() {
+                alarm.as_mut().reset(visit.due());
+            }
             let may_read = visit.waiting.len() < ANSWERS && visit.waiting_bytes() < ANSWER_BYTES;
             tokio::select! {
                 biased;
-                () = desk.door.stop.cancelled() => {
-                    return Ok(End::Close(None, CloseReason::RESTART));
-                }
-                () = desk.session.ended().cancelled() => {
-                    return Ok(End::Close(None, CloseReason::SESSION_ENDED));
-                }
-                () = desk.session.gone().cancelled() => {
-                    return Ok(End::Close(None, CloseReason::RESTART));
-                }
+                () = &mut stop => return Ok(End::Close(None, CloseReason::RESTART)),
+                () = &mut ended => return Ok(End::Close(None, CloseReason::SESSION_ENDED)),
+                () = &mut gone => return Ok(End::Close(None, CloseReason::RESTART)),
                 // Rights first: nothing more is sent to somebody who lost them.
                 _ = changes.changed() => {
                     if !desk.door.auth.stands(&visit.principal) {
                         return Ok(unauthenticated(desk, Code::AuthFailed));
                     }
                 }
-                () = tokio::time::sleep_until(visit.next_expiry()) => {
-                    if let Some(end) = visit.expire(desk) {
+                () = &mut alarm => {
+                    if let Some(end) = self.look_after(desk, visit).await? {
                         return Ok(end);
                     }
+                    alarm.as_mut().reset(visit.due());
                 }
                 flushed = self.sink.flush(), if visit.flushing => {
                     flushed?;
@@ -222,19 +228,31 @@ impl Connection {
                         visit.waiting.push_back(frame);
                     }
                 }
-                // Storage failed a moment ago: what was to be sent is still there.
-                () = until(visit.retry), if !visit.flushing => visit.retry = None,
-                () = tokio::time::sleep_until(visit.pulse.next(visit.flushing)) => {
-                    if visit.pulse.is_dead(visit.flushing) {
-                        return Ok(End::Close(None, CloseReason::DEAD_PEER));
-                    }
-                    if visit.pulse.ping_is_due(visit.flushing) {
-                        self.sink.feed(Message::Ping(Vec::new().into())).await?;
-                        visit.flushing = true;
-                    }
-                }
             }
         }
+    }
+
+    /// What is due by the clock: the token's end, another look into the journal, a sign of life.
+    async fn look_after(
+        &mut self,
+        desk: &Arc<Desk>,
+        visit: &mut Visit,
+    ) -> Result<Option<End>, Error> {
+        let now = Instant::now();
+        if visit.next_expiry() <= now
+            && let Some(end) = visit.expire(desk)
+        {
+            return Ok(Some(end));
+        }
+        visit.retry = visit.retry.filter(|moment| *moment > now);
+        if visit.pulse.is_dead(visit.flushing) {
+            return Ok(Some(End::Close(None, CloseReason::DEAD_PEER)));
+        }
+        if visit.pulse.ping_is_due(visit.flushing) {
+            self.sink.feed(Message::Ping(Vec::new().into())).await?;
+            visit.flushing = true;
+        }
+        Ok(None)
     }
 
     /// Feeds what is ready, no more than the socket's buffer holds: beyond that, feeding would wait
@@ -328,6 +346,12 @@ impl Visit {
         }
     }
 
+    /// The next moment at which the clock matters.
+    fn due(&self) -> Instant {
+        let soonest = self.next_expiry().min(self.pulse.next(self.flushing));
+        self.retry.map_or(soonest, |retry| retry.min(soonest))
+    }
+
     /// The next moment at which the token's end matters.
     fn next_expiry(&self) -> Instant {
         if self.told_expiring {
@@ -359,13 +383,6 @@ impl Visit {
 fn deadline(desk: &Arc<Desk>, principal: &Principal) -> Instant {
     let left = principal.expires_at.duration_since(desk.door.clock.wall());
     Instant::now() + left.try_into().unwrap_or(Duration::ZERO)
-}
-
-async fn until(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => tokio::time::sleep_until(moment).await,
-        None => std::future::pending().await,
-    }
 }
 
 /// The last word to somebody whose rights have ended.

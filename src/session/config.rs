@@ -1,0 +1,39 @@
+//! What operators decide about sessions and journals.
+
+use std::num::NonZeroU32;
+
+use serde::{Deserialize, Serialize};
+
+use crate::runtime::{self, Catalog};
+
+/// The `[sessions]` section.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The agent of a session whose client names none.
+    pub default_agent: String,
+    /// How long a session stays awake without anybody in it.
+    pub idle_minutes: NonZeroU32,
+}
+
+impl Config {
+    /// Complaints about values that cannot work, by key.
+    pub fn complaints(&self, agents: &runtime::Config) -> Vec<(&'static str, String)> {
+        let mut complaints = Vec::new();
+        if !Catalog::new(agents).contains(&self.default_agent) {
+            complaints.push((
+                "sessions.default_agent",
+                "expected the name of an agent that is configured and enabled".to_owned(),
+            ));
+        }
+        complaints
+    }
+}
+
+/// The `[journal]` section.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct JournalConfig {
+    /// How much of the recent events of all sessions together is kept in memory.
+    pub tail_bytes: u32,
+}
