@@ -68,7 +68,7 @@ async fn a_killed_gateway_loses_nothing_that_was_seen() {
     let mut member = Member::joins(gateway.address(), &token, "").await;
     let mut seen = Vec::new();
     for round in 0..5 {
-        member.prompts("/stream 100000").await;
+        member.prompts("/stream 100000 1").await;
         while member.events.len() < 20 + 40 * round {
             member.receives().await.unwrap();
         }
