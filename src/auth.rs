@@ -16,6 +16,7 @@ use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
 mod account;
+mod bearer;
 mod keys;
 mod login;
 mod metrics;
@@ -25,6 +26,7 @@ mod secret;
 mod token;
 
 pub use account::{AdminError, ChangePasswordError, Invitation};
+pub(crate) use bearer::bearer;
 pub use keys::KeyError;
 pub use login::{Attempt, Caller, Grant, LoginError};
 pub use password::{BadPassword, HasherBusy, MAX_PASSWORD_BYTES, check_password};

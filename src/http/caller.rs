@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 
 use axum::extract::{FromRef, FromRequestParts, Request, State};
-use axum::http::header::{AUTHORIZATION, USER_AGENT};
+use axum::http::HeaderName;
+use axum::http::header::USER_AGENT;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName};
 use axum::middleware::Next;
 use axum::response::Response;
 
 use super::error::ApiError;
-use crate::auth::{Auth, Caller};
+use crate::auth::{Auth, Caller, bearer};
 use crate::domain::account::{Principal, Role};
 use crate::limits::{ClientAddress, TrustedProxies};
 
@@ -122,16 +122,4 @@ where
             Role::Member => Err(ApiError::forbidden("Only administrators may do this.")),
         }
     }
-}
-
-/// The one bearer token of a request; none if there are several.
-pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let mut values = headers.get_all(AUTHORIZATION).iter();
-    let (Some(value), None) = (values.next(), values.next()) else {
-        return None;
-    };
-    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
-    scheme
-        .eq_ignore_ascii_case("bearer")
-        .then_some(token.trim())
 }

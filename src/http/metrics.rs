@@ -16,8 +16,9 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::AppState;
-use super::caller::{Administrator, bearer};
+use super::caller::Administrator;
 use super::error::ApiError;
+use crate::auth::bearer;
 use crate::domain::secret::Secret;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

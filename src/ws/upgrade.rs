@@ -26,7 +26,7 @@ use super::Door;
 use super::close::CloseReason;
 use super::connection::Connection;
 use super::meter::Meter;
-use crate::auth::TokenError;
+use crate::auth::{TokenError, bearer};
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::domain::id::{Epoch, SessionId};
@@ -155,18 +155,8 @@ async fn credentials(
     wish: &Wish,
 ) -> Credentials {
     if headers.contains_key(AUTHORIZATION) {
-        let mut values = headers.get_all(AUTHORIZATION).iter();
-        let (Some(value), None) = (values.next(), values.next()) else {
-            return Credentials::Header(Err(TokenError::Invalid));
-        };
-        let token = value.to_str().ok().and_then(|value| value.split_once(' '));
-        let proved = match token {
-            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
-                door.auth.verify(token.trim())
-            }
-            _ => Err(TokenError::Invalid),
-        };
-        return Credentials::Header(proved);
+        let token = bearer(headers).ok_or(TokenError::Invalid);
+        return Credentials::Header(token.and_then(|token| door.auth.verify(token)));
     }
     if let Some(token) = offered.iter().find_map(|offer| offer.strip_prefix(BEARER)) {
         return Credentials::Browser(door.auth.verify(token));
