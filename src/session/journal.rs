@@ -281,7 +281,7 @@ impl Writer {
         &mut self,
         events: &[Event],
         at: Timestamp,
-        summary: Summary,
+        summary: Option<Summary>,
         command: Option<CommandRecord>,
     ) -> Result<Vec<Arc<Entry>>, RecordError> {
         let bodies: Vec<NewEvent> = events

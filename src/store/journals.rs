@@ -64,8 +64,8 @@ pub struct Append {
     pub after: u64,
     /// The events.
     pub events: Vec<NewEvent>,
-    /// What lists show from now on.
-    pub summary: Summary,
+    /// What lists show from now on, if that changes.
+    pub summary: Option<Summary>,
     /// The command that these are the first effect of.
     pub command: Option<CommandRecord>,
 }

@@ -20,6 +20,8 @@ mod sql;
 type Connection = PgConnection;
 type Database = Postgres;
 type Row = PgRow;
+/// What this database calls bytes.
+const BYTES: &str = "bytea";
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/postgres");
 

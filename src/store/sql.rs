@@ -14,7 +14,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use sqlx::Row as _;
 
-use super::{Backend, Connection, Database, Row};
+use super::{BYTES, Backend, Connection, Database, Row};
 use crate::domain::account::User;
 use crate::domain::act::Act;
 use crate::store::changes::Subject;
@@ -30,6 +30,8 @@ mod keys;
 mod links;
 #[path = "sql/logins.rs"]
 mod logins;
+#[path = "sql/rows.rs"]
+mod rows;
 #[path = "sql/sessions.rs"]
 mod sessions;
 #[path = "sql/users.rs"]

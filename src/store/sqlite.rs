@@ -27,6 +27,8 @@ mod sql;
 type Connection = SqliteConnection;
 type Database = Sqlite;
 type Row = SqliteRow;
+/// What this database calls bytes.
+const BYTES: &str = "blob";
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/sqlite");
 
@@ -34,6 +36,10 @@ static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/sqlite")
 /// process: together less than the three seconds after which storage counts as unavailable.
 const BUSY: Duration = Duration::from_millis(1_200);
 const READERS: u32 = 4;
+/// Negative: in KiB, as SQLite wants it. Taken only when needed.
+const WRITER_CACHE: &str = "-65536";
+/// Of 4 KiB each: 32 MiB of log before it is carried over into the file.
+const CHECKPOINT_PAGES: &str = "8192";
 
 pub(super) struct Backend {
     writer: SqlitePool,
@@ -61,7 +67,7 @@ impl Backend {
         connection.close().await.map_err(failed)?;
         drop(turn);
         Ok(Self {
-            writer: pool(1).connect_lazy_with(options.clone()),
+            writer: pool(1).connect_lazy_with(writing(options.clone())),
             reader: pool(READERS).connect_lazy_with(options.read_only(true)),
             place,
         })
@@ -99,6 +105,15 @@ fn options(path: &Path) -> SqliteConnectOptions {
         .foreign_keys(true)
         .busy_timeout(BUSY)
         .optimize_on_close(true, None)
+}
+
+/// Commits touch the last page of many journals: they stay in memory, and go back to their places
+/// many commits at a time.
+fn writing(options: SqliteConnectOptions) -> SqliteConnectOptions {
+    options
+        .pragma("cache_size", WRITER_CACHE)
+        .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+        .pragma("temp_store", "memory")
 }
 
 /// Makes the file readable by its owner only, before SQLite writes into it. The lock on the file

@@ -43,7 +43,7 @@ fn append(session: SessionId, term: i64, after: u64, bodies: &[&str]) -> Append 
         create: None,
         after,
         events: bodies.iter().map(event).collect(),
-        summary: Summary::default(),
+        summary: Some(Summary::default()),
         command: None,
     }
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use sqlx::Row as _;
 
 use super::sessions::{count, insert};
-use super::{Backend, Connection, Database, Row, millis, time, word};
+use super::{BYTES, Backend, Connection, Database, Row, millis, rows, time, word};
 use crate::domain::id::SessionId;
 use crate::store::error::StoreError;
 use crate::store::journals::{
@@ -15,9 +15,37 @@ use crate::store::journals::{
     StoredEvent,
 };
 
-/// Rows of one insert, and sessions of one update: both databases bound the number of parameters.
-const ROWS: usize = 4_000;
+/// Sessions of one group: each is there once.
 const SESSIONS: usize = 1_000;
+
+const MOVE_QUIETLY: rows::Shape = rows::Shape {
+    before: "with wish (id, term, before, head) as (values ",
+    columns: &["text", "bigint", "bigint", "bigint"],
+    after: ") update sessions set head = wish.head
+            from wish where sessions.id = wish.id and sessions.term = wish.term
+                and sessions.head = wish.before and sessions.ended_at is null
+            returning sessions.id",
+};
+
+const MOVE: rows::Shape = rows::Shape {
+    before: "with wish (id, term, before, head, messages, last_prompt, running, title, now) as (values ",
+    columns: &[
+        "text", "bigint", "bigint", "bigint", "bigint", "text", "bigint", "text", "bigint",
+    ],
+    after: ") update sessions set head = wish.head, messages = wish.messages,
+                last_prompt = wish.last_prompt, running = (wish.running = 1),
+                title = coalesce(wish.title, sessions.title), updated_at = wish.now
+            from wish where sessions.id = wish.id and sessions.term = wish.term
+                and sessions.head = wish.before and sessions.ended_at is null
+            returning sessions.id",
+};
+
+const INSERT_EVENTS: rows::Shape = rows::Shape {
+    before: "insert into journal_events (session_id, \"offset\", at, body)
+             select column1, column2, column3, column4 from (values ",
+    columns: &["text", "bigint", "bigint", BYTES],
+    after: ") as wish where column1 is not null",
+};
 
 #[async_trait]
 impl Journals for Backend {
@@ -193,84 +221,78 @@ async fn add(
     Ok(moved)
 }
 
+/// Moves the heads of all sessions of a group. Pieces of text change nothing but the head, and they
+/// are most of what there is: the lists of sessions and their order stay untouched then.
 async fn move_heads(
     connection: &mut Connection,
     group: &[Append],
     now: i64,
 ) -> sqlx::Result<HashSet<SessionId>> {
-    let mut statement = sqlx::QueryBuilder::<Database>::new(
-        "with wish (id, term, before, head, messages, last_prompt, running, title) as (values ",
-    );
-    for (number, append) in group.iter().enumerate() {
-        let head = append.after + append.events.len() as u64;
-        // Postgres does not guess the types of parameters in a list of values.
-        statement
-            .push(if number == 0 { "(cast(" } else { ", (cast(" })
-            .push_bind(append.session.to_string())
-            .push(" as text), cast(")
-            .push_bind(append.term)
-            .push(" as bigint), cast(")
-            .push_bind(number_of(append.after))
-            .push(" as bigint), cast(")
-            .push_bind(number_of(head))
-            .push(" as bigint), cast(")
-            .push_bind(number_of(append.summary.messages))
-            .push(" as bigint), cast(")
-            .push_bind(append.summary.last_prompt.clone())
-            .push(" as text), ")
-            .push(if append.summary.running {
-                "1 = 1"
-            } else {
-                "1 = 0"
-            })
-            .push(", cast(")
-            .push_bind(append.summary.title.clone())
-            .push(" as text))");
+    let (told, quiet): (Vec<&Append>, Vec<&Append>) =
+        group.iter().partition(|append| append.summary.is_some());
+    let mut moved = HashSet::with_capacity(group.len());
+    for part in quiet.chunks(rows::MOST) {
+        let text = rows::statement(&MOVE_QUIETLY, part.len());
+        let mut statement = sqlx::query(sqlx::AssertSqlSafe(text));
+        for append in rows::padded(part) {
+            statement = bind_place(statement, append);
+        }
+        collect_moved(&mut moved, &statement.fetch_all(&mut *connection).await?)?;
     }
+    for part in told.chunks(rows::MOST) {
+        let text = rows::statement(&MOVE, part.len());
+        let mut statement = sqlx::query(sqlx::AssertSqlSafe(text));
+        for append in rows::padded(part) {
+            let summary = append.and_then(|append| append.summary.as_ref());
+            statement = bind_place(statement, append)
+                .bind(summary.map(|summary| number_of(summary.messages)))
+                .bind(summary.and_then(|summary| summary.last_prompt.clone()))
+                .bind(summary.map(|summary| i64::from(summary.running)))
+                .bind(summary.and_then(|summary| summary.title.clone()))
+                .bind(now);
+        }
+        collect_moved(&mut moved, &statement.fetch_all(&mut *connection).await?)?;
+    }
+    Ok(moved)
+}
+
+type Statement<'q> = sqlx::query::Query<'q, Database, <Database as sqlx::Database>::Arguments>;
+
+fn bind_place<'q>(statement: Statement<'q>, append: Option<&Append>) -> Statement<'q> {
+    let head = append.map(|append| append.after + append.events.len() as u64);
     statement
-        .push(
-            ") update sessions set head = wish.head, messages = wish.messages,
-                 last_prompt = wish.last_prompt, running = wish.running,
-                 title = coalesce(wish.title, sessions.title), updated_at = ",
-        )
-        .push_bind(now)
-        .push(
-            " from wish where sessions.id = wish.id and sessions.term = wish.term
-                 and sessions.head = wish.before and sessions.ended_at is null
-             returning sessions.id",
-        );
-    // Every size is another statement: not worth remembering.
-    let rows = statement
-        .build()
-        .persistent(false)
-        .fetch_all(connection)
-        .await?;
-    rows.iter().map(|row| word(row, "id")).collect()
+        .bind(append.map(|append| append.session.to_string()))
+        .bind(append.map(|append| append.term))
+        .bind(append.map(|append| number_of(append.after)))
+        .bind(head.map(number_of))
+}
+
+fn collect_moved(moved: &mut HashSet<SessionId>, rows: &[Row]) -> sqlx::Result<()> {
+    for row in rows {
+        moved.insert(word(row, "id")?);
+    }
+    Ok(())
 }
 
 async fn insert_events(connection: &mut Connection, added: &[&Append]) -> sqlx::Result<()> {
-    let rows: Vec<(&Append, u64, &NewEvent)> = added
+    let events: Vec<(&Append, u64, &NewEvent)> = added
         .iter()
         .flat_map(|append| {
             let numbered = (append.after + 1..).zip(&append.events);
             numbered.map(|(offset, event)| (*append, offset, event))
         })
         .collect();
-    for rows in rows.chunks(ROWS) {
-        let mut statement = sqlx::QueryBuilder::<Database>::new(
-            "insert into journal_events (session_id, \"offset\", at, body) ",
-        );
-        statement.push_values(rows, |mut row, (append, offset, event)| {
-            row.push_bind(append.session.to_string())
-                .push_bind(number_of(*offset))
-                .push_bind(millis(event.at))
-                .push_bind(event.body.clone());
-        });
-        statement
-            .build()
-            .persistent(false)
-            .execute(&mut *connection)
-            .await?;
+    for part in events.chunks(rows::MOST) {
+        let text = rows::statement(&INSERT_EVENTS, part.len());
+        let mut statement = sqlx::query(sqlx::AssertSqlSafe(text));
+        for event in rows::padded(part) {
+            statement = statement
+                .bind(event.map(|(append, ..)| append.session.to_string()))
+                .bind(event.map(|(_, offset, _)| number_of(offset)))
+                .bind(event.map(|(_, _, event)| millis(event.at)))
+                .bind(event.map(|(_, _, event)| event.body.clone()));
+        }
+        statement.execute(&mut *connection).await?;
     }
     Ok(())
 }
