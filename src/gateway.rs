@@ -1,6 +1,7 @@
 //! The composition root: builds the rooms, binds the doors, owns the order of shutdown.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use crate::domain::act::By;
 use crate::http::{self, Addresses, Door};
 use crate::limits::{ConnectionCaps, Limits};
 use crate::runtime::Catalog;
-use crate::session::Sessions;
+use crate::session::{Sessions, Stopping};
 use crate::shutdown::Shutdown;
 use crate::store::{self, OpenError, Store, StoreError};
 use crate::telemetry::Process;
@@ -30,6 +31,9 @@ use crate::ws;
 
 /// How often what has expired is dropped.
 const SWEEP: Duration = Duration::from_secs(30);
+
+/// After the grace, for runs to be recorded as ended.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Why the gateway did not start.
 #[derive(Debug, thiserror::Error)]
@@ -138,24 +142,32 @@ impl Gateway {
         let grace = Duration::from_secs(self.config.server.shutdown_grace_secs.into());
         let store = Arc::clone(&self.store);
         let (tasks, connections) = (TaskTracker::new(), TaskTracker::new());
-        let (instance, sessions) = self.start(&shutdown, &tasks, &connections);
+        let stopping = Stopping {
+            drain: shutdown.drain.clone(),
+            stop: CancellationToken::new(),
+        };
+        let (instance, sessions) = self.start(&shutdown, &stopping, &tasks, &connections);
         shutdown.drain.cancelled().await;
         tasks.close();
         connections.close();
         // Connections hold sessions, sessions hold the committer: each ends after those above it.
-        let drained = async {
+        let mut drained = pin!(async {
             connections.wait().await;
             sessions.finish().await;
             drop(sessions);
             tasks.wait().await;
-        };
+        });
         tokio::select! {
             biased;
             // Asked twice: nothing is waited for.
             () = shutdown.now.cancelled() => return,
-            () = drained => tracing::info!("stopped"),
+            () = &mut drained => tracing::info!("stopped"),
             () = tokio::time::sleep(grace) => {
-                tracing::warn!(connections = connections.len(), "the grace is over");
+                tracing::info!("the grace is over: runs under way are ended");
+                stopping.stop.cancel();
+                if tokio::time::timeout(LAST_WORDS, drained).await.is_err() {
+                    tracing::warn!(connections = connections.len(), "not everything could be finished");
+                }
             }
         }
         store.close().await;
@@ -166,6 +178,7 @@ impl Gateway {
     fn start(
         self,
         shutdown: &Shutdown,
+        stopping: &Stopping,
         tasks: &TaskTracker,
         connections: &TaskTracker,
     ) -> (Instance, Sessions) {
@@ -183,7 +196,7 @@ impl Gateway {
             Catalog::new(&self.config.agents),
             &self.config.sessions,
             &self.config.journal,
-            shutdown.drain.clone(),
+            stopping.clone(),
         );
         sessions.register_metrics(ours);
         let registry = Arc::new(registry);

@@ -6,7 +6,8 @@
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -61,8 +62,17 @@ pub(crate) struct Parts {
     tails: Arc<Tails>,
     live: Live,
     idle: Duration,
-    stop: CancellationToken,
+    stopping: Stopping,
     tracker: TaskTracker,
+}
+
+/// The two wishes to stop, one after the other.
+#[derive(Clone)]
+pub(crate) struct Stopping {
+    /// Nothing new begins; runs under way go on.
+    pub(crate) drain: CancellationToken,
+    /// Runs end now.
+    pub(crate) stop: CancellationToken,
 }
 
 /// A live session, as connections and requests hold it.
@@ -74,13 +84,22 @@ struct Inner {
     owner: UserId,
     agent: String,
     journal: Journal,
-    /// Boxed: the channel keeps room for many in advance, and most sessions are asked little.
-    asks: mpsc::Sender<Box<Ask>>,
+    parts: Arc<Parts>,
+    /// The way to the router. A draft has none until something is asked of it: most connections
+    /// that are only open cost no router.
+    asks: OnceLock<Asks>,
+    /// What is stored with the first event, if nothing is stored yet.
+    draft: Option<NewSession>,
+    /// A draft that nobody is in is forgotten when it is found so a second time.
+    left: AtomicBool,
+    /// This handle leads nowhere any more.
+    over: CancellationToken,
     /// The session was ended for good.
-    ended: CancellationToken,
-    /// The router is gone; whoever is still here must come back to a new one.
-    gone: CancellationToken,
+    ended: AtomicBool,
 }
+
+/// Boxed: the channel keeps room for many in advance, and most sessions are asked little.
+type Asks = mpsc::Sender<Box<Ask>>;
 
 impl Session {
     pub(crate) fn id(&self) -> SessionId {
@@ -101,25 +120,23 @@ impl Session {
         &self.0.journal
     }
 
-    /// Cancelled when the session is ended for good.
-    pub(crate) fn ended(&self) -> &CancellationToken {
-        &self.0.ended
+    /// Cancelled when this handle leads nowhere any more: the session has ended for good, or must
+    /// be joined anew.
+    pub(crate) fn over(&self) -> &CancellationToken {
+        &self.0.over
     }
 
-    /// Cancelled when this handle leads nowhere any more, and the session must be joined anew.
-    pub(crate) fn gone(&self) -> &CancellationToken {
-        &self.0.gone
+    /// Has it ended for good?
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.ended.load(Ordering::Acquire)
     }
 
     /// Has a command carried out, or hears why not.
     pub(crate) async fn command(&self, request: Request) -> Result<Effect, Refused> {
         let (reply, outcome) = oneshot::channel();
         let asked = async {
-            self.0
-                .asks
-                .send(Box::new(Ask::Command(request, reply)))
-                .await
-                .ok()?;
+            let ask = Box::new(Ask::Command(request, reply));
+            self.asks().send(ask).await.ok()?;
             outcome.await.ok()
         };
         match tokio::time::timeout(PATIENCE, asked).await {
@@ -139,10 +156,48 @@ impl Session {
     pub(crate) async fn state(&self) -> Option<SessionState> {
         let (reply, state) = oneshot::channel();
         let asked = async {
-            self.0.asks.send(Box::new(Ask::State(reply))).await.ok()?;
+            self.asks().send(Box::new(Ask::State(reply))).await.ok()?;
             state.await.ok()
         };
         tokio::time::timeout(PATIENCE, asked).await.ok().flatten()
+    }
+
+    /// The way to the router, which is started now if this is a draft and the first question.
+    fn asks(&self) -> &Asks {
+        self.0.asks.get_or_init(|| {
+            let (asks, receiver) = mpsc::channel(ASKS);
+            // A new row begins with term 0.
+            self.spawn(self.router(0, receiver));
+            asks
+        })
+    }
+
+    fn router(&self, term: i64, asks: mpsc::Receiver<Box<Ask>>) -> Router {
+        let parts = &self.0.parts;
+        let writer = Writer::new(
+            self.journal().clone(),
+            term,
+            self.0.draft.clone(),
+            parts.committer.clone(),
+            Arc::clone(&parts.tails),
+        );
+        let (id, agent, journal) = (self.id(), self.0.agent.clone(), self.journal().clone());
+        Router::new(id, agent, journal, writer, Arc::clone(parts), asks)
+    }
+
+    fn spawn(&self, router: Router) {
+        let parts = &self.0.parts;
+        let over = self.0.over.clone();
+        let present = Present {
+            live: parts.live.clone(),
+            id: self.id(),
+            of: Arc::downgrade(&self.0),
+        };
+        parts.tracker.spawn(async move {
+            // Held outside of the router: also a panic must not leave a dead handle behind.
+            let _present = present;
+            router.run(over).await;
+        });
     }
 }
 
@@ -179,7 +234,7 @@ impl Sessions {
         catalog: Catalog,
         config: &Config,
         journal: &JournalConfig,
-        stop: CancellationToken,
+        stopping: Stopping,
     ) -> (Self, CommitLoop) {
         let (committer, commits) = Committer::new(Arc::clone(&store), clock.clone());
         let parts = Parts {
@@ -190,7 +245,7 @@ impl Sessions {
             tails: Arc::new(Tails::new(journal.tail_bytes as usize)),
             live: Live::default(),
             idle: Duration::from_mins(config.idle_minutes.get().into()),
-            stop,
+            stopping,
             tracker: TaskTracker::new(),
         };
         let sessions = Self {
@@ -240,11 +295,9 @@ impl Sessions {
     ) -> Result<Session, JoinError> {
         let new = self.describe(principal.user, agent, title)?;
         let journal = Journal::new(new.id, new.epoch, 0, Arc::clone(&self.parts.store));
-        let (session, asks) = self.handle(new.owner, new.agent.clone(), journal.clone());
-        // A new row begins with term 0.
-        let router = self.router(&session, 0, Some(new), asks);
+        let (owner, agent) = (new.owner, new.agent.clone());
+        let session = self.handle(owner, agent, journal, Some(new));
         self.parts.live.lock().insert(session.id(), session.clone());
-        self.spawn(router, &session);
         Ok(session)
     }
 
@@ -299,11 +352,13 @@ impl Sessions {
             Err(ClaimError::Store(error)) => return Err(error.into()),
         };
         let journal = Journal::new(id, lease.epoch, lease.head, Arc::clone(&self.parts.store));
-        let (session, asks) = self.handle(row.owner, row.agent, journal);
-        let mut router = self.router(&session, lease.term, None, asks);
+        let session = self.handle(row.owner, row.agent, journal, None);
+        let (asks, receiver) = mpsc::channel(ASKS);
+        let mut router = session.router(lease.term, receiver);
         router.recover().await?;
+        session.0.asks.get_or_init(|| asks);
         self.parts.live.lock().insert(id, session.clone());
-        self.spawn(router, &session);
+        session.spawn(router);
         // It may have been ended between the look and the insertion.
         let row = self.parts.store.session(id).await?;
         if row.is_none_or(|row| row.ended_at.is_some()) {
@@ -318,13 +373,8 @@ impl Sessions {
         let Some(session) = self.live(id) else { return };
         let (reply, ended) = oneshot::channel();
         let asked = async {
-            if session
-                .0
-                .asks
-                .send(Box::new(Ask::EndRun(reply)))
-                .await
-                .is_ok()
-            {
+            let ask = Box::new(Ask::EndRun(reply));
+            if session.asks().send(ask).await.is_ok() {
                 // A router that is gone has no run.
                 drop(ended.await);
             }
@@ -335,7 +385,8 @@ impl Sessions {
     /// Tells everybody in a session that it is over.
     pub(crate) fn ended(&self, id: SessionId) {
         if let Some(session) = self.parts.live.lock().remove(&id) {
-            session.0.ended.cancel();
+            session.0.ended.store(true, Ordering::Release);
+            session.0.over.cancel();
         }
     }
 
@@ -350,9 +401,10 @@ impl Sessions {
         registry.register_collector(Box::new(metrics::Held(Arc::clone(&self.parts))));
     }
 
-    /// Gives back what sessions at rest held.
+    /// Gives back what sessions at rest held, and drafts that their connections have left.
     pub(crate) fn sweep(&self) {
         self.parts.tails.sweep();
+        self.parts.live.forget_drafts();
     }
 
     fn live(&self, id: SessionId) -> Option<Session> {
@@ -364,57 +416,20 @@ impl Sessions {
         owner: UserId,
         agent: String,
         journal: Journal,
-    ) -> (Session, mpsc::Receiver<Box<Ask>>) {
-        let (asks, receiver) = mpsc::channel(ASKS);
-        let session = Session(Arc::new(Inner {
+        draft: Option<NewSession>,
+    ) -> Session {
+        Session(Arc::new(Inner {
             id: journal.session(),
             owner,
             agent,
             journal,
-            asks,
-            ended: self.parts.stop.child_token(),
-            gone: CancellationToken::new(),
-        }));
-        (session, receiver)
-    }
-
-    fn router(
-        &self,
-        session: &Session,
-        term: i64,
-        create: Option<NewSession>,
-        asks: mpsc::Receiver<Box<Ask>>,
-    ) -> Router {
-        let parts = &self.parts;
-        let writer = Writer::new(
-            session.journal().clone(),
-            term,
-            create,
-            parts.committer.clone(),
-            Arc::clone(&parts.tails),
-        );
-        Router::new(
-            session.id(),
-            session.agent().to_owned(),
-            session.journal().clone(),
-            writer,
-            Arc::clone(parts),
-            asks,
-        )
-    }
-
-    fn spawn(&self, router: Router, session: &Session) {
-        let stop = session.0.ended.clone();
-        let present = Present {
-            live: self.parts.live.clone(),
-            id: session.id(),
-            of: Arc::downgrade(&session.0),
-        };
-        self.parts.tracker.spawn(async move {
-            // Held outside of the router: also a panic must not leave a dead handle behind.
-            let _present = present;
-            router.run(stop).await;
-        });
+            parts: Arc::clone(&self.parts),
+            asks: OnceLock::new(),
+            draft,
+            left: AtomicBool::new(false),
+            over: CancellationToken::new(),
+            ended: AtomicBool::new(false),
+        }))
     }
 }
 

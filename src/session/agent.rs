@@ -22,7 +22,7 @@ impl Agent {
         let (back, says) = mpsc::channel(QUEUE);
         let link = parts
             .catalog
-            .start(name, back, &parts.stop, &parts.tracker)?;
+            .start(name, back, &parts.stopping.stop, &parts.tracker)?;
         Ok(Self { link, says })
     }
 }

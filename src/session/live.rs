@@ -1,9 +1,10 @@
 //! The sessions that are awake on this node, and going to rest.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::{ASKS, Inner, Session};
+use super::{ASKS, Asks, Inner, Session};
 use crate::domain::id::SessionId;
 
 /// The live sessions of this node.
@@ -25,7 +26,7 @@ impl Live {
         }
         drop(live);
         if let Some(inner) = router_of.upgrade() {
-            inner.gone.cancel();
+            inner.over.cancel();
         }
     }
 
@@ -34,12 +35,23 @@ impl Live {
     pub(super) fn let_rest(&self, id: SessionId) -> bool {
         let mut live = self.lock();
         let needed = live.get(&id).is_some_and(|session| {
-            Arc::strong_count(&session.0) > 1 || session.0.asks.capacity() < ASKS
+            let asked = |asks: &Asks| asks.capacity() < ASKS;
+            Arc::strong_count(&session.0) > 1 || session.0.asks.get().is_some_and(asked)
         });
         if !needed {
             live.remove(&id);
         }
         !needed
+    }
+
+    /// Forgets drafts that nobody is in for the second time in a row: a connection that was only
+    /// lost has time to come back.
+    pub(super) fn forget_drafts(&self) {
+        self.lock().retain(|_, session| {
+            let empty = session.0.asks.get().is_none() && Arc::strong_count(&session.0) == 1;
+            let left_before = session.0.left.swap(empty, Ordering::Relaxed);
+            !(empty && left_before)
+        });
     }
 }
 

@@ -11,12 +11,12 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::Parts;
 use super::agent::{Agent, hear};
 use super::ask::{Ask, Effect, Refused, Request};
 use super::journal::{Found, Journal, RecordError, Writer};
 use super::scribe::Scribe;
 use super::state::{Bounds, SessionState};
+use super::{Parts, Stopping};
 use crate::domain::code::Code;
 use crate::domain::command::{Command, IfBusy, Prompt};
 use crate::domain::event::{Event, Recorded};
@@ -105,8 +105,8 @@ impl Router {
     }
 
     /// Works until told to stop, fenced off, or nobody needs it.
-    pub(super) async fn run(mut self, stop: CancellationToken) {
-        match self.run_inner(&stop).await {
+    pub(super) async fn run(mut self, over: CancellationToken) {
+        match self.run_inner(&over).await {
             Ok(()) => self.save_snapshot().await,
             Err(Over) => {
                 tracing::info!(session.id = %self.id, "a session cannot be written here any more");
@@ -114,7 +114,8 @@ impl Router {
         }
     }
 
-    async fn run_inner(&mut self, stop: &CancellationToken) -> Result<(), Over> {
+    async fn run_inner(&mut self, over: &CancellationToken) -> Result<(), Over> {
+        let Stopping { drain, stop } = self.parts.stopping.clone();
         if let Some(run) = self.state.live_run() {
             self.scribe = Some(Scribe::resumed(run.id, run.message, run.chunks));
             self.lose_run("The gateway was restarted while this run was under way; ask again.")
@@ -125,10 +126,13 @@ impl Router {
             let rest_at = Instant::now() + self.patience();
             tokio::select! {
                 biased;
+                () = over.cancelled() => return Ok(()),
                 () = stop.cancelled() => {
                     self.lose_run("The gateway was stopped while this run was under way; ask again.").await?;
                     return Ok(());
                 }
+                // A run under way has its grace; whoever asks for another is told to come back.
+                () = drain.cancelled(), if self.scribe.is_none() => return Ok(()),
                 // Those who ask come first: a cancel must not wait for a stream.
                 ask = self.asks.recv() => match ask {
                     Some(ask) => self.answer(*ask).await?,
@@ -169,6 +173,13 @@ impl Router {
             }
             // Nobody waits for the outcome any more: it was told to have failed.
             Ask::Command(_, reply) if reply.is_closed() => Ok(()),
+            Ask::Command(_, reply) if self.parts.stopping.drain.is_cancelled() => {
+                drop(reply.send(Err(Refused::new(
+                    Code::Busy,
+                    "The gateway is going down; come back in a moment.",
+                ))));
+                Ok(())
+            }
             Ask::Command(request, reply) => {
                 let outcome = self.carry_out(request).await;
                 let over = matches!(outcome, Err(Failure::Over));
@@ -198,7 +209,7 @@ impl Router {
             Command::Cancel { run } => self.cancel(run, once).await,
             Command::UpdateSettings(change) => {
                 let record = once.map(|once| recorded(once, None));
-                self.record(&[Event::SettingsChanged(change)], self.summary(), record)
+                self.record(&[Event::SettingsChanged(change)], None, record)
                     .await?;
                 Ok(Effect::Done(None))
             }
@@ -259,7 +270,7 @@ impl Router {
             title: None,
         };
         let record = once.map(|once| recorded(once, Some(run)));
-        self.record(&[started], summary, record).await?;
+        self.record(&[started], Some(summary), record).await?;
         self.scribe = Some(Scribe::new(run));
         // Committed first: if the gateway dies from here on, the run is known and ends visibly.
         if let Err(message) = self.dispatch(run, prompt).await {
@@ -294,7 +305,7 @@ impl Router {
         let target = live.filter(|live| wanted.is_none_or(|wanted| wanted == *live));
         if let Some(once) = once.filter(|_| self.writer.is_stored()) {
             let record = recorded(once, target.or(wanted));
-            self.record(&[], self.summary(), Some(record)).await?;
+            self.record(&[], None, Some(record)).await?;
         }
         if let Some(run) = target {
             self.cancel_by.get_or_insert(Instant::now() + CANCEL_GRACE);
@@ -356,7 +367,7 @@ impl Router {
     async fn record(
         &mut self,
         events: &[Event],
-        summary: Summary,
+        summary: Option<Summary>,
         record: Option<CommandRecord>,
     ) -> Result<(), Failure> {
         let at = self.parts.clock.wall();
@@ -400,26 +411,22 @@ impl Router {
     }
 
     fn is_worth_a_retry(&self, error: &StoreError) -> bool {
-        matches!(error, StoreError::Unavailable(_)) && !self.parts.stop.is_cancelled()
+        matches!(error, StoreError::Unavailable(_)) && !self.parts.stopping.stop.is_cancelled()
     }
 
     /// What lists show once these events are committed. Pieces of text change nothing of it, and
     /// they are most of what there is.
-    fn summary_after(&self, events: &[Event], at: Timestamp) -> Summary {
+    fn summary_after(&self, events: &[Event], at: Timestamp) -> Option<Summary> {
         let is_piece = |event: &Event| matches!(event, Event::MessageDelta { index: 1.., .. });
         if events.iter().all(is_piece) {
-            return self.summary();
+            return None;
         }
         let mut after = self.state.clone();
         for (offset, event) in (after.offset + 1..).zip(events) {
             let event = event.clone();
             after.apply(&Recorded { offset, at, event }, &self.bounds);
         }
-        summary_of(&after)
-    }
-
-    fn summary(&self) -> Summary {
-        summary_of(&self.state)
+        Some(summary_of(&after))
     }
 
     /// Opening this session again will not have to read all of it.

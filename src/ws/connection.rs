@@ -176,8 +176,7 @@ impl Connection {
         // Made once and polled again: waiting anew for each of these at every event would cost more
         // than the event.
         let mut stop = pin!(desk.door.stop.cancelled());
-        let mut ended = pin!(desk.session.ended().cancelled());
-        let mut gone = pin!(desk.session.gone().cancelled());
+        let mut over = pin!(desk.session.over().cancelled());
         let mut alarm = pin!(tokio::time::sleep_until(visit.due()));
         loop {
             if !visit.flushing {
@@ -192,8 +191,7 @@ impl Connection {
             tokio::select! {
                 biased;
                 () = &mut stop => return Ok(End::Close(None, CloseReason::RESTART)),
-                () = &mut ended => return Ok(End::Close(None, CloseReason::SESSION_ENDED)),
-                () = &mut gone => return Ok(End::Close(None, CloseReason::RESTART)),
+                () = &mut over => return Ok(End::Close(None, desk.end_of_session())),
                 // Rights first: nothing more is sent to somebody who lost them.
                 _ = changes.changed() => {
                     if !desk.door.auth.stands(&visit.principal) {

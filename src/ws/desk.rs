@@ -7,6 +7,7 @@ use serde_json::json;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::Door;
+use super::close::CloseReason;
 use crate::auth::TokenError;
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
@@ -39,6 +40,15 @@ impl Desk {
     /// May this user still act in this session?
     pub(super) fn may(&self, principal: &Principal) -> bool {
         self.session.admits(principal) && self.door.auth.stands(principal)
+    }
+
+    /// Why there is nothing more to come: the session ended, or is to be joined anew.
+    pub(super) fn end_of_session(&self) -> CloseReason {
+        if self.session.has_ended() {
+            CloseReason::SESSION_ENDED
+        } else {
+            CloseReason::RESTART
+        }
     }
 
     /// Reads a frame and judges its shape.

@@ -536,7 +536,7 @@ async fn sessions_are_made_listed_renamed_and_ended_over_http() {
 #[tokio::test]
 async fn a_stop_sends_everybody_away_to_come_back() {
     let mut gateway = Settings::new()
-        .with("SERVER__SHUTDOWN_GRACE_SECS", "600")
+        .with("SERVER__SHUTDOWN_GRACE_SECS", "1")
         .start()
         .await;
     let page = gateway.browser("root").await;
@@ -561,7 +561,31 @@ async fn a_stop_sends_everybody_away_to_come_back() {
         assert_eq!(back.ack["resume"], "replayed");
         let ended = back.sees_run_end().await;
         assert_eq!(ended["status"], "error");
+        assert_eq!(ended["error"]["code"], "CONNECTION_LOST");
     }
+}
+
+#[tokio::test]
+async fn a_run_under_way_has_its_grace_when_the_gateway_stops() {
+    let mut gateway = Settings::new()
+        .with("SERVER__SHUTDOWN_GRACE_SECS", "600")
+        .start()
+        .await;
+    let page = gateway.browser("root").await;
+    let mut member = page.joins("").await;
+    member.prompts("/stream 30 50").await;
+    member.sees("TASK_OUTPUT_CHUNK").await;
+    gateway.signal("-TERM");
+    assert_eq!(member.sees_close().await.code, 1012);
+    assert_eq!(gateway.exit_code(), Some(0));
+    gateway.restart();
+    let token = gateway.browser("root").await.token.unwrap();
+    let mut back = Member::joins(gateway.address(), &token, &member.position()).await;
+    assert_eq!(back.ack["resume"], "replayed");
+    assert_eq!(back.sees_run_end().await["status"], "completed");
+    let text = member.text() + &back.text();
+    let whole: String = (1..=30).map(|number| format!("{number} ")).collect();
+    assert_eq!(text, whole);
 }
 
 #[tokio::test]
