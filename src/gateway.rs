@@ -23,7 +23,7 @@ use crate::domain::act::By;
 use crate::http::{self, Addresses, Door};
 use crate::limits::{ConnectionCaps, Limits};
 use crate::runtime::Catalog;
-use crate::session::{Sessions, Stopping};
+use crate::session::{Keeper, Sessions, Stopping, TIDY_EVERY};
 use crate::shutdown::Shutdown;
 use crate::store::{self, OpenError, Store, StoreError};
 use crate::telemetry::Process;
@@ -150,11 +150,10 @@ impl Gateway {
         shutdown.drain.cancelled().await;
         tasks.close();
         connections.close();
-        // Connections hold sessions, sessions hold the committer: each ends after those above it.
+        // Connections use sessions, sessions use the committer: each ends after those above it.
         let mut drained = pin!(async {
             connections.wait().await;
             sessions.finish().await;
-            drop(sessions);
             tasks.wait().await;
         });
         tokio::select! {
@@ -255,6 +254,8 @@ impl Gateway {
             sessions.clone(),
             stop.clone(),
         ));
+        let keeper = sessions.keeper(&self.config.sessions, &self.config.journal);
+        tasks.spawn(tidy(keeper, stop.clone()));
         (self.instance, sessions)
     }
 }
@@ -290,4 +291,20 @@ async fn sweep(auth: Auth, limits: Limits, sessions: Sessions, stop: Cancellatio
             tracing::warn!(%error, "what has expired could not be dropped; trying again later");
         }
     }
+}
+
+/// Makes room in the journals until told to stop.
+async fn tidy(keeper: Keeper, stop: CancellationToken) {
+    let mut tick = tokio::time::interval(TIDY_EVERY);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let rounds = async {
+        loop {
+            tick.tick().await;
+            match keeper.round().await {
+                Ok(tidied) => tracing::debug!(?tidied, "looked through all journals"),
+                Err(error) => tracing::warn!(%error, "journals could not be looked through"),
+            }
+        }
+    };
+    stop.run_until_cancelled(rounds).await;
 }

@@ -16,8 +16,10 @@ use tokio_util::task::TaskTracker;
 
 mod agent;
 mod ask;
+mod compaction;
 mod config;
 mod journal;
+mod keeper;
 mod live;
 mod members;
 mod metrics;
@@ -29,6 +31,7 @@ mod tail;
 pub(crate) use ask::{Effect, Refused, Request};
 pub use config::{Config, JournalConfig};
 pub(crate) use journal::{CommitLoop, Found, Journal};
+pub(crate) use keeper::{EVERY as TIDY_EVERY, Keeper};
 pub(crate) use members::{Member, Members};
 pub(crate) use tail::Entry;
 
@@ -390,10 +393,28 @@ impl Sessions {
         }
     }
 
-    /// Waits for every router and agent to finish; call after the wish to stop.
+    /// Waits for every router and agent to finish, and lets the commit loop end; call after the
+    /// wish to stop.
     pub(crate) async fn finish(&self) {
         self.parts.tracker.close();
         self.parts.tracker.wait().await;
+        self.parts.committer.finish();
+        // A live session holds the parts that hold it.
+        self.parts.live.lock().clear();
+    }
+
+    /// The one who makes room in the journals.
+    pub(crate) fn keeper(&self, config: &Config, journal: &JournalConfig) -> Keeper {
+        let Parts {
+            store, clock, live, ..
+        } = &*self.parts;
+        Keeper::new(
+            Arc::clone(store),
+            clock.clone(),
+            live.clone(),
+            config,
+            journal,
+        )
     }
 
     /// Puts what is held in memory under its name.
@@ -440,3 +461,6 @@ fn admit(principal: &Principal, session: Session) -> Result<Session, JoinError> 
         Err(JoinError::NotFound)
     }
 }
+
+#[cfg(test)]
+mod tests;

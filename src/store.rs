@@ -19,6 +19,7 @@ mod keys;
 mod links;
 mod logins;
 mod postgres;
+mod retention;
 mod schema;
 mod sessions;
 mod sqlite;
@@ -36,12 +37,16 @@ pub use links::{LinkKind, Links, NewLink, Redeemed, SetUpError};
 pub use logins::{
     LoginKind, LoginRow, Logins, NewLogin, RefreshError, Refreshed, Rotation, StartLoginError,
 };
+pub use retention::{JournalFacts, Retention};
 pub use sessions::{NewSession, SessionChange, SessionRow, Sessions};
 pub use upkeep::{AuditRow, BackupError, Upkeep};
 pub use users::{ChangeUserError, CreateUserError, Credentials, KeepLogin, NewUser, Users};
 
 /// Everything that can be stored and found again.
-pub trait Store: Users + Logins + Links + Keys + Changes + Sessions + Journals + Upkeep {}
+pub trait Store:
+    Users + Logins + Links + Keys + Changes + Sessions + Journals + Retention + Upkeep
+{
+}
 
 /// The `[data]` section.
 #[derive(Debug, Deserialize, Serialize)]

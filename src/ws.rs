@@ -19,10 +19,12 @@ mod close;
 mod connection;
 mod cursor;
 mod desk;
+mod greeting;
 mod meter;
 mod pulse;
 mod stack;
 mod upgrade;
+mod visit;
 
 use crate::auth::Auth;
 use crate::bus::Notices;

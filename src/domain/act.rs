@@ -83,6 +83,8 @@ pub enum Action {
     KeyRotated,
     /// A session was ended for good.
     SessionEnded,
+    /// A session that nobody had used for long was removed with everything in it.
+    SessionExpired,
     /// A notice was sent to everybody.
     NoticeSent,
     /// A socket was closed by an administrator.
@@ -110,6 +112,7 @@ impl Action {
             Self::TokenCreated => "token.created",
             Self::KeyRotated => "key.rotated",
             Self::SessionEnded => "session.ended",
+            Self::SessionExpired => "session.expired",
             Self::NoticeSent => "notice.sent",
             Self::Disconnected => "connection.closed",
         }

@@ -113,8 +113,11 @@ pub enum Event {
         channel: Channel,
         /// The piece.
         text: String,
-        /// Its place among the pieces of the run, from 0.
+        /// Its place among the pieces of the run, from 0; of the last one if several were joined.
         index: u64,
+        /// How many pieces before it were joined with it.
+        #[serde(default, skip_serializing_if = "is_none")]
+        joined: u64,
     },
     /// A whole utterance, in place of its pieces.
     MessageFinal {
@@ -194,6 +197,14 @@ impl Event {
     }
 }
 
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde wants"
+)]
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
 /// An event at its place in the journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
@@ -203,4 +214,70 @@ pub struct Recorded {
     pub at: Timestamp,
     /// What happened.
     pub event: Event,
+}
+
+impl Recorded {
+    /// The first offset that it stands for: its own, unless pieces were joined into it.
+    pub fn first(&self) -> u64 {
+        match self.event {
+            Event::MessageDelta { joined, .. } => self.offset.saturating_sub(joined),
+            _ => self.offset,
+        }
+    }
+
+    /// Joins the piece that follows with this one; false if it does not continue it, and nothing
+    /// has changed then. The result stands for all offsets of both, since the time of the first.
+    pub fn join(&mut self, next: &Self) -> bool {
+        if !self.is_continued_by(next) {
+            return false;
+        }
+        if let (
+            Event::MessageDelta {
+                text,
+                index,
+                joined,
+                ..
+            },
+            Event::MessageDelta {
+                text: more,
+                index: last,
+                ..
+            },
+        ) = (&mut self.event, &next.event)
+        {
+            text.push_str(more);
+            *joined += next.offset - self.offset;
+            *index = *last;
+            self.offset = next.offset;
+        }
+        true
+    }
+
+    /// Is the next one a piece of the same utterance, right behind this one?
+    pub fn is_continued_by(&self, next: &Self) -> bool {
+        match (&self.event, &next.event) {
+            (
+                Event::MessageDelta {
+                    message,
+                    run,
+                    channel,
+                    index,
+                    ..
+                },
+                Event::MessageDelta {
+                    message: of,
+                    run: during,
+                    channel: on,
+                    index: last,
+                    joined,
+                    ..
+                },
+            ) => {
+                (of, during, on) == (message, run, channel)
+                    && self.offset.checked_add(1) == Some(next.first())
+                    && index.checked_add(1) == last.checked_sub(*joined)
+            }
+            _ => false,
+        }
+    }
 }

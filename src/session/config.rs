@@ -14,6 +14,10 @@ pub struct Config {
     pub default_agent: String,
     /// How long a session stays awake without anybody in it.
     pub idle_minutes: NonZeroU32,
+    /// A session that nothing happened in for so many days is removed; 0 keeps all.
+    pub retention_days: u32,
+    /// A session that was ended is removed after so many days; 0 keeps all.
+    pub ended_days: u32,
 }
 
 impl Config {
@@ -36,4 +40,10 @@ impl Config {
 pub struct JournalConfig {
     /// How much of the recent events of all sessions together is kept in memory.
     pub tail_bytes: u32,
+    /// The pieces of an answer are joined when they are this old.
+    pub compact_after_minutes: u32,
+    /// Events older than this leave the journal; 0 keeps all.
+    pub keep_days: u32,
+    /// The oldest events leave a journal that is larger than this; 0 keeps all.
+    pub keep_bytes: u64,
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
 use super::tail::{Entry, Tail, Tails};
 use crate::clock::Clock;
@@ -47,11 +48,13 @@ struct Pending {
 #[derive(Clone)]
 pub(crate) struct Committer {
     queue: mpsc::Sender<Pending>,
+    finished: CancellationToken,
 }
 
 /// The other end of the queue, to be run by whoever owns the tasks.
 pub(crate) struct CommitLoop {
     queue: mpsc::Receiver<Pending>,
+    finished: CancellationToken,
     store: Arc<dyn Store>,
     clock: Clock,
 }
@@ -59,12 +62,20 @@ pub(crate) struct CommitLoop {
 impl Committer {
     pub(crate) fn new(store: Arc<dyn Store>, clock: Clock) -> (Self, CommitLoop) {
         let (sender, receiver) = mpsc::channel(QUEUE);
+        let finished = CancellationToken::new();
         let work = CommitLoop {
             queue: receiver,
+            finished: finished.clone(),
             store,
             clock,
         };
-        (Self { queue: sender }, work)
+        let queue = sender;
+        (Self { queue, finished }, work)
+    }
+
+    /// Nobody records anything any more: the loop ends once its queue is empty.
+    pub(crate) fn finish(&self) {
+        self.finished.cancel();
     }
 
     async fn commit(&self, append: Append) -> Result<(), RecordError> {
@@ -79,14 +90,19 @@ impl Committer {
 }
 
 impl CommitLoop {
-    /// Runs until every [`Committer`] is gone.
+    /// Runs until told that nobody records anything any more.
     pub(crate) async fn run(mut self) {
         let mut waiting: Vec<Pending> = Vec::new();
         loop {
             if waiting.is_empty() {
-                match self.queue.recv().await {
-                    Some(pending) => waiting.push(pending),
-                    None => return,
+                tokio::select! {
+                    biased;
+                    // What is queued is committed first.
+                    pending = self.queue.recv() => match pending {
+                        Some(pending) => waiting.push(pending),
+                        None => return,
+                    },
+                    () = self.finished.cancelled() => return,
                 }
             }
             while events(&waiting) < EVENTS_PER_COMMIT
@@ -196,6 +212,20 @@ impl Journal {
         self.0.head.subscribe()
     }
 
+    /// What is stored after an offset and can be read, in order; perhaps with holes.
+    pub(super) async fn kept_after(
+        &self,
+        offset: u64,
+        most: u32,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let session = self.0.session;
+        let stored = self.0.store.events_after(session, offset, most).await?;
+        Ok(stored
+            .iter()
+            .filter_map(|event| read(session, event))
+            .collect())
+    }
+
     /// The entries after an offset: from the tail if they are there, else from the store.
     pub(crate) async fn after(&self, offset: u64, most: usize) -> Result<Found, StoreError> {
         if *self.0.head.borrow() <= offset {
@@ -211,12 +241,15 @@ impl Journal {
             .events_after(self.0.session, offset, limit)
             .await?;
         let mut entries = Vec::with_capacity(stored.len());
-        for (expected, event) in (offset + 1..).zip(stored) {
+        let mut expected = offset + 1;
+        for event in stored {
+            // A piece that others were joined with stands for all their offsets.
             let Some(entry) =
-                read(self.0.session, &event).filter(|entry| entry.recorded.offset == expected)
+                read(self.0.session, &event).filter(|entry| entry.recorded.first() == expected)
             else {
                 return Ok(Found::Gone);
             };
+            expected = entry.recorded.offset + 1;
             entries.push(Arc::new(entry));
         }
         Ok(if entries.is_empty() {
@@ -239,6 +272,19 @@ pub(super) fn read(session: SessionId, stored: &StoredEvent) -> Option<Entry> {
         event,
     };
     Some(Entry::new(session, recorded, bytes))
+}
+
+/// An event in its stored form.
+pub(super) fn stored(recorded: &Recorded) -> StoredEvent {
+    StoredEvent {
+        offset: recorded.offset,
+        at: recorded.at,
+        body: body(&recorded.event),
+    }
+}
+
+fn body(event: &Event) -> Vec<u8> {
+    serde_json::to_vec(event).expect("an event is plain JSON")
 }
 
 /// The one that adds to a journal; owned by the session's router.
@@ -288,7 +334,7 @@ impl Writer {
             .iter()
             .map(|event| NewEvent {
                 at,
-                body: serde_json::to_vec(event).expect("an event is plain JSON"),
+                body: body(event),
             })
             .collect();
         let sizes: Vec<usize> = bodies.iter().map(|event| event.body.len()).collect();

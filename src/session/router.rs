@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::agent::{Agent, hear};
 use super::ask::{Ask, Effect, Refused, Request};
-use super::journal::{Found, Journal, RecordError, Writer};
+use super::journal::{Journal, RecordError, Writer};
 use super::scribe::Scribe;
 use super::state::{Bounds, SessionState};
 use super::{Parts, Stopping};
@@ -31,7 +31,7 @@ const CANCEL_GRACE: Duration = Duration::from_secs(5);
 const SNAPSHOT_EVERY: u64 = 2_000;
 /// Between two attempts to commit what an agent said.
 const RETRY: Duration = Duration::from_millis(500);
-const PAGE: usize = 500;
+const PAGE: u32 = 500;
 const DRAFT_REST: Duration = Duration::from_secs(5);
 
 pub(super) struct Router {
@@ -91,17 +91,17 @@ impl Router {
         }
         self.snapshot_at = self.state.offset;
         loop {
-            let Found::Entries(entries) = self.journal.after(self.state.offset, PAGE).await? else {
-                break;
-            };
-            for entry in &entries {
+            // What is kept, without a look at holes: a snapshot stood for what is missing.
+            let page = self.journal.kept_after(self.state.offset, PAGE).await?;
+            if page.is_empty() {
+                // Whatever could not be read: the state stands for all there is.
+                self.state.offset = *self.journal.head().borrow();
+                return Ok(());
+            }
+            for entry in &page {
                 self.state.apply(&entry.recorded, &self.bounds);
             }
-            if entries.is_empty() {
-                break;
-            }
         }
-        Ok(())
     }
 
     /// Works until told to stop, fenced off, or nobody needs it.

@@ -132,6 +132,7 @@ impl Scribe {
             channel,
             text,
             index: self.index(),
+            joined: 0,
         }
     }
 

@@ -165,6 +165,7 @@ impl SessionState {
                 channel,
                 text,
                 index,
+                ..
             } => {
                 if self.count_chunk(*run, *index) && *channel == Channel::Text {
                     self.append(*message, *run, text, at);

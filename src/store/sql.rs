@@ -30,6 +30,8 @@ mod keys;
 mod links;
 #[path = "sql/logins.rs"]
 mod logins;
+#[path = "sql/retention.rs"]
+mod retention;
 #[path = "sql/rows.rs"]
 mod rows;
 #[path = "sql/sessions.rs"]

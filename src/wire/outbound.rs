@@ -19,7 +19,7 @@ use crate::domain::code::Code;
 use crate::domain::event::Level;
 use crate::domain::id::{ConnectionId, Epoch, SessionId};
 
-pub(crate) use event::{event, merged};
+pub(crate) use event::event;
 pub(crate) use state::{StateParts, full_state};
 
 /// The protocol spoken here.

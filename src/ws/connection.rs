@@ -3,7 +3,6 @@
 //! Everything that is ready is fed and flushed once. While a flush is under way nothing new is taken
 //! from the journal, so a slow reader holds up nobody but itself and costs no more than one buffer.
 
-use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::pin::pin;
@@ -18,25 +17,23 @@ use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::CapacityError;
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
-use tower::ServiceExt as _;
 
 use super::Door;
 use super::close::CloseReason;
-use super::cursor::{Cursor, Next};
-use super::desk::{Desk, Outcome};
+use super::cursor::Cursor;
+use super::desk::Desk;
+use super::greeting;
 use super::meter::{Meter, Written};
-use super::pulse::{PING_EVERY, Pulse};
-use super::stack::Frame;
+use super::pulse::Pulse;
 use super::upgrade::Position;
+use super::visit::{End, Visit, answered, unauthenticated};
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::domain::id::ConnectionId;
 use crate::limits::SlidingWindow;
-use crate::session::{Found, Member, Session};
-use crate::wire::outbound::{self, Ack, Resume, StateParts};
+use crate::session::{Member, Session};
+use crate::wire::outbound;
 
-/// How long before its token ends a client is told.
-const EXPIRY_NOTICE: Duration = Duration::from_mins(1);
 /// How long a close may take.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// After a restart, clients come back within this, each at its own moment.
@@ -46,11 +43,6 @@ const ANSWERS: usize = 32;
 const ANSWER_BYTES: usize = 1024 * 1024;
 /// Less than the socket's own buffer, so that feeding this much never waits.
 const BUFFER_BYTES: usize = 60 * 1024;
-const RETRY: Duration = Duration::from_millis(500);
-const WHOLE: StateParts = StateParts {
-    history: true,
-    settings: true,
-};
 
 /// What a connection is made of.
 pub(super) type Socket = WebSocketStream<Meter<TokioIo<Upgraded>>>;
@@ -62,14 +54,6 @@ pub(super) struct Connection {
     sink: SplitSink<Socket, Message>,
     stream: SplitStream<Socket>,
     written: Written,
-}
-
-/// Why the loop ends.
-enum End {
-    /// The other end is gone, or said goodbye.
-    Gone,
-    /// We close, perhaps after a last word.
-    Close(Option<Utf8Bytes>, CloseReason),
 }
 
 impl Connection {
@@ -142,18 +126,11 @@ impl Connection {
             connection: self.id,
             heartbeats,
         });
-        let Some((mut cursor, first)) = begin(&desk, &principal, position).await else {
+        let Some((mut cursor, first)) = greeting::begin(&desk, &principal, position).await else {
             return End::Close(None, CloseReason::RESTART);
         };
-        let mut visit = Visit {
-            waiting: first.into(),
-            expires: deadline(&desk, &principal),
-            principal,
-            pulse: Pulse::new(self.written.clone()),
-            flushing: false,
-            told_expiring: false,
-            retry: None,
-        };
+        let pulse = Pulse::new(self.written.clone());
+        let mut visit = Visit::new(&desk, principal, first, pulse);
         match self.serve(&desk, &mut cursor, &mut visit).await {
             Ok(end) => end,
             Err(error) => farewell_for(&error),
@@ -187,7 +164,7 @@ impl Connection {
             if visit.due() < alarm.deadline() {
                 alarm.as_mut().reset(visit.due());
             }
-            let may_read = visit.waiting.len() < ANSWERS && visit.waiting_bytes() < ANSWER_BYTES;
+            let has_room = visit.waiting.len() < ANSWERS && visit.waiting_bytes() < ANSWER_BYTES;
             tokio::select! {
                 biased;
                 () = &mut stop => return Ok(End::Close(None, CloseReason::RESTART)),
@@ -208,9 +185,11 @@ impl Connection {
                     flushed?;
                     visit.flushing = false;
                 }
-                frame = self.stream.next(), if may_read => {
+                // One frame at a time: answers come in the order of what was asked.
+                outcome = answered(&mut visit.answering) => visit.take(desk, outcome),
+                frame = self.stream.next(), if has_room && visit.answering.is_none() => {
                     let Some(frame) = frame else { return Ok(End::Gone) };
-                    if let Some(end) = receive(desk, visit, frame?).await {
+                    if let Some(end) = visit.receive(desk, frame?) {
                         return Ok(end);
                     }
                 }
@@ -219,7 +198,7 @@ impl Connection {
                         return Ok(End::Close(None, CloseReason::RESTART));
                     }
                 }
-                notice = notices.recv(), if may_read => {
+                notice = notices.recv(), if has_room => {
                     if let Ok(notice) = notice {
                         let now = desk.door.clock.wall();
                         let frame = outbound::notice(notice.level, &notice.message, now);
@@ -296,188 +275,6 @@ impl Connection {
         if let Ok(Err(error)) = tokio::time::timeout(FAREWELL, goodbye).await {
             tracing::debug!(%error, connection.id = %self.id, "a socket was gone before its close");
         }
-    }
-}
-
-/// What a connection remembers between two turns of its loop.
-struct Visit {
-    principal: Principal,
-    /// When the token ends, by a clock that does not jump.
-    expires: Instant,
-    /// Frames that the socket has no room for yet.
-    waiting: VecDeque<Utf8Bytes>,
-    pulse: Pulse,
-    flushing: bool,
-    told_expiring: bool,
-    /// When to look into the journal again after it could not be read.
-    retry: Option<Instant>,
-}
-
-impl Visit {
-    fn waiting_bytes(&self) -> usize {
-        self.waiting.iter().map(|frame| frame.len()).sum()
-    }
-
-    /// Takes what comes next from the journal, or the state in its place.
-    async fn take_from(&mut self, desk: &Arc<Desk>, cursor: &mut Cursor, head: u64) {
-        let again = Some(Instant::now() + RETRY);
-        match cursor.next(head).await {
-            Ok(Next::Frames(frames)) => self.waiting.extend(frames),
-            Ok(Next::Snapshot) => match desk.session.state().await {
-                Some(state) => {
-                    cursor.jump(state.offset);
-                    self.waiting.push_back(desk.full_state(&state, WHOLE, None));
-                }
-                None => self.retry = again,
-            },
-            Err(error) => {
-                tracing::warn!(%error, connection.id = %desk.connection, "a journal cannot be read now");
-                self.retry = again;
-            }
-        }
-        if cursor.violations > 0 {
-            desk.door
-                .metrics
-                .isolation_violations
-                .inc_by(cursor.violations);
-            cursor.violations = 0;
-        }
-    }
-
-    /// The next moment at which the clock matters.
-    fn due(&self) -> Instant {
-        let soonest = self.next_expiry().min(self.pulse.next(self.flushing));
-        self.retry.map_or(soonest, |retry| retry.min(soonest))
-    }
-
-    /// The next moment at which the token's end matters.
-    fn next_expiry(&self) -> Instant {
-        if self.told_expiring {
-            self.expires
-        } else {
-            self.expires
-                .checked_sub(EXPIRY_NOTICE)
-                .unwrap_or(self.expires)
-        }
-    }
-
-    /// The token ends: tells so once, then closes.
-    fn expire(&mut self, desk: &Arc<Desk>) -> Option<End> {
-        if self.expires <= Instant::now() {
-            return Some(unauthenticated(desk, Code::SessionExpired));
-        }
-        if !self.told_expiring {
-            self.told_expiring = true;
-            let now = desk.door.clock.wall();
-            let ends = self.principal.expires_at;
-            self.waiting
-                .push_back(outbound::token_expiring(desk.session.id(), ends, now));
-        }
-        None
-    }
-}
-
-/// When a token ends, by a clock that does not jump.
-fn deadline(desk: &Arc<Desk>, principal: &Principal) -> Instant {
-    let left = principal.expires_at.duration_since(desk.door.clock.wall());
-    Instant::now() + left.try_into().unwrap_or(Duration::ZERO)
-}
-
-/// The last word to somebody whose rights have ended.
-fn unauthenticated(desk: &Arc<Desk>, code: Code) -> End {
-    let message = match code {
-        Code::SessionExpired => "The token has expired; get a new one and come back.",
-        _ => "This login has ended; log in again.",
-    };
-    let session = Some(desk.session.id());
-    let now = desk.door.clock.wall();
-    let word = outbound::error(session, code, message, None, None, now);
-    End::Close(Some(word), CloseReason::UNAUTHENTICATED)
-}
-
-/// The cursor of a new connection and the first frames: the acknowledgement, perhaps the state.
-async fn begin(
-    desk: &Arc<Desk>,
-    principal: &Principal,
-    position: Option<Position>,
-) -> Option<(Cursor, Vec<Utf8Bytes>)> {
-    let journal = desk.session.journal();
-    let head = *journal.head().borrow();
-    let (resume, sent) = match position {
-        None => (Resume::New, head),
-        Some(position) if can_replay(desk, position, head).await => {
-            (Resume::Replayed, position.after)
-        }
-        Some(_) => (Resume::Snapshot, head),
-    };
-    let ack = Ack {
-        session: desk.session.id(),
-        server_version: env!("CARGO_PKG_VERSION"),
-        capabilities: desk.door.sessions.capabilities(desk.session.agent()),
-        connection: desk.connection,
-        agent: desk.session.agent(),
-        epoch: journal.epoch(),
-        offset: head,
-        resume,
-        heartbeat_seconds: PING_EVERY.as_secs(),
-        limits: desk.door.told_limits(),
-        token_expires_at: principal.expires_at,
-        at: desk.door.clock.wall(),
-    };
-    let mut frames = vec![outbound::connection_ack(&ack)];
-    let mut cursor = Cursor::new(desk.session.id(), journal.clone(), sent, head);
-    if matches!(resume, Resume::Snapshot) {
-        let state = desk.session.state().await?;
-        cursor.jump(state.offset);
-        frames.push(desk.full_state(&state, WHOLE, None));
-    }
-    Some((cursor, frames))
-}
-
-/// Is everything after that position there?
-async fn can_replay(desk: &Arc<Desk>, position: Position, head: u64) -> bool {
-    let journal = desk.session.journal();
-    let same_epoch = position.epoch.is_none_or(|epoch| epoch == journal.epoch());
-    same_epoch
-        && position.after <= head
-        && matches!(
-            journal.after(position.after, 1).await,
-            Ok(Found::Entries(_))
-        )
-}
-
-/// What a frame leads to; `Some` if it is the last.
-async fn receive(desk: &Arc<Desk>, visit: &mut Visit, frame: Message) -> Option<End> {
-    visit.pulse.hear();
-    match frame {
-        Message::Text(text) => {
-            desk.door.metrics.frames_in.inc();
-            let frame = Frame {
-                text,
-                principal: visit.principal.clone(),
-                desk: Arc::clone(desk),
-            };
-            let Ok(outcome) = desk.door.stack.clone().oneshot(frame).await;
-            match outcome {
-                Outcome::Silent => {}
-                Outcome::Answer(answer) => visit.waiting.push_back(answer),
-                Outcome::Refreshed(principal, answer) => {
-                    visit.expires = deadline(desk, &principal);
-                    visit.principal = principal;
-                    visit.told_expiring = false;
-                    visit.waiting.push_back(answer);
-                }
-            }
-            None
-        }
-        Message::Binary(_) => Some(End::Close(None, CloseReason::UNSUPPORTED_DATA)),
-        Message::Close(_) => Some(End::Gone),
-        // The library answers pings itself, with the next flush.
-        Message::Ping(_) => {
-            visit.flushing = true;
-            None
-        }
-        Message::Pong(_) | Message::Frame(_) => None,
     }
 }
 

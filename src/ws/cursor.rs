@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use crate::domain::event::{Event, Recorded};
+use crate::domain::event::Event;
 use crate::domain::id::SessionId;
 use crate::session::{Entry, Found, Journal};
 use crate::store::StoreError;
@@ -23,13 +23,18 @@ const FAR: u64 = 5_000;
 
 /// A place in one session's journal.
 pub(super) struct Cursor {
-    session: SessionId,
     journal: Journal,
-    sent: u64,
+    place: Place,
     /// Up to here the client was promised every event.
     promised: u64,
+}
+
+/// The place itself, and what becomes of the entries behind it. Pure.
+struct Place {
+    session: SessionId,
+    sent: u64,
     /// Events of other sessions that were stopped here.
-    pub(super) violations: u64,
+    violations: u64,
 }
 
 /// What comes next.
@@ -44,32 +49,45 @@ impl Cursor {
     /// A cursor that has sent everything up to an offset, and owes everything up to another.
     pub(super) fn new(session: SessionId, journal: Journal, sent: u64, promised: u64) -> Self {
         Self {
-            session,
             journal,
-            sent,
+            place: Place::new(session, sent),
             promised,
-            violations: 0,
         }
     }
 
     pub(super) fn sent(&self) -> u64 {
-        self.sent
+        self.place.sent
     }
 
     /// The state was sent, which stands for everything up to this offset.
     pub(super) fn jump(&mut self, offset: u64) {
-        self.sent = self.sent.max(offset);
+        self.place.sent = self.place.sent.max(offset);
+    }
+
+    /// How many events of other sessions were stopped here since the last time somebody asked.
+    pub(super) fn take_violations(&mut self) -> u64 {
+        std::mem::take(&mut self.place.violations)
     }
 
     /// The frames between the cursor and the head, no more than one flush is worth.
     pub(super) async fn next(&mut self, head: u64) -> Result<Next, StoreError> {
-        let behind = head.saturating_sub(self.sent);
-        if behind > FAR && self.sent >= self.promised {
+        let behind = head.saturating_sub(self.sent());
+        if behind > FAR && self.sent() >= self.promised {
             return Ok(Next::Snapshot);
         }
-        match self.journal.after(self.sent, TAKE).await? {
+        match self.journal.after(self.sent(), TAKE).await? {
             Found::Gone => Ok(Next::Snapshot),
-            Found::Entries(entries) => Ok(Next::Frames(self.frames(&entries, behind > LAG))),
+            Found::Entries(entries) => Ok(Next::Frames(self.place.frames(&entries, behind > LAG))),
+        }
+    }
+}
+
+impl Place {
+    fn new(session: SessionId, sent: u64) -> Self {
+        Self {
+            session,
+            sent,
+            violations: 0,
         }
     }
 
@@ -105,33 +123,30 @@ impl Cursor {
             );
             return None;
         }
-        match group {
-            [one] => Some(one.frame(|recorded| outbound::event(self.session, recorded))),
-            many => {
-                let pieces: Vec<&Recorded> = many.iter().map(|entry| &entry.recorded).collect();
-                outbound::merged(self.session, &pieces)
-            }
+        let (first, others) = group.split_first()?;
+        if others.is_empty() {
+            return Some(first.frame(|recorded| outbound::event(self.session, recorded)));
         }
+        let mut joined = first.recorded.clone();
+        for next in others {
+            joined.join(&next.recorded);
+        }
+        Some(outbound::event(self.session, &joined))
     }
 }
 
 /// How many of the following entries continue the text of the first.
 fn joinable(first: &Entry, others: &[Arc<Entry>]) -> usize {
-    let key = |entry: &Entry| match &entry.recorded.event {
-        Event::MessageDelta {
-            message, channel, ..
-        } => Some((*message, *channel)),
-        _ => None,
-    };
-    let Some(wanted) = key(first) else { return 0 };
-    let mut bytes = 0;
+    let (mut before, mut bytes) = (&first.recorded, 0);
     others
         .iter()
         .take_while(|entry| {
-            if let Event::MessageDelta { text, .. } = &entry.recorded.event {
+            let continues = before.is_continued_by(&entry.recorded);
+            before = &entry.recorded;
+            if let Event::MessageDelta { text, .. } = &before.event {
                 bytes += text.len();
             }
-            key(entry) == Some(wanted) && bytes < FLUSH_BYTES
+            continues && bytes < FLUSH_BYTES
         })
         .count()
 }
@@ -139,11 +154,12 @@ fn joinable(first: &Entry, others: &[Arc<Entry>]) -> usize {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use proptest::prelude::*;
     use serde_json::Value;
 
     use super::*;
-    use crate::domain::event::Channel;
-    use crate::domain::id::{Epoch, MessageId, RunId};
+    use crate::domain::event::{Channel, Recorded};
+    use crate::domain::id::{MessageId, RunId};
 
     fn deltas(session: SessionId, offsets: std::ops::RangeInclusive<u64>) -> Vec<Arc<Entry>> {
         let (message, run) = (MessageId::new(), RunId::new());
@@ -155,6 +171,7 @@ mod tests {
                     channel: Channel::Text,
                     text: format!("{offset} "),
                     index: offset - 1,
+                    joined: 0,
                 };
                 let recorded = Recorded {
                     offset,
@@ -166,40 +183,89 @@ mod tests {
             .collect()
     }
 
-    async fn cursor(session: SessionId, dir: &std::path::Path) -> Cursor {
-        let config = crate::store::Config {
-            dir: dir.to_owned(),
-            database_url: None,
-        };
-        let store = crate::store::open(&config).await.unwrap();
-        let journal = Journal::new(session, Epoch::new(), 0, store);
-        Cursor::new(session, journal, 0, 0)
-    }
-
-    #[tokio::test]
-    async fn an_injected_event_of_another_session_is_stopped_and_counted() {
-        let dir = tempfile::tempdir().unwrap();
+    #[test]
+    fn an_injected_event_of_another_session_is_stopped_and_counted() {
         let (mine, other) = (SessionId::new(), SessionId::new());
-        let mut cursor = cursor(mine, dir.path()).await;
+        let mut place = Place::new(mine, 0);
         let mut entries = deltas(mine, 1..=1);
         entries.extend(deltas(other, 2..=2));
-        let frames = cursor.frames(&entries, false);
-        assert_eq!((frames.len(), cursor.violations), (1, 1));
-        let joined = cursor.frames(&deltas(other, 3..=9), true);
-        assert_eq!((joined.len(), cursor.violations), (0, 2));
-        assert_eq!(cursor.sent(), 9);
+        let frames = place.frames(&entries, false);
+        assert_eq!((frames.len(), place.violations), (1, 1));
+        let joined = place.frames(&deltas(other, 3..=9), true);
+        assert_eq!((joined.len(), place.violations), (0, 2));
+        assert_eq!(place.sent, 9);
     }
 
-    #[tokio::test]
-    async fn a_lagging_reader_gets_its_text_joined() {
-        let dir = tempfile::tempdir().unwrap();
+    #[test]
+    fn a_lagging_reader_gets_its_text_joined() {
         let session = SessionId::new();
-        let mut cursor = cursor(session, dir.path()).await;
-        let frames = cursor.frames(&deltas(session, 1..=5), true);
+        let mut place = Place::new(session, 0);
+        let frames = place.frames(&deltas(session, 1..=5), true);
         assert_eq!(frames.len(), 1);
         let frame: Value = serde_json::from_str(&frames[0]).unwrap();
         assert_eq!(frame["payload"]["content"], "1 2 3 4 5 ");
         assert_eq!(frame["offset"], 5);
-        assert_eq!(cursor.sent(), 5);
+        assert_eq!(place.sent, 5);
+    }
+
+    /// Pieces of a few utterances, and other events between them.
+    fn any_entries() -> impl Strategy<Value = Vec<(bool, u8, String)>> {
+        let text = prop_oneof![9 => "[a-c]{0,3}", 1 => Just("x".repeat(20_000))];
+        prop::collection::vec((any::<bool>(), 0..3_u8, text), 1..60)
+    }
+
+    fn recorded(session: SessionId, drawn: &[(bool, u8, String)]) -> Vec<Arc<Entry>> {
+        let run = RunId::new();
+        let messages = [MessageId::new(), MessageId::new(), MessageId::new()];
+        let mut index = 0..;
+        let event = |(is_piece, number, text): &(bool, u8, String)| {
+            if *is_piece {
+                Event::MessageDelta {
+                    message: messages[usize::from(*number)],
+                    run,
+                    channel: Channel::Text,
+                    text: text.clone(),
+                    index: index.next().unwrap(),
+                    joined: 0,
+                }
+            } else {
+                let title = text.clone();
+                Event::TitleChanged { title }
+            }
+        };
+        let entry = |(offset, event)| {
+            let at = Timestamp::UNIX_EPOCH;
+            Arc::new(Entry::new(session, Recorded { offset, at, event }, 50))
+        };
+        (1..).zip(drawn.iter().map(event)).map(entry).collect()
+    }
+
+    proptest! {
+        /// Whatever is joined and wherever a flush cuts: every offset once, in order, and all text.
+        #[test]
+        fn nothing_is_left_out_or_sent_twice(drawn in any_entries(), joins in any::<u64>()) {
+            let session = SessionId::new();
+            let entries = recorded(session, &drawn);
+            let mut place = Place::new(session, 0);
+            let (mut next, mut text, mut turn) = (1, String::new(), 0);
+            while let Some(rest) = entries.get(usize::try_from(place.sent).unwrap()..)
+                && !rest.is_empty()
+            {
+                let frames = place.frames(rest, joins >> (turn % 64) & 1 == 1);
+                prop_assert!(!frames.is_empty());
+                turn += 1;
+                for frame in frames {
+                    let frame: Value = serde_json::from_str(&frame).unwrap();
+                    let last = frame["offset"].as_u64().unwrap();
+                    let first = frame["payload"]["fromOffset"].as_u64().unwrap_or(last);
+                    prop_assert_eq!(first, next);
+                    next = last + 1;
+                    let said = frame["payload"]["content"].as_str();
+                    text.push_str(said.or(frame["payload"]["title"].as_str()).unwrap());
+                }
+            }
+            prop_assert_eq!(next, entries.len() as u64 + 1);
+            prop_assert_eq!(text, drawn.iter().map(|(_, _, text)| text.as_str()).collect::<String>());
+        }
     }
 }

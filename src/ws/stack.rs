@@ -30,7 +30,8 @@ struct Message {
     inbound: Inbound,
 }
 
-type Answering = Pin<Box<dyn Future<Output = Result<Outcome, Infallible>> + Send>>;
+/// A frame on its way, until its outcome is known.
+pub(super) type Answering = Pin<Box<dyn Future<Output = Result<Outcome, Infallible>> + Send>>;
 
 /// The whole way.
 pub(super) type Stack = BoxCloneSyncService<Frame, Outcome, Infallible>;

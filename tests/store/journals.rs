@@ -32,7 +32,7 @@ fn new_session(owner: UserId) -> NewSession {
     }
 }
 
-fn append(session: SessionId, term: i64, after: u64, bodies: &[&str]) -> Append {
+pub(crate) fn append(session: SessionId, term: i64, after: u64, bodies: &[&str]) -> Append {
     let event = |body: &&str| NewEvent {
         at: at(1),
         body: body.as_bytes().to_vec(),
@@ -48,14 +48,14 @@ fn append(session: SessionId, term: i64, after: u64, bodies: &[&str]) -> Append 
     }
 }
 
-async fn owned(world: &World) -> (UserId, NewSession) {
+pub(crate) async fn owned(world: &World) -> (UserId, NewSession) {
     let mia = world.user("mia", Role::Member).await;
     let new = new_session(mia);
     world.store.create_session(&new).await.unwrap();
     (mia, new)
 }
 
-async fn bodies(world: &World, session: SessionId, after: u64) -> Vec<(u64, String)> {
+pub(crate) async fn bodies(world: &World, session: SessionId, after: u64) -> Vec<(u64, String)> {
     let events = world.store.events_after(session, after, 100).await.unwrap();
     let read = |event: switchboard::store::StoredEvent| {
         (event.offset, String::from_utf8(event.body).unwrap())

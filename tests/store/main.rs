@@ -29,6 +29,7 @@ mod journals;
 mod keys;
 mod links;
 mod logins;
+mod retention;
 mod schema;
 
 use std::sync::Arc;

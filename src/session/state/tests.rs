@@ -62,6 +62,7 @@ fn piece(of: u8, number: u8, text: &str, index: u64) -> Event {
         channel: Channel::Text,
         text: text.into(),
         index,
+        joined: 0,
     }
 }
 
@@ -72,6 +73,7 @@ fn thought(of: u8, number: u8, index: u64) -> Event {
         channel: Channel::Thought,
         text: "hm".into(),
         index,
+        joined: 0,
     }
 }
 
@@ -686,7 +688,41 @@ fn any_bounds() -> impl Strategy<Value = Bounds> {
     prop_oneof![3 => tight, 1 => Just(Bounds::default())]
 }
 
+/// A journal without gaps in which one utterance after the other streams in pieces.
+fn any_talk() -> impl Strategy<Value = Vec<Recorded>> {
+    let streamed = proptest::collection::vec(any_text(), 0..12);
+    proptest::collection::vec((any_event(), any::<bool>(), streamed), 0..12).prop_map(|turns| {
+        let (mut events, mut index) = (vec![started(0, "go")], 0..);
+        for (said, (event, aloud, streamed)) in (20..).zip(turns) {
+            events.push(event);
+            let spoken = |(text, index): (String, u64)| {
+                if aloud {
+                    piece(0, said, &text, index)
+                } else {
+                    thought(0, said, index)
+                }
+            };
+            events.extend(streamed.into_iter().zip(index.by_ref()).map(spoken));
+        }
+        let record = |(offset, event)| Recorded {
+            offset,
+            at: at(offset),
+            event,
+        };
+        (1..).zip(events).map(record).collect()
+    })
+}
+
 proptest! {
+    #[test]
+    fn joined_pieces_fold_to_the_same(events in any_talk(), bounds in any_bounds()) {
+        let joined = crate::session::compaction::compact(events.clone());
+        let (mut whole, mut fewer) = (SessionState::default(), SessionState::default());
+        apply_all(&mut whole, &events, &bounds);
+        apply_all(&mut fewer, &joined, &bounds);
+        prop_assert_eq!(fewer, whole);
+    }
+
     #[test]
     fn a_snapshot_stands_for_what_came_before(events in any_journal(), bounds in any_bounds()) {
         let mut whole = SessionState::default();

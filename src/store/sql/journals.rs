@@ -167,7 +167,7 @@ impl Journals for Backend {
 }
 
 /// Offsets fit into what a database counts with.
-fn number_of(offset: u64) -> i64 {
+pub(super) fn number_of(offset: u64) -> i64 {
     i64::try_from(offset).unwrap_or(i64::MAX)
 }
 

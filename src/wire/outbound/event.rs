@@ -43,9 +43,19 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
             channel,
             text,
             index,
+            joined,
         } => place.frame(
             "TASK_OUTPUT_CHUNK",
-            &Chunk::piece(*message, *run, *channel, text, *index),
+            &Chunk {
+                from_offset: (*joined > 0).then(|| recorded.first()),
+                ..Chunk::piece(
+                    *message,
+                    *run,
+                    *channel,
+                    text,
+                    index.saturating_sub(*joined),
+                )
+            },
         ),
         Event::MessageFinal {
             message,
@@ -114,52 +124,6 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
             place.frame("AGENT_NOTICE", &AgentNotice { level, text })
         }
     }
-}
-
-/// Pieces that follow each other in one utterance, joined into one frame for a reader that lags.
-///
-/// Nothing comes out unless all of them are pieces of the same utterance, run and channel, without
-/// a gap between their offsets.
-pub(crate) fn merged(session: SessionId, pieces: &[&Recorded]) -> Option<Utf8Bytes> {
-    let (first, rest) = pieces.split_first()?;
-    let Some(last) = rest.last() else {
-        return matches!(first.event, Event::MessageDelta { .. }).then(|| event(session, first));
-    };
-    let Event::MessageDelta {
-        message,
-        run,
-        channel,
-        text,
-        index,
-    } = &first.event
-    else {
-        return None;
-    };
-    let mut content = text.clone();
-    let mut offset = first.offset;
-    for piece in rest {
-        match &piece.event {
-            Event::MessageDelta {
-                message: of,
-                run: during,
-                channel: on,
-                text,
-                ..
-            } if (of, during, on) == (message, run, channel)
-                && offset.checked_add(1) == Some(piece.offset) =>
-            {
-                content.push_str(text);
-                offset = piece.offset;
-            }
-            _ => return None,
-        }
-    }
-    let chunk = Chunk {
-        from_offset: Some(first.offset),
-        ..Chunk::piece(*message, *run, *channel, &content, *index)
-    };
-    let recorded = last;
-    Some(Place { session, recorded }.frame("TASK_OUTPUT_CHUNK", &chunk))
 }
 
 /// Where a frame stands.

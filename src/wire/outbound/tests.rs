@@ -83,6 +83,7 @@ fn piece(text: &str, index: u64) -> Event {
         channel: Channel::Text,
         text: text.into(),
         index,
+        joined: 0,
     }
 }
 

@@ -1,0 +1,153 @@
+//! Sessions on a real database, in process, with a clock that is moved by hand.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+mod commits;
+mod keeping;
+mod resting;
+
+use super::*;
+use crate::domain::account::Role;
+use crate::domain::act::{Action, By};
+use crate::domain::command::{Command, IfBusy, Mode, Prompt};
+use crate::domain::event::Event;
+use crate::domain::id::LoginId;
+use crate::store::{self, NewUser};
+
+/// A node with one user.
+struct House {
+    sessions: Sessions,
+    store: Arc<dyn Store>,
+    clock: Clock,
+    mia: Principal,
+    stopping: Stopping,
+    tracker: TaskTracker,
+    _dir: tempfile::TempDir,
+}
+
+fn sessions_config() -> Config {
+    Config {
+        default_agent: "demo".into(),
+        idle_minutes: NonZeroU32::MIN,
+        retention_days: 0,
+        ended_days: 0,
+    }
+}
+
+fn journal_config() -> JournalConfig {
+    JournalConfig {
+        // Nothing is in memory for long: what is read comes from the database.
+        tail_bytes: 0,
+        compact_after_minutes: 60,
+        keep_days: 0,
+        keep_bytes: 0,
+    }
+}
+
+impl House {
+    async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let config = store::Config {
+            dir: dir.path().to_owned(),
+            database_url: None,
+        };
+        let store = store::open(&config).await.unwrap();
+        let clock = Clock::manual(Timestamp::from_second(1_800_000_000).unwrap());
+        let user = NewUser {
+            id: UserId::new(),
+            username: "mia".parse().unwrap(),
+            role: Role::Member,
+            password_hash: None,
+        };
+        let act = By::gateway(clock.wall()).did(Action::UserCreated, "mia");
+        store.create_user(&user, &act).await.unwrap();
+        let stopping = Stopping {
+            drain: CancellationToken::new(),
+            stop: CancellationToken::new(),
+        };
+        let (sessions, commits) = Sessions::new(
+            Arc::clone(&store),
+            clock.clone(),
+            Catalog::new(&crate::runtime::Config::default()),
+            &sessions_config(),
+            &journal_config(),
+            stopping.clone(),
+        );
+        let tracker = TaskTracker::new();
+        tracker.spawn(commits.run());
+        let mia = Principal {
+            user: user.id,
+            username: user.username,
+            role: Role::Member,
+            login: LoginId::new(),
+            generation: 1,
+            session: None,
+            expires_at: Timestamp::MAX,
+        };
+        Self {
+            sessions,
+            store,
+            clock,
+            mia,
+            stopping,
+            tracker,
+            _dir: dir,
+        }
+    }
+
+    fn draft(&self) -> Session {
+        self.sessions.draft(&self.mia, None, None).unwrap()
+    }
+
+    fn keeper(&self, change: impl FnOnce(&mut Config, &mut JournalConfig)) -> Keeper {
+        let (mut sessions, mut journal) = (sessions_config(), journal_config());
+        change(&mut sessions, &mut journal);
+        self.sessions.keeper(&sessions, &journal)
+    }
+
+    fn days_pass(&self, days: i64) {
+        let hours = u64::try_from(24 * days).unwrap();
+        self.clock.advance(Duration::from_hours(hours));
+    }
+
+    async fn stored(&self, session: &Session) -> Vec<Recorded> {
+        let events = self.sessions.events(session.id(), 0, 100_000).await;
+        events.unwrap()
+    }
+
+    /// Ends everything and waits for it.
+    async fn close(self) {
+        self.stopping.drain.cancel();
+        self.stopping.stop.cancel();
+        self.sessions.finish().await;
+        self.tracker.close();
+        self.tracker.wait().await;
+    }
+}
+
+/// Asks, and waits for the end of the run.
+async fn prompts(session: &Session, text: &str) {
+    let command = Command::SubmitPrompt {
+        prompt: Prompt {
+            text: text.into(),
+            mode: Mode::Act,
+            images: Vec::new(),
+            attachments: Vec::new(),
+        },
+        if_busy: IfBusy::Refuse,
+    };
+    let request = Request {
+        command,
+        message_id: None,
+        once: None,
+    };
+    let mut head = session.journal().head();
+    session.command(request).await.unwrap();
+    while session.state().await.unwrap().live_run().is_some() {
+        head.changed().await.unwrap();
+    }
+}

@@ -1,0 +1,95 @@
+//! Group commit against a model: many writers at once, each journal as its writer wrote it.
+
+use proptest::prelude::*;
+use tokio::task::JoinSet;
+
+use super::*;
+use crate::session::journal::Writer;
+use crate::session::tail::Tails;
+
+/// What one writer records, append by append: how many events each.
+fn any_work() -> impl Strategy<Value = Vec<Vec<usize>>> {
+    prop::collection::vec(prop::collection::vec(1..40_usize, 1..8), 1..12)
+}
+
+fn event(number: usize) -> Event {
+    Event::TitleChanged {
+        title: number.to_string(),
+    }
+}
+
+/// Every head that becomes visible is in the database already.
+async fn watch(journal: Journal, store: Arc<dyn Store>, last: u64) {
+    let mut head = journal.head();
+    loop {
+        let seen = *head.borrow_and_update();
+        if seen > 0 {
+            let stored = store.events_after(journal.session(), seen - 1, 1).await;
+            assert_eq!(
+                stored.unwrap()[0].offset,
+                seen,
+                "seen before it was committed"
+            );
+        }
+        if seen == last {
+            return;
+        }
+        head.changed().await.unwrap();
+    }
+}
+
+async fn run(work: Vec<Vec<usize>>) {
+    let house = House::new().await;
+    let tails = Arc::new(Tails::new(1_000_000));
+    let mut tasks = JoinSet::new();
+    let mut expected = Vec::new();
+    for appends in work {
+        let new = house.sessions.describe(house.mia.user, None, None).unwrap();
+        let journal = Journal::new(new.id, new.epoch, 0, Arc::clone(&house.store));
+        let committer = house.sessions.parts.committer.clone();
+        let total: usize = appends.iter().sum();
+        expected.push((new.id, total));
+        tasks.spawn(watch(
+            journal.clone(),
+            Arc::clone(&house.store),
+            total as u64,
+        ));
+        let mut writer = Writer::new(journal, 0, Some(new), committer, Arc::clone(&tails));
+        let at = house.clock.wall();
+        tasks.spawn(async move {
+            let mut next = 0;
+            for count in appends {
+                let events: Vec<Event> = (next..next + count).map(event).collect();
+                next += count;
+                let entries = writer.record(&events, at, None, None).await.unwrap();
+                assert_eq!(entries.len(), count);
+            }
+        });
+    }
+    tasks.join_all().await;
+    for (session, total) in expected {
+        let stored = house.sessions.events(session, 0, 10_000).await.unwrap();
+        let model = (1_u64..).zip((0..total).map(event));
+        assert!(
+            stored
+                .into_iter()
+                .map(|recorded| (recorded.offset, recorded.event))
+                .eq(model),
+            "the journal is what its writer wrote"
+        );
+    }
+    house.close().await;
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn every_journal_is_what_its_writer_wrote(work in any_work()) {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap()
+            .block_on(run(work));
+    }
+}

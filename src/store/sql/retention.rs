@@ -1,0 +1,154 @@
+//! Statements that make room.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::journals::number_of;
+use super::sessions::count;
+use super::{Backend, audit, millis, optional_time, time, word};
+use crate::domain::act::Act;
+use crate::domain::id::SessionId;
+use crate::store::error::StoreError;
+use crate::store::journals::StoredEvent;
+use crate::store::retention::{JournalFacts, Retention};
+
+#[async_trait]
+impl Retention for Backend {
+    async fn journals(
+        &self,
+        after: Option<SessionId>,
+        limit: u32,
+    ) -> Result<Vec<JournalFacts>, StoreError> {
+        let rows = sqlx::query(
+            "select id, head, compacted, updated_at, ended_at,
+                 (select at from journal_events where session_id = sessions.id
+                  order by \"offset\" limit 1) as oldest
+             from sessions where id > $1 order by id limit $2",
+        )
+        .bind(after.map_or_else(String::new, |id| id.to_string()))
+        .bind(i64::from(limit))
+        .fetch_all(self.reader())
+        .await?;
+        let read = |row| {
+            Ok(JournalFacts {
+                session: word(row, "id")?,
+                head: count(row, "head")?,
+                compacted: count(row, "compacted")?,
+                oldest: optional_time(row, "oldest")?,
+                updated_at: time(row, "updated_at")?,
+                ended_at: optional_time(row, "ended_at")?,
+            })
+        };
+        Ok(rows.iter().map(read).collect::<sqlx::Result<_>>()?)
+    }
+
+    async fn compact_journal(
+        &self,
+        session: SessionId,
+        after: u64,
+        upto: u64,
+        events: &[StoredEvent],
+    ) -> Result<(), StoreError> {
+        let mut tx = self.begin().await?;
+        let mine = sqlx::query(
+            "update sessions set compacted = $3 where id = $1 and compacted = $2 and head >= $3",
+        )
+        .bind(session.to_string())
+        .bind(number_of(after))
+        .bind(number_of(upto))
+        .execute(&mut *tx)
+        .await?;
+        if mine.rows_affected() == 0 {
+            return Ok(());
+        }
+        sqlx::query(
+            "delete from journal_events
+             where session_id = $1 and \"offset\" > $2 and \"offset\" <= $3",
+        )
+        .bind(session.to_string())
+        .bind(number_of(after))
+        .bind(number_of(upto))
+        .execute(&mut *tx)
+        .await?;
+        for event in events {
+            sqlx::query(
+                "insert into journal_events (session_id, \"offset\", at, body)
+                 values ($1, $2, $3, $4)",
+            )
+            .bind(session.to_string())
+            .bind(number_of(event.offset))
+            .bind(millis(event.at))
+            .bind(event.body.clone())
+            .execute(&mut *tx)
+            .await?;
+        }
+        Ok(tx.commit().await?)
+    }
+
+    async fn last_beyond(
+        &self,
+        session: SessionId,
+        keep_bytes: u64,
+    ) -> Result<Option<u64>, StoreError> {
+        let last: Option<i64> = sqlx::query_scalar(
+            "select max(\"offset\") from (
+                 select \"offset\", sum(length(body)) over (order by \"offset\" desc) as bytes
+                 from journal_events where session_id = $1
+             ) as sizes where bytes > $2",
+        )
+        .bind(session.to_string())
+        .bind(number_of(keep_bytes))
+        .fetch_one(self.reader())
+        .await?;
+        Ok(last.and_then(|last| u64::try_from(last).ok()))
+    }
+
+    async fn last_before(
+        &self,
+        session: SessionId,
+        moment: Timestamp,
+    ) -> Result<Option<u64>, StoreError> {
+        let last: Option<i64> = sqlx::query_scalar(
+            "select max(\"offset\") from journal_events where session_id = $1 and at < $2",
+        )
+        .bind(session.to_string())
+        .bind(millis(moment))
+        .fetch_one(self.reader())
+        .await?;
+        Ok(last.and_then(|last| u64::try_from(last).ok()))
+    }
+
+    async fn drop_events(&self, session: SessionId, upto: u64) -> Result<u64, StoreError> {
+        let mut tx = self.begin().await?;
+        let dropped = sqlx::query(
+            "delete from journal_events where session_id = $1 and \"offset\" <= $2
+                 and \"offset\" <= (select \"offset\" from session_snapshots where session_id = $1)",
+        )
+        .bind(session.to_string())
+        .bind(number_of(upto))
+        .execute(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        Ok(dropped.rows_affected())
+    }
+
+    async fn remove_session(
+        &self,
+        session: SessionId,
+        untouched_since: Timestamp,
+        act: &Act,
+    ) -> Result<bool, StoreError> {
+        let mut tx = self.begin().await?;
+        let removed = sqlx::query("delete from sessions where id = $1 and updated_at < $2")
+            .bind(session.to_string())
+            .bind(millis(untouched_since))
+            .execute(&mut *tx)
+            .await?;
+        if removed.rows_affected() == 0 {
+            return Ok(false);
+        }
+        audit(&mut tx, act).await?;
+        tx.commit().await?;
+        Ok(true)
+    }
+}
