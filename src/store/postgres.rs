@@ -18,10 +18,16 @@ use crate::domain::act::Act;
 mod sql;
 
 type Connection = PgConnection;
-type Database = Postgres;
 type Row = PgRow;
 /// What this database calls bytes.
 const BYTES: &str = "bytea";
+/// How a read holds its rows until the end of the transaction.
+const HOLD: &str = " for share of sessions";
+
+/// A parameter by its place.
+fn parameter(number: usize) -> String {
+    format!("${number}")
+}
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/postgres");
 

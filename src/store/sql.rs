@@ -14,7 +14,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use sqlx::Row as _;
 
-use super::{BYTES, Backend, Connection, Database, Row};
+use super::{BYTES, Backend, Connection, HOLD, Row, parameter};
 use crate::domain::account::User;
 use crate::domain::act::Act;
 use crate::store::changes::Subject;

@@ -25,10 +25,17 @@ use crate::domain::act::Act;
 mod sql;
 
 type Connection = SqliteConnection;
-type Database = Sqlite;
 type Row = SqliteRow;
 /// What this database calls bytes.
 const BYTES: &str = "blob";
+/// How a read holds its rows until the end of the transaction: here nobody else writes anyway.
+const HOLD: &str = "";
+
+/// A parameter by its place. Without a number: SQLite looks for numbered ones by going through all
+/// of them, which takes longer than the statement if there are thousands.
+fn parameter(_number: usize) -> String {
+    "?".to_owned()
+}
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/sqlite");
 

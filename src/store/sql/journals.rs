@@ -7,45 +7,51 @@ use jiff::Timestamp;
 use sqlx::Row as _;
 
 use super::sessions::{count, insert};
-use super::{BYTES, Backend, Connection, Database, Row, millis, rows, time, word};
+use super::{BYTES, Backend, Connection, HOLD, Row, millis, rows, time, word};
 use crate::domain::id::SessionId;
 use crate::store::error::StoreError;
 use crate::store::journals::{
     Append, AppendError, ClaimError, CommandRecord, Journals, Lease, NewEvent, Snapshot,
-    StoredEvent,
+    StoredEvent, Summary,
 };
 
 /// Sessions of one group: each is there once.
 const SESSIONS: usize = 1_000;
 
-const MOVE_QUIETLY: rows::Shape = rows::Shape {
-    before: "with wish (id, term, before, head) as (values ",
-    columns: &["text", "bigint", "bigint", "bigint"],
-    after: ") update sessions set head = wish.head
-            from wish where sessions.id = wish.id and sessions.term = wish.term
-                and sessions.head = wish.before and sessions.ended_at is null
-            returning sessions.id",
-};
+const WISH: &str = "with wish (id, term, before) as (values ";
+const PLACE: &[&str] = &["text", "bigint", "bigint"];
+const HELD: &str = " from (
+    select sessions.id, sessions.head, wish.before, coalesce((
+        select max(\"offset\") from journal_events where session_id = wish.id), 0) as newest
+    from wish join sessions on sessions.id = wish.id
+    where sessions.term = wish.term and sessions.ended_at is null";
+/// A journal is ours if we hold its term and know its last event.
+const OURS: &str = ") as held where before = case when head > newest then head else newest end";
 
-const MOVE: rows::Shape = rows::Shape {
-    before: "with wish (id, term, before, head, messages, last_prompt, running, title, now) as (values ",
-    columns: &[
-        "text", "bigint", "bigint", "bigint", "bigint", "text", "bigint", "text", "bigint",
+static COUNT_OURS: rows::Shape =
+    rows::Shape::new(WISH, PLACE, &[") select count(*) ", HELD, HOLD, OURS]);
+static FIND_OURS: rows::Shape = rows::Shape::new(WISH, PLACE, &[") select id ", HELD, HOLD, OURS]);
+
+/// Changes what lists show, and the head as it is known without a look at the events.
+static TELL: rows::Shape = rows::Shape::new(
+    "with wish (id, head, messages, last_prompt, running, title, now) as (values ",
+    &[
+        "text", "bigint", "bigint", "text", "bigint", "text", "bigint",
     ],
-    after: ") update sessions set head = wish.head, messages = wish.messages,
-                last_prompt = wish.last_prompt, running = (wish.running = 1),
-                title = coalesce(wish.title, sessions.title), updated_at = wish.now
-            from wish where sessions.id = wish.id and sessions.term = wish.term
-                and sessions.head = wish.before and sessions.ended_at is null
-            returning sessions.id",
-};
+    &[
+        ") update sessions set head = wish.head, messages = wish.messages,
+           last_prompt = wish.last_prompt, running = (wish.running = 1),
+           title = coalesce(wish.title, sessions.title), updated_at = wish.now
+       from wish where sessions.id = wish.id",
+    ],
+);
 
-const INSERT_EVENTS: rows::Shape = rows::Shape {
-    before: "insert into journal_events (session_id, \"offset\", at, body)
-             select column1, column2, column3, column4 from (values ",
-    columns: &["text", "bigint", "bigint", BYTES],
-    after: ") as wish where column1 is not null",
-};
+static INSERT_EVENTS: rows::Shape = rows::Shape::new(
+    "insert into journal_events (session_id, \"offset\", at, body)
+     select column1, column2, column3, column4 from (values ",
+    &["text", "bigint", "bigint", BYTES],
+    &[") as wish where column1 is not null"],
+);
 
 #[async_trait]
 impl Journals for Backend {
@@ -61,7 +67,8 @@ impl Journals for Backend {
         .await
         .map_err(StoreError::from)?
         .ok_or(ClaimError::NotFound)?;
-        let lease = lease(&row).map_err(StoreError::from)?;
+        let newest = newest(&mut tx, session).await.map_err(StoreError::from)?;
+        let lease = lease(&row, newest).map_err(StoreError::from)?;
         tx.commit().await.map_err(StoreError::from)?;
         Ok(lease)
     }
@@ -171,10 +178,22 @@ pub(super) fn number_of(offset: u64) -> i64 {
     i64::try_from(offset).unwrap_or(i64::MAX)
 }
 
-fn lease(row: &Row) -> sqlx::Result<Lease> {
+/// The offset of the last event that is kept.
+pub(super) async fn newest(connection: &mut Connection, session: SessionId) -> sqlx::Result<u64> {
+    let row = sqlx::query(
+        "select coalesce(max(\"offset\"), 0) as newest from journal_events where session_id = $1",
+    )
+    .bind(session.to_string())
+    .fetch_one(connection)
+    .await?;
+    count(&row, "newest")
+}
+
+/// The head that the session's row knows is behind while an answer streams.
+fn lease(row: &Row, newest: u64) -> sqlx::Result<Lease> {
     Ok(Lease {
         term: row.try_get("term")?,
-        head: count(row, "head")?,
+        head: count(row, "head")?.max(newest),
         epoch: word(row, "epoch")?,
     })
 }
@@ -196,9 +215,8 @@ fn groups(batch: &[Append]) -> impl Iterator<Item = &[Append]> {
     })
 }
 
-/// The head moves only for whoever holds the term and knows where it was: everything else of a
-/// journal follows from that. A few statements for all sessions of the group together; returns those
-/// whose head has moved.
+/// Adds what is ours to add. A few statements for all sessions of the group together; returns those
+/// that were ours.
 async fn add(
     connection: &mut Connection,
     group: &[Append],
@@ -207,87 +225,98 @@ async fn add(
     for new in group.iter().filter_map(|append| append.create.as_ref()) {
         insert(connection, new).await?;
     }
-    let moved = move_heads(connection, group, now).await?;
+    let mut ours = HashSet::with_capacity(group.len());
+    for part in group.chunks(rows::MOST) {
+        find_ours(connection, part, &mut ours).await?;
+    }
     let added: Vec<&Append> = group
         .iter()
-        .filter(|append| moved.contains(&append.session))
+        .filter(|append| ours.contains(&append.session))
         .collect();
+    tell(connection, &added, now).await?;
     insert_events(connection, &added).await?;
     for append in added {
         if let Some(command) = &append.command {
             insert_command(connection, append.session, command, now).await?;
         }
     }
-    Ok(moved)
+    Ok(ours)
 }
 
-/// Moves the heads of all sessions of a group. Pieces of text change nothing but the head, and they
-/// are most of what there is: the lists of sessions and their order stay untouched then.
-async fn move_heads(
+/// Nearly always all are ours: counting them is quicker than having them listed.
+async fn find_ours(
     connection: &mut Connection,
-    group: &[Append],
-    now: i64,
-) -> sqlx::Result<HashSet<SessionId>> {
-    let (told, quiet): (Vec<&Append>, Vec<&Append>) =
-        group.iter().partition(|append| append.summary.is_some());
-    let mut moved = HashSet::with_capacity(group.len());
-    for part in quiet.chunks(rows::MOST) {
-        let text = rows::statement(&MOVE_QUIETLY, part.len());
-        let mut statement = sqlx::query(sqlx::AssertSqlSafe(text));
-        for append in rows::padded(part) {
-            statement = bind_place(statement, append);
-        }
-        collect_moved(&mut moved, &statement.fetch_all(&mut *connection).await?)?;
+    part: &[Append],
+    ours: &mut HashSet<SessionId>,
+) -> sqlx::Result<()> {
+    let part: Vec<&Append> = part.iter().collect();
+    let mut statement = sqlx::query_scalar(COUNT_OURS.statement(part.len()));
+    for append in rows::padded(&part) {
+        statement = statement
+            .bind(append.map(|append| append.session.to_string()))
+            .bind(append.map(|append| append.term))
+            .bind(append.map(|append| number_of(append.after)));
     }
+    let count: i64 = statement.fetch_one(&mut *connection).await?;
+    if usize::try_from(count) == Ok(part.len()) {
+        ours.extend(part.iter().map(|append| append.session));
+        return Ok(());
+    }
+    let mut statement = sqlx::query(FIND_OURS.statement(part.len()));
+    for append in rows::padded(&part) {
+        statement = statement
+            .bind(append.map(|append| append.session.to_string()))
+            .bind(append.map(|append| append.term))
+            .bind(append.map(|append| number_of(append.after)));
+    }
+    for row in statement.fetch_all(connection).await? {
+        ours.insert(word(&row, "id")?);
+    }
+    Ok(())
+}
+
+/// Changes what lists show. Pieces of an answer change nothing of it, and they are most of what
+/// there is: the sessions themselves stay untouched then.
+async fn tell(connection: &mut Connection, added: &[&Append], now: i64) -> sqlx::Result<()> {
+    let told: Vec<(&Append, &Summary)> = added
+        .iter()
+        .filter_map(|append| Some((*append, append.summary.as_ref()?)))
+        .collect();
     for part in told.chunks(rows::MOST) {
-        let text = rows::statement(&MOVE, part.len());
-        let mut statement = sqlx::query(sqlx::AssertSqlSafe(text));
-        for append in rows::padded(part) {
-            let summary = append.and_then(|append| append.summary.as_ref());
-            statement = bind_place(statement, append)
-                .bind(summary.map(|summary| number_of(summary.messages)))
-                .bind(summary.and_then(|summary| summary.last_prompt.clone()))
-                .bind(summary.map(|summary| i64::from(summary.running)))
-                .bind(summary.and_then(|summary| summary.title.clone()))
+        let mut statement = sqlx::query(TELL.statement(part.len()));
+        for told in rows::padded(part) {
+            statement = statement
+                .bind(told.map(|(append, _)| append.session.to_string()))
+                .bind(told.map(|(append, _)| number_of(append.after + append.events.len() as u64)))
+                .bind(told.map(|(_, summary)| number_of(summary.messages)))
+                .bind(told.and_then(|(_, summary)| summary.last_prompt.clone()))
+                .bind(told.map(|(_, summary)| i64::from(summary.running)))
+                .bind(told.and_then(|(_, summary)| summary.title.clone()))
                 .bind(now);
         }
-        collect_moved(&mut moved, &statement.fetch_all(&mut *connection).await?)?;
-    }
-    Ok(moved)
-}
-
-type Statement<'q> = sqlx::query::Query<'q, Database, <Database as sqlx::Database>::Arguments>;
-
-fn bind_place<'q>(statement: Statement<'q>, append: Option<&Append>) -> Statement<'q> {
-    let head = append.map(|append| append.after + append.events.len() as u64);
-    statement
-        .bind(append.map(|append| append.session.to_string()))
-        .bind(append.map(|append| append.term))
-        .bind(append.map(|append| number_of(append.after)))
-        .bind(head.map(number_of))
-}
-
-fn collect_moved(moved: &mut HashSet<SessionId>, rows: &[Row]) -> sqlx::Result<()> {
-    for row in rows {
-        moved.insert(word(row, "id")?);
+        statement.execute(&mut *connection).await?;
     }
     Ok(())
 }
 
 async fn insert_events(connection: &mut Connection, added: &[&Append]) -> sqlx::Result<()> {
-    let events: Vec<(&Append, u64, &NewEvent)> = added
+    let ids: Vec<String> = added
         .iter()
-        .flat_map(|append| {
+        .map(|append| append.session.to_string())
+        .collect();
+    let events: Vec<(&String, u64, &NewEvent)> = added
+        .iter()
+        .zip(&ids)
+        .flat_map(|(append, id)| {
             let numbered = (append.after + 1..).zip(&append.events);
-            numbered.map(|(offset, event)| (*append, offset, event))
+            numbered.map(move |(offset, event)| (id, offset, event))
         })
         .collect();
     for part in events.chunks(rows::MOST) {
-        let text = rows::statement(&INSERT_EVENTS, part.len());
-        let mut statement = sqlx::query(sqlx::AssertSqlSafe(text));
+        let mut statement = sqlx::query(INSERT_EVENTS.statement(part.len()));
         for event in rows::padded(part) {
             statement = statement
-                .bind(event.map(|(append, ..)| append.session.to_string()))
+                .bind(event.map(|(id, ..)| id.clone()))
                 .bind(event.map(|(_, offset, _)| number_of(offset)))
                 .bind(event.map(|(_, _, event)| millis(event.at)))
                 .bind(event.map(|(_, _, event)| event.body.clone()));

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::journals::number_of;
-use super::sessions::count;
+use super::journals::{newest, number_of};
+use super::sessions::{count, head};
 use super::{Backend, audit, millis, optional_time, time, word};
 use crate::domain::act::Act;
 use crate::domain::id::SessionId;
@@ -22,7 +22,9 @@ impl Retention for Backend {
         let rows = sqlx::query(
             "select id, head, compacted, updated_at, ended_at,
                  (select at from journal_events where session_id = sessions.id
-                  order by \"offset\" limit 1) as oldest
+                  order by \"offset\" limit 1) as oldest,
+                 (select max(\"offset\") from journal_events
+                  where session_id = sessions.id) as newest
              from sessions where id > $1 order by id limit $2",
         )
         .bind(after.map_or_else(String::new, |id| id.to_string()))
@@ -32,7 +34,7 @@ impl Retention for Backend {
         let read = |row| {
             Ok(JournalFacts {
                 session: word(row, "id")?,
-                head: count(row, "head")?,
+                head: head(row)?,
                 compacted: count(row, "compacted")?,
                 oldest: optional_time(row, "oldest")?,
                 updated_at: time(row, "updated_at")?,
@@ -50,14 +52,13 @@ impl Retention for Backend {
         events: &[StoredEvent],
     ) -> Result<(), StoreError> {
         let mut tx = self.begin().await?;
-        let mine = sqlx::query(
-            "update sessions set compacted = $3 where id = $1 and compacted = $2 and head >= $3",
-        )
-        .bind(session.to_string())
-        .bind(number_of(after))
-        .bind(number_of(upto))
-        .execute(&mut *tx)
-        .await?;
+        let mine =
+            sqlx::query("update sessions set compacted = $3 where id = $1 and compacted = $2")
+                .bind(session.to_string())
+                .bind(number_of(after))
+                .bind(number_of(upto))
+                .execute(&mut *tx)
+                .await?;
         if mine.rows_affected() == 0 {
             return Ok(());
         }
@@ -120,6 +121,13 @@ impl Retention for Backend {
 
     async fn drop_events(&self, session: SessionId, upto: u64) -> Result<u64, StoreError> {
         let mut tx = self.begin().await?;
+        // No offset is given out a second time, also when none of its events is left.
+        let newest = newest(&mut tx, session).await?;
+        sqlx::query("update sessions set head = $2 where id = $1 and head < $2")
+            .bind(session.to_string())
+            .bind(number_of(newest))
+            .execute(&mut *tx)
+            .await?;
         let dropped = sqlx::query(
             "delete from journal_events where session_id = $1 and \"offset\" <= $2
                  and \"offset\" <= (select \"offset\" from session_snapshots where session_id = $1)",

@@ -21,10 +21,14 @@ impl Sessions for Backend {
     }
 
     async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, StoreError> {
-        let row = sqlx::query("select * from sessions where id = $1")
-            .bind(id.to_string())
-            .fetch_optional(self.reader())
-            .await?;
+        let row = sqlx::query(
+            "select sessions.*, (
+                 select max(\"offset\") from journal_events where session_id = sessions.id
+             ) as newest from sessions where id = $1",
+        )
+        .bind(id.to_string())
+        .fetch_optional(self.reader())
+        .await?;
         Ok(row.as_ref().map(session).transpose()?)
     }
 
@@ -38,7 +42,9 @@ impl Sessions for Backend {
             (millis(at), id.to_string())
         });
         let rows = sqlx::query(
-            "select * from sessions
+            "select sessions.*, (
+                 select max(\"offset\") from journal_events where session_id = sessions.id
+             ) as newest from sessions
              where owner_id = $1 and ended_at is null
                  and (updated_at < $2 or (updated_at = $2 and id < $3))
              order by updated_at desc, id desc limit $4",
@@ -129,6 +135,14 @@ pub(super) fn count(row: &Row, column: &str) -> sqlx::Result<u64> {
     u64::try_from(count).map_err(|error| decode_error(column, error))
 }
 
+/// The offset of the last event: the row itself is behind while an answer streams, the events are
+/// not all kept.
+pub(super) fn head(row: &Row) -> sqlx::Result<u64> {
+    let newest: Option<i64> = row.try_get("newest")?;
+    let newest = u64::try_from(newest.unwrap_or(0)).unwrap_or(0);
+    Ok(count(row, "head")?.max(newest))
+}
+
 fn session(row: &Row) -> sqlx::Result<SessionRow> {
     Ok(SessionRow {
         id: word(row, "id")?,
@@ -136,7 +150,7 @@ fn session(row: &Row) -> sqlx::Result<SessionRow> {
         agent: row.try_get("agent")?,
         title: row.try_get("title")?,
         epoch: word(row, "epoch")?,
-        head: count(row, "head")?,
+        head: head(row)?,
         messages: count(row, "messages")?,
         last_prompt: row.try_get("last_prompt")?,
         running: row.try_get("running")?,
