@@ -3,6 +3,7 @@
 //! The only writer of the journal. It hears two sides, those who ask and the agent, and everything
 //! that comes of it is committed before anybody sees it.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -122,17 +123,22 @@ impl Router {
                 .await?;
         }
         let mut batch = Vec::new();
+        // Made once and polled again: waiting anew for each of these at every event would cost more
+        // than the event.
+        let mut over = pin!(over.cancelled());
+        let mut stopped = pin!(stop.cancelled());
+        let mut draining = pin!(drain.cancelled());
         loop {
             let rest_at = Instant::now() + self.patience();
             tokio::select! {
                 biased;
-                () = over.cancelled() => return Ok(()),
-                () = stop.cancelled() => {
+                () = &mut over => return Ok(()),
+                () = &mut stopped => {
                     self.lose_run("The gateway was stopped while this run was under way; ask again.").await?;
                     return Ok(());
                 }
                 // A run under way has its grace; whoever asks for another is told to come back.
-                () = drain.cancelled(), if self.scribe.is_none() => return Ok(()),
+                () = &mut draining, if self.scribe.is_none() => return Ok(()),
                 // Those who ask come first: a cancel must not wait for a stream.
                 ask = self.asks.recv() => match ask {
                     Some(ask) => self.answer(*ask).await?,

@@ -70,6 +70,17 @@ pub struct Append {
     pub command: Option<CommandRecord>,
 }
 
+impl Append {
+    /// The events, each at its place.
+    pub(super) fn numbered(&self) -> impl Iterator<Item = (SessionId, StoredEvent)> {
+        let numbered = (self.after + 1..).zip(&self.events);
+        numbered.map(|(offset, event)| {
+            let (at, body) = (event.at, event.body.clone());
+            (self.session, StoredEvent { offset, at, body })
+        })
+    }
+}
+
 /// Why events were not added.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum AppendError {

@@ -10,12 +10,17 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRo
 use sqlx::{Connection as _, Postgres, Transaction};
 
 use super::error::{OpenError, StoreError};
+use super::journals::StoredEvent;
 use super::schema;
 use super::upkeep::{AuditRow, BackupError, Upkeep};
 use crate::domain::act::Act;
+use crate::domain::id::SessionId;
 
 #[path = "sql.rs"]
 mod sql;
+mod turn;
+
+use turn::Turn;
 
 type Connection = PgConnection;
 type Row = PgRow;
@@ -81,6 +86,24 @@ impl Backend {
 
     async fn begin(&self) -> sqlx::Result<Transaction<'static, Postgres>> {
         self.pool.begin().await
+    }
+
+    /// The turn to change journals: here many can at once.
+    #[allow(clippy::unused_async, reason = "the same call as for SQLite")]
+    async fn turn(&self) -> sqlx::Result<Turn> {
+        Ok(Turn)
+    }
+
+    /// Events that are committed and not in their journal yet: none.
+    #[allow(clippy::unused_self, reason = "the same call as for SQLite")]
+    fn waiting_after(&self, _session: SessionId, _offset: u64) -> Vec<StoredEvent> {
+        Vec::new()
+    }
+
+    /// The last offset among them.
+    #[allow(clippy::unused_self, reason = "the same call as for SQLite")]
+    fn waiting_head(&self, _session: SessionId) -> Option<u64> {
+        None
     }
 
     fn reader(&self) -> &PgPool {

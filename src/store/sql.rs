@@ -14,7 +14,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use sqlx::Row as _;
 
-use super::{BYTES, Backend, Connection, HOLD, Row, parameter};
+use super::{BYTES, Backend, Connection, HOLD, Row, Turn, parameter};
 use crate::domain::account::User;
 use crate::domain::act::Act;
 use crate::store::changes::Subject;
@@ -38,6 +38,8 @@ mod rows;
 mod sessions;
 #[path = "sql/users.rs"]
 mod users;
+
+pub(super) use journals::insert_events;
 
 impl crate::store::Store for Backend {}
 

@@ -17,12 +17,17 @@ use sqlx::sqlite::{
 use sqlx::{Connection as _, Sqlite, Transaction};
 
 use super::error::{OpenError, StoreError};
+use super::journals::StoredEvent;
 use super::schema;
 use super::upkeep::{AuditRow, BackupError, Upkeep};
 use crate::domain::act::Act;
+use crate::domain::id::SessionId;
 
+mod log;
 #[path = "sql.rs"]
 mod sql;
+
+use log::{Log, Turn};
 
 type Connection = SqliteConnection;
 type Row = SqliteRow;
@@ -51,6 +56,7 @@ const CHECKPOINT_PAGES: &str = "8192";
 pub(super) struct Backend {
     writer: SqlitePool,
     reader: SqlitePool,
+    log: Log,
     place: String,
 }
 
@@ -71,11 +77,18 @@ impl Backend {
             .await
             .map_err(failed)?;
         schema::bring_up_to_date(&MIGRATIONS, &mut connection, &place).await?;
+        let mut left = connection
+            .begin_with("begin immediate")
+            .await
+            .map_err(failed)?;
+        log::recover(&mut left).await.map_err(failed)?;
+        left.commit().await.map_err(failed)?;
         connection.close().await.map_err(failed)?;
         drop(turn);
         Ok(Self {
             writer: pool(1).connect_lazy_with(writing(options.clone())),
             reader: pool(READERS).connect_lazy_with(options.read_only(true)),
+            log: Log::default(),
             place,
         })
     }
@@ -93,6 +106,23 @@ impl Backend {
 
     fn reader(&self) -> &SqlitePool {
         &self.reader
+    }
+
+    /// The turn to change journals.
+    async fn turn(&self) -> sqlx::Result<Turn> {
+        tokio::time::timeout(BUSY, self.log.turn())
+            .await
+            .map_err(|_| sqlx::Error::PoolTimedOut)
+    }
+
+    /// Events after an offset that are committed and not in their journal yet.
+    fn waiting_after(&self, session: SessionId, offset: u64) -> Vec<StoredEvent> {
+        self.log.after(session, offset)
+    }
+
+    /// The last offset among them.
+    fn waiting_head(&self, session: SessionId) -> Option<u64> {
+        self.log.head(session)
     }
 }
 
@@ -168,9 +198,11 @@ impl Upkeep for Backend {
     }
 
     async fn sweep(&self, now: Timestamp, spent_before: Timestamp) -> Result<(), StoreError> {
+        let mut turn = self.turn().await?;
         let mut tx = self.begin_act().await?;
+        turn.carry_over(&mut tx).await?;
         sql::sweep(&mut tx, now, spent_before).await?;
-        Ok(tx.commit().await?)
+        Ok(turn.commit(tx).await?)
     }
 
     async fn backup(&self, target: &Path) -> Result<(), BackupError> {

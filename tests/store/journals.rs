@@ -19,6 +19,9 @@ crate::on_both_databases!(
     an_ended_session_takes_nothing_more,
     an_older_snapshot_does_not_replace_a_newer_one,
     sessions_are_listed_by_their_last_change,
+    what_was_committed_is_there_for_the_next_program,
+    small_and_large_commits_keep_their_order,
+    events_of_a_removed_session_are_gone_with_it,
 );
 
 fn new_session(owner: UserId) -> NewSession {
@@ -292,4 +295,62 @@ async fn sessions_are_listed_by_their_last_change(world: World) {
             .as_deref(),
         Some("Named")
     );
+}
+
+async fn what_was_committed_is_there_for_the_next_program(world: World) {
+    let (_, new) = owned(&world).await;
+    let lease = world.store.claim_journal(new.id, "here").await.unwrap();
+    for (after, body) in [(0, "a"), (1, "b"), (2, "c")] {
+        let append = append(new.id, lease.term, after, &[body]);
+        let added = world.store.append(&[append], at(1)).await.unwrap();
+        assert_eq!(added, [Ok(())]);
+    }
+    // As after a crash: the first program has not tidied up.
+    let second = world.second().await;
+    let events = second.events_after(new.id, 0, 10).await.unwrap();
+    let offsets: Vec<u64> = events.iter().map(|event| event.offset).collect();
+    assert_eq!(offsets, [1, 2, 3]);
+    let claimed = second.claim_journal(new.id, "there").await.unwrap();
+    assert_eq!(claimed.head, 3);
+    let late = append(new.id, lease.term, 3, &["late"]);
+    let refused = world.store.append(&[late], at(1)).await.unwrap();
+    assert_eq!(refused, [Err(AppendError::Fenced)]);
+}
+
+async fn small_and_large_commits_keep_their_order(world: World) {
+    let (_, new) = owned(&world).await;
+    let lease = world.store.claim_journal(new.id, "here").await.unwrap();
+    let mut head = 0;
+    for count in [1_usize, 3, 600, 2, 1_500, 1] {
+        let bodies = vec!["x"; count];
+        let append = append(new.id, lease.term, head, &bodies);
+        let added = world.store.append(&[append], at(1)).await.unwrap();
+        assert_eq!(added, [Ok(())]);
+        head += count as u64;
+        for (after, limit) in [(0, 10_000), (head - 1, 10), (head / 2, 7)] {
+            let events = world
+                .store
+                .events_after(new.id, after, limit)
+                .await
+                .unwrap();
+            let expected = (after + 1..=head).take(limit as usize);
+            assert!(events.iter().map(|event| event.offset).eq(expected));
+        }
+    }
+    let row = world.store.session(new.id).await.unwrap().unwrap();
+    assert_eq!(row.head, head);
+}
+
+async fn events_of_a_removed_session_are_gone_with_it(world: World) {
+    let (mia, new) = owned(&world).await;
+    let lease = world.store.claim_journal(new.id, "here").await.unwrap();
+    let first = append(new.id, lease.term, 0, &["a"]);
+    world.store.append(&[first], at(1)).await.unwrap();
+    let act = act(Action::UserRemoved, 2);
+    world.store.remove_user(mia, &act).await.unwrap();
+    world.store.sweep(at(3), at(3)).await.unwrap();
+    assert!(bodies(&world, new.id, 0).await.is_empty());
+    let late = append(new.id, lease.term, 1, &["b"]);
+    let refused = world.store.append(&[late], at(4)).await.unwrap();
+    assert_eq!(refused, [Err(AppendError::Fenced)]);
 }

@@ -23,6 +23,8 @@ async fn written(world: &World, bodies: &[&str]) -> SessionId {
     world.store.append(&[append], at(1)).await.unwrap()[0]
         .clone()
         .unwrap();
+    // What a commit brought is in its journal from the next sweep on, at the latest.
+    world.store.sweep(at(1), at(1)).await.unwrap();
     new.id
 }
 

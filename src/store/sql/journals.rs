@@ -7,22 +7,23 @@ use jiff::Timestamp;
 use sqlx::Row as _;
 
 use super::sessions::{count, insert};
-use super::{BYTES, Backend, Connection, HOLD, Row, millis, rows, time, word};
+use super::{BYTES, Backend, Connection, HOLD, Row, Turn, millis, rows, time, word};
 use crate::domain::id::SessionId;
 use crate::store::error::StoreError;
 use crate::store::journals::{
-    Append, AppendError, ClaimError, CommandRecord, Journals, Lease, NewEvent, Snapshot,
-    StoredEvent, Summary,
+    Append, AppendError, ClaimError, CommandRecord, Journals, Lease, Snapshot, StoredEvent, Summary,
 };
 
 /// Sessions of one group: each is there once.
 const SESSIONS: usize = 1_000;
 
-const WISH: &str = "with wish (id, term, before) as (values ";
-const PLACE: &[&str] = &["text", "bigint", "bigint"];
+const WISH: &str = "with wish (id, term, before, known) as (values ";
+const PLACE: &[&str] = &["text", "bigint", "bigint", "bigint"];
 const HELD: &str = " from (
-    select sessions.id, sessions.head, wish.before, coalesce((
-        select max(\"offset\") from journal_events where session_id = wish.id), 0) as newest
+    select sessions.id, sessions.head, wish.before, wish.known,
+        case when wish.known is null then coalesce((
+            select max(\"offset\") from journal_events where session_id = wish.id), 0)
+        else wish.known end as newest
     from wish join sessions on sessions.id = wish.id
     where sessions.term = wish.term and sessions.ended_at is null";
 /// A journal is ours if we hold its term and know its last event.
@@ -50,13 +51,15 @@ static INSERT_EVENTS: rows::Shape = rows::Shape::new(
     "insert into journal_events (session_id, \"offset\", at, body)
      select column1, column2, column3, column4 from (values ",
     &["text", "bigint", "bigint", BYTES],
-    &[") as wish where column1 is not null"],
+    &[") as wish where column1 in (select id from sessions) on conflict do nothing"],
 );
 
 #[async_trait]
 impl Journals for Backend {
     async fn claim_journal(&self, session: SessionId, node: &str) -> Result<Lease, ClaimError> {
+        let mut turn = self.turn().await.map_err(StoreError::from)?;
         let mut tx = self.begin().await.map_err(StoreError::from)?;
+        turn.carry_over(&mut tx).await.map_err(StoreError::from)?;
         let row = sqlx::query(
             "update sessions set term = term + 1, lease_node = $2
              where id = $1 and ended_at is null returning term, head, epoch",
@@ -69,7 +72,7 @@ impl Journals for Backend {
         .ok_or(ClaimError::NotFound)?;
         let newest = newest(&mut tx, session).await.map_err(StoreError::from)?;
         let lease = lease(&row, newest).map_err(StoreError::from)?;
-        tx.commit().await.map_err(StoreError::from)?;
+        turn.commit(tx).await.map_err(StoreError::from)?;
         Ok(lease)
     }
 
@@ -78,10 +81,12 @@ impl Journals for Backend {
         batch: &[Append],
         now: Timestamp,
     ) -> Result<Vec<Result<(), AppendError>>, StoreError> {
+        let mut turn = self.turn().await?;
         let mut tx = self.begin().await?;
+        turn.prepare(&mut tx, batch).await?;
         let mut outcomes = Vec::with_capacity(batch.len());
         for group in groups(batch) {
-            let moved = add(&mut tx, group, millis(now)).await?;
+            let moved = add(&mut turn, &mut tx, group, millis(now)).await?;
             outcomes.extend(group.iter().map(|append| {
                 if moved.contains(&append.session) {
                     Ok(())
@@ -90,7 +95,7 @@ impl Journals for Backend {
                 }
             }));
         }
-        tx.commit().await?;
+        turn.commit(tx).await?;
         Ok(outcomes)
     }
 
@@ -100,6 +105,8 @@ impl Journals for Backend {
         after: u64,
         limit: u32,
     ) -> Result<Vec<StoredEvent>, StoreError> {
+        // Looked at first: what is carried over meanwhile is found twice, and never not at all.
+        let waiting = self.waiting_after(session, after);
         let rows = sqlx::query(
             "select \"offset\", at, body from journal_events
              where session_id = $1 and \"offset\" > $2 order by \"offset\" limit $3",
@@ -116,7 +123,15 @@ impl Journals for Backend {
                 body: row.try_get("body")?,
             })
         };
-        Ok(rows.iter().map(read).collect::<sqlx::Result<_>>()?)
+        let mut events = rows
+            .iter()
+            .map(read)
+            .collect::<sqlx::Result<Vec<StoredEvent>>>()?;
+        let room = (limit as usize).saturating_sub(events.len());
+        let last = events.last().map_or(after, |event| event.offset);
+        let newer = waiting.into_iter().filter(|event| event.offset > last);
+        events.extend(newer.take(room));
+        Ok(events)
     }
 
     async fn snapshot(&self, session: SessionId) -> Result<Option<Snapshot>, StoreError> {
@@ -218,6 +233,7 @@ fn groups(batch: &[Append]) -> impl Iterator<Item = &[Append]> {
 /// Adds what is ours to add. A few statements for all sessions of the group together; returns those
 /// that were ours.
 async fn add(
+    turn: &mut Turn,
     connection: &mut Connection,
     group: &[Append],
     now: i64,
@@ -227,14 +243,14 @@ async fn add(
     }
     let mut ours = HashSet::with_capacity(group.len());
     for part in group.chunks(rows::MOST) {
-        find_ours(connection, part, &mut ours).await?;
+        find_ours(turn, connection, part, &mut ours).await?;
     }
     let added: Vec<&Append> = group
         .iter()
         .filter(|append| ours.contains(&append.session))
         .collect();
     tell(connection, &added, now).await?;
-    insert_events(connection, &added).await?;
+    turn.write(connection, &added).await?;
     for append in added {
         if let Some(command) = &append.command {
             insert_command(connection, append.session, command, now).await?;
@@ -245,6 +261,7 @@ async fn add(
 
 /// Nearly always all are ours: counting them is quicker than having them listed.
 async fn find_ours(
+    turn: &Turn,
     connection: &mut Connection,
     part: &[Append],
     ours: &mut HashSet<SessionId>,
@@ -255,7 +272,8 @@ async fn find_ours(
         statement = statement
             .bind(append.map(|append| append.session.to_string()))
             .bind(append.map(|append| append.term))
-            .bind(append.map(|append| number_of(append.after)));
+            .bind(append.map(|append| number_of(append.after)))
+            .bind(append.and_then(|append| turn.head(append.session).map(number_of)));
     }
     let count: i64 = statement.fetch_one(&mut *connection).await?;
     if usize::try_from(count) == Ok(part.len()) {
@@ -267,7 +285,8 @@ async fn find_ours(
         statement = statement
             .bind(append.map(|append| append.session.to_string()))
             .bind(append.map(|append| append.term))
-            .bind(append.map(|append| number_of(append.after)));
+            .bind(append.map(|append| number_of(append.after)))
+            .bind(append.and_then(|append| turn.head(append.session).map(number_of)));
     }
     for row in statement.fetch_all(connection).await? {
         ours.insert(word(&row, "id")?);
@@ -299,27 +318,20 @@ async fn tell(connection: &mut Connection, added: &[&Append], now: i64) -> sqlx:
     Ok(())
 }
 
-async fn insert_events(connection: &mut Connection, added: &[&Append]) -> sqlx::Result<()> {
-    let ids: Vec<String> = added
-        .iter()
-        .map(|append| append.session.to_string())
-        .collect();
-    let events: Vec<(&String, u64, &NewEvent)> = added
-        .iter()
-        .zip(&ids)
-        .flat_map(|(append, id)| {
-            let numbered = (append.after + 1..).zip(&append.events);
-            numbered.map(move |(offset, event)| (id, offset, event))
-        })
-        .collect();
+/// Puts events into their journals, unless their session is gone.
+pub(in super::super) async fn insert_events(
+    connection: &mut Connection,
+    events: &[(SessionId, StoredEvent)],
+) -> sqlx::Result<()> {
+    let events: Vec<&(SessionId, StoredEvent)> = events.iter().collect();
     for part in events.chunks(rows::MOST) {
         let mut statement = sqlx::query(INSERT_EVENTS.statement(part.len()));
         for event in rows::padded(part) {
             statement = statement
-                .bind(event.map(|(id, ..)| id.clone()))
-                .bind(event.map(|(_, offset, _)| number_of(offset)))
-                .bind(event.map(|(_, _, event)| millis(event.at)))
-                .bind(event.map(|(_, _, event)| event.body.clone()));
+                .bind(event.map(|(session, _)| session.to_string()))
+                .bind(event.map(|(_, event)| number_of(event.offset)))
+                .bind(event.map(|(_, event)| millis(event.at)))
+                .bind(event.map(|(_, event)| event.body.clone()));
         }
         statement.execute(&mut *connection).await?;
     }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::journals::{newest, number_of};
-use super::sessions::{count, head};
+use super::sessions::count;
 use super::{Backend, audit, millis, optional_time, time, word};
 use crate::domain::act::Act;
 use crate::domain::id::SessionId;
@@ -34,7 +34,7 @@ impl Retention for Backend {
         let read = |row| {
             Ok(JournalFacts {
                 session: word(row, "id")?,
-                head: head(row)?,
+                head: self.head(row)?,
                 compacted: count(row, "compacted")?,
                 oldest: optional_time(row, "oldest")?,
                 updated_at: time(row, "updated_at")?,
@@ -51,7 +51,9 @@ impl Retention for Backend {
         upto: u64,
         events: &[StoredEvent],
     ) -> Result<(), StoreError> {
+        let mut turn = self.turn().await?;
         let mut tx = self.begin().await?;
+        turn.carry_over(&mut tx).await?;
         let mine =
             sqlx::query("update sessions set compacted = $3 where id = $1 and compacted = $2")
                 .bind(session.to_string())
@@ -83,7 +85,7 @@ impl Retention for Backend {
             .execute(&mut *tx)
             .await?;
         }
-        Ok(tx.commit().await?)
+        Ok(turn.commit(tx).await?)
     }
 
     async fn last_beyond(
@@ -120,7 +122,9 @@ impl Retention for Backend {
     }
 
     async fn drop_events(&self, session: SessionId, upto: u64) -> Result<u64, StoreError> {
+        let mut turn = self.turn().await?;
         let mut tx = self.begin().await?;
+        turn.carry_over(&mut tx).await?;
         // No offset is given out a second time, also when none of its events is left.
         let newest = newest(&mut tx, session).await?;
         sqlx::query("update sessions set head = $2 where id = $1 and head < $2")
@@ -136,7 +140,7 @@ impl Retention for Backend {
         .bind(number_of(upto))
         .execute(&mut *tx)
         .await?;
-        tx.commit().await?;
+        turn.commit(tx).await?;
         Ok(dropped.rows_affected())
     }
 
@@ -146,7 +150,9 @@ impl Retention for Backend {
         untouched_since: Timestamp,
         act: &Act,
     ) -> Result<bool, StoreError> {
+        let mut turn = self.turn().await?;
         let mut tx = self.begin().await?;
+        turn.carry_over(&mut tx).await?;
         let removed = sqlx::query("delete from sessions where id = $1 and updated_at < $2")
             .bind(session.to_string())
             .bind(millis(untouched_since))
@@ -156,7 +162,7 @@ impl Retention for Backend {
             return Ok(false);
         }
         audit(&mut tx, act).await?;
-        tx.commit().await?;
+        turn.commit(tx).await?;
         Ok(true)
     }
 }

@@ -29,7 +29,7 @@ impl Sessions for Backend {
         .bind(id.to_string())
         .fetch_optional(self.reader())
         .await?;
-        Ok(row.as_ref().map(session).transpose()?)
+        Ok(row.as_ref().map(|row| self.session_row(row)).transpose()?)
     }
 
     async fn sessions(
@@ -55,7 +55,10 @@ impl Sessions for Backend {
         .bind(i64::from(limit))
         .fetch_all(self.reader())
         .await?;
-        Ok(rows.iter().map(session).collect::<sqlx::Result<_>>()?)
+        Ok(rows
+            .iter()
+            .map(|row| self.session_row(row))
+            .collect::<sqlx::Result<_>>()?)
     }
 
     async fn change_session(
@@ -135,28 +138,31 @@ pub(super) fn count(row: &Row, column: &str) -> sqlx::Result<u64> {
     u64::try_from(count).map_err(|error| decode_error(column, error))
 }
 
-/// The offset of the last event: the row itself is behind while an answer streams, the events are
-/// not all kept.
-pub(super) fn head(row: &Row) -> sqlx::Result<u64> {
-    let newest: Option<i64> = row.try_get("newest")?;
-    let newest = u64::try_from(newest.unwrap_or(0)).unwrap_or(0);
-    Ok(count(row, "head")?.max(newest))
-}
+impl Backend {
+    /// The offset of the last event: the row itself is behind while an answer streams, the events
+    /// are not all kept, and some are not in their journal yet.
+    pub(super) fn head(&self, row: &Row) -> sqlx::Result<u64> {
+        let newest: Option<i64> = row.try_get("newest")?;
+        let newest = u64::try_from(newest.unwrap_or(0)).unwrap_or(0);
+        let waiting = self.waiting_head(word(row, "id")?).unwrap_or(0);
+        Ok(count(row, "head")?.max(newest).max(waiting))
+    }
 
-fn session(row: &Row) -> sqlx::Result<SessionRow> {
-    Ok(SessionRow {
-        id: word(row, "id")?,
-        owner: word(row, "owner_id")?,
-        agent: row.try_get("agent")?,
-        title: row.try_get("title")?,
-        epoch: word(row, "epoch")?,
-        head: head(row)?,
-        messages: count(row, "messages")?,
-        last_prompt: row.try_get("last_prompt")?,
-        running: row.try_get("running")?,
-        created_at: time(row, "created_at")?,
-        updated_at: time(row, "updated_at")?,
-        archived_at: optional_time(row, "archived_at")?,
-        ended_at: optional_time(row, "ended_at")?,
-    })
+    fn session_row(&self, row: &Row) -> sqlx::Result<SessionRow> {
+        Ok(SessionRow {
+            head: self.head(row)?,
+            id: word(row, "id")?,
+            owner: word(row, "owner_id")?,
+            agent: row.try_get("agent")?,
+            title: row.try_get("title")?,
+            epoch: word(row, "epoch")?,
+            messages: count(row, "messages")?,
+            last_prompt: row.try_get("last_prompt")?,
+            running: row.try_get("running")?,
+            created_at: time(row, "created_at")?,
+            updated_at: time(row, "updated_at")?,
+            archived_at: optional_time(row, "archived_at")?,
+            ended_at: optional_time(row, "ended_at")?,
+        })
+    }
 }
