@@ -2,7 +2,7 @@
 //!
 //! `upgrade` decides who it is and which session; `connection` is the task, with its cursor into
 //! that session's journal; `stack` is what every frame passes through on its way to the session;
-//! `close` is every close code. Touches `wire`, `auth`, `limits`, `session`, `bus`, `domain`.
+//! `budget` is what it may send besides; `close` is every close code, `farewell` how they are said. Touches `wire`, `auth`, `limits`, `session`, `bus`, `domain`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,10 +15,12 @@ use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+mod budget;
 mod close;
 mod connection;
 mod cursor;
 mod desk;
+mod farewell;
 mod meter;
 mod pulse;
 mod stack;
