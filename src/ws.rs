@@ -20,6 +20,8 @@ mod close;
 mod connection;
 mod cursor;
 mod desk;
+#[cfg(feature = "conformance")]
+mod echo;
 mod farewell;
 mod meter;
 mod pulse;
@@ -142,9 +144,10 @@ impl Door {
     }
 }
 
-/// The one route of this door.
+/// The one route of this door, and an echo in builds made to be examined.
 pub(crate) fn routes(parts: Parts) -> Router {
-    Router::new()
-        .route("/ws", get(upgrade::upgrade))
-        .with_state(Arc::new(Door::new(parts)))
+    let routes = Router::new().route("/ws", get(upgrade::upgrade));
+    #[cfg(feature = "conformance")]
+    let routes = routes.route("/echo", get(echo::echo));
+    routes.with_state(Arc::new(Door::new(parts)))
 }

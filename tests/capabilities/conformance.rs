@@ -312,3 +312,10 @@ async fn a_message_cannot_go_on_for_ever_without_growing() {
     }
     raw.closes_with(&[1009]).await;
 }
+
+#[cfg(not(feature = "conformance"))]
+#[tokio::test]
+async fn an_ordinary_build_has_no_echo() {
+    let gateway = Gateway::start().await;
+    gateway.visitor().gets("/echo").await.is(404);
+}
