@@ -2,7 +2,7 @@
 //!
 //! `upgrade` decides who it is and which session; `connection` is the task, with its cursor into
 //! that session's journal; `stack` is what every frame passes through on its way to the session;
-//! `close` is every close code. Touches `wire`, `auth`, `limits`, `session`, `bus`, `domain`.
+//! `budget` is what it may send besides; `close` is every close code, `farewell` how they are said. Touches `wire`, `auth`, `limits`, `session`, `bus`, `domain`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,10 +15,14 @@ use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+mod budget;
 mod close;
 mod connection;
 mod cursor;
 mod desk;
+#[cfg(feature = "conformance")]
+mod echo;
+mod farewell;
 mod greeting;
 mod meter;
 mod pulse;
@@ -142,9 +146,10 @@ impl Door {
     }
 }
 
-/// The one route of this door.
+/// The one route of this door, and an echo in builds made to be examined.
 pub(crate) fn routes(parts: Parts) -> Router {
-    Router::new()
-        .route("/ws", get(upgrade::upgrade))
-        .with_state(Arc::new(Door::new(parts)))
+    let routes = Router::new().route("/ws", get(upgrade::upgrade));
+    #[cfg(feature = "conformance")]
+    let routes = routes.route("/echo", get(echo::echo));
+    routes.with_state(Arc::new(Door::new(parts)))
 }

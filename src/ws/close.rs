@@ -16,7 +16,6 @@ pub(crate) enum Reconnect {
     /// Yes, with a new token.
     WithNewToken,
     /// Yes, after a while.
-    #[allow(dead_code, reason = "flooding is not punished yet")]
     Later,
 }
 

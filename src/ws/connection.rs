@@ -15,10 +15,9 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::error::CapacityError;
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
-use super::Door;
+use super::budget::Budget;
 use super::close::CloseReason;
 use super::cursor::Cursor;
 use super::desk::Desk;
@@ -27,6 +26,7 @@ use super::meter::{Meter, Written};
 use super::pulse::Pulse;
 use super::upgrade::Position;
 use super::visit::{End, Visit, answered, unauthenticated};
+use super::{Door, farewell};
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::domain::id::ConnectionId;
@@ -34,8 +34,6 @@ use crate::limits::SlidingWindow;
 use crate::session::{Member, Session};
 use crate::wire::outbound;
 
-/// How long a close may take.
-const FAREWELL: Duration = Duration::from_secs(2);
 /// After a restart, clients come back within this, each at its own moment.
 const SPREAD_MS: u64 = 3_000;
 /// Answers that may wait for a slow reader. Full: its frames are not read.
@@ -54,10 +52,11 @@ pub(super) struct Connection {
     sink: SplitSink<Socket, Message>,
     stream: SplitStream<Socket>,
     written: Written,
+    budget: Budget,
 }
 
 impl Connection {
-    pub(super) fn new(door: Arc<Door>, socket: Socket, written: Written) -> Self {
+    pub(super) fn new(door: Arc<Door>, socket: Socket, written: Written, budget: Budget) -> Self {
         let (sink, stream) = socket.split();
         Self {
             door,
@@ -65,11 +64,12 @@ impl Connection {
             sink,
             stream,
             written,
+            budget,
         }
     }
 
     /// Says why and closes.
-    pub(super) async fn turn_away(mut self, code: Code, message: &str, reason: CloseReason) {
+    pub(super) async fn turn_away(self, code: Code, message: &str, reason: CloseReason) {
         let word = outbound::error(None, code, message, None, None, self.door.clock.wall());
         self.say_goodbye(Some(word), reason).await;
     }
@@ -102,8 +102,7 @@ impl Connection {
             // Nobody is there to read a farewell.
             End::Close(_, CloseReason::DEAD_PEER) => {}
             End::Close(word, reason) => self.say_goodbye(word, reason).await,
-            // Answers the peer's close, if that is how it went.
-            End::Gone => drop(tokio::time::timeout(FAREWELL, self.sink.close()).await),
+            End::Gone => farewell::answer(self.whole()).await,
         }
     }
 
@@ -189,7 +188,11 @@ impl Connection {
                 outcome = answered(&mut visit.answering) => visit.take(desk, outcome),
                 frame = self.stream.next(), if has_room && visit.answering.is_none() => {
                     let Some(frame) = frame else { return Ok(End::Gone) };
-                    if let Some(end) = visit.receive(desk, frame?) {
+                    let frame = frame?;
+                    if let Err(reason) = self.budget.count(&frame) {
+                        return Ok(End::Close(None, reason));
+                    }
+                    if let Some(end) = visit.receive(desk, frame) {
                         return Ok(end);
                     }
                 }
@@ -256,35 +259,21 @@ impl Connection {
         Ok(bytes > 0)
     }
 
-    /// A last word and a close frame, to a peer that may not listen any more.
-    async fn say_goodbye(&mut self, word: Option<Utf8Bytes>, reason: CloseReason) {
+    async fn say_goodbye(self, word: Option<Utf8Bytes>, reason: CloseReason) {
         let frame = if reason == CloseReason::RESTART {
             reason.frame_after(self.door.spread(SPREAD_MS))
         } else {
             reason.frame()
         };
-        let goodbye = async {
-            if let Some(word) = word {
-                self.sink.feed(Message::Text(word)).await?;
-            }
-            self.sink.send(Message::Close(Some(frame))).await?;
-            // The peer answers with its own close; until then its data may be under way.
-            while let Some(Ok(_)) = self.stream.next().await {}
-            Ok::<(), Error>(())
-        };
-        if let Ok(Err(error)) = tokio::time::timeout(FAREWELL, goodbye).await {
-            tracing::debug!(%error, connection.id = %self.id, "a socket was gone before its close");
-        }
+        farewell::say(self.whole(), word, frame).await;
+    }
+
+    fn whole(self) -> Socket {
+        let socket = self.stream.reunite(self.sink);
+        socket.expect("both halves are of one socket")
     }
 }
 
 fn farewell_for(error: &Error) -> End {
-    match error {
-        Error::Capacity(CapacityError::MessageTooLong { .. }) => {
-            End::Close(None, CloseReason::TOO_LARGE)
-        }
-        Error::Utf8(_) => End::Close(None, CloseReason::BAD_TEXT),
-        Error::Protocol(_) => End::Close(None, CloseReason::PROTOCOL_ERROR),
-        _ => End::Gone,
-    }
+    farewell::reason_for(error).map_or(End::Gone, |reason| End::Close(None, reason))
 }

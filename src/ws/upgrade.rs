@@ -23,9 +23,10 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use super::Door;
+use super::budget::Budget;
 use super::close::CloseReason;
-use super::connection::Connection;
-use super::meter::Meter;
+use super::connection::{Connection, Socket};
+use super::meter::{Meter, Written};
 use crate::auth::{TokenError, bearer};
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
@@ -39,6 +40,8 @@ const BEARER: &str = "bearer.";
 const DEADLINE: Duration = Duration::from_secs(8);
 /// Above the limit a message is answered with an error; above this it is not even read.
 const HARD_CAP_BYTES: usize = 4 * 1024 * 1024;
+/// What a message may take with all its frames, however small they are.
+const RAW_BYTES: u64 = 2 * HARD_CAP_BYTES as u64 + 64 * 1024;
 
 /// Where a client wants to be.
 #[derive(Debug, Deserialize)]
@@ -71,18 +74,13 @@ enum Credentials {
 pub(super) async fn upgrade(
     State(door): State<Arc<Door>>,
     wish: Result<Query<Wish>, axum::extract::rejection::QueryRejection>,
-    mut request: Request,
+    request: Request,
 ) -> Response {
     let Ok(Query(wish)) = wish else {
         return refuse(StatusCode::BAD_REQUEST, Code::ValidationError);
     };
     let Some(key) = websocket_key(request.headers()) else {
-        let version = [(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"))];
-        return (
-            version,
-            refuse(StatusCode::UPGRADE_REQUIRED, Code::InvalidMessage),
-        )
-            .into_response();
+        return no_handshake();
     };
     let offered = offered_protocols(request.headers());
     let principal = match credentials(&door, request.headers(), &offered, &wish).await {
@@ -92,18 +90,42 @@ pub(super) async fn upgrade(
         Credentials::None => return refuse(StatusCode::UNAUTHORIZED, Code::AuthFailed),
         Credentials::Header(proved) | Credentials::Browser(proved) => proved,
     };
-    let Some(upgrading) = request.extensions_mut().remove::<OnUpgrade>() else {
-        return refuse(StatusCode::UPGRADE_REQUIRED, Code::InvalidMessage);
-    };
-    let connections = door.connections.clone();
     let address = request.extensions().get::<ClientAddress>().copied();
+    let serving = Arc::clone(&door);
+    accept(&door, request, &key, &offered, |upgrading| {
+        serve(serving, upgrading, principal, wish, address)
+    })
+}
+
+/// Answers a good handshake, and serves what comes of it in a task of its own.
+pub(super) fn accept<Serving>(
+    door: &Door,
+    mut request: Request,
+    key: &str,
+    offered: &[String],
+    serve: impl FnOnce(OnUpgrade) -> Serving,
+) -> Response
+where
+    Serving: Future<Output = ()> + Send + 'static,
+{
+    let Some(upgrading) = request.extensions_mut().remove::<OnUpgrade>() else {
+        return no_handshake();
+    };
     let admission = request.extensions().get::<Arc<Admission>>().cloned();
-    connections.spawn(async move {
-        serve(door, upgrading, principal, wish, address).await;
+    let serving = serve(upgrading);
+    door.connections.spawn(async move {
+        serving.await;
         // The place among the open connections is kept until here.
         drop(admission);
     });
-    accepted(&key, &offered)
+    accepted(key, offered)
+}
+
+/// The answer to a request that is no handshake.
+pub(super) fn no_handshake() -> Response {
+    let version = [(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"))];
+    let refusal = refuse(StatusCode::UPGRADE_REQUIRED, Code::InvalidMessage);
+    (version, refusal).into_response()
 }
 
 /// The status, and the code that the body will carry.
@@ -121,7 +143,7 @@ fn code_of(error: TokenError) -> Code {
 }
 
 /// The key of a well-formed handshake.
-fn websocket_key(headers: &HeaderMap) -> Option<String> {
+pub(super) fn websocket_key(headers: &HeaderMap) -> Option<String> {
     let has = |name: HeaderName, word: &str| {
         headers
             .get_all(name)
@@ -200,13 +222,10 @@ async fn serve(
     wish: Wish,
     address: Option<ClientAddress>,
 ) {
-    let (stream, written) = match tokio::time::timeout(DEADLINE, upgrading).await {
-        Ok(Ok(upgraded)) => Meter::new(TokioIo::new(upgraded)),
-        Ok(Err(error)) => return tracing::debug!(%error, "an upgrade did not happen"),
-        Err(_) => return tracing::debug!("an upgrade took too long"),
+    let Some((socket, written, budget)) = open(&door, upgrading).await else {
+        return;
     };
-    let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config())).await;
-    let connection = Connection::new(Arc::clone(&door), socket, written);
+    let connection = Connection::new(Arc::clone(&door), socket, written, budget);
     let principal = match principal {
         Ok(principal) => principal,
         Err(error) => {
@@ -236,6 +255,24 @@ async fn serve(
                 .await;
         }
     }
+}
+
+/// The socket behind a handshake.
+pub(super) async fn open(door: &Door, upgrading: OnUpgrade) -> Option<(Socket, Written, Budget)> {
+    let upgraded = match tokio::time::timeout(DEADLINE, upgrading).await {
+        Ok(Ok(upgraded)) => TokioIo::new(upgraded),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "an upgrade did not happen");
+            return None;
+        }
+        Err(_) => {
+            tracing::debug!("an upgrade took too long");
+            return None;
+        }
+    };
+    let (stream, written, allowance) = Meter::new(upgraded, RAW_BYTES);
+    let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config())).await;
+    Some((socket, written, Budget::new(allowance, door.clock.clone())))
 }
 
 /// The session in the query, else the one the token is bound to, else a new one.

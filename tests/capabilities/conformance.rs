@@ -3,96 +3,43 @@
 
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
-
 use crate::actors::Gateway;
+use crate::raw::{self, BINARY, CLOSE, FIN, PING, PONG, TEXT, close_code, frame};
 
-const TEXT: u8 = 1;
-const BINARY: u8 = 2;
-const CLOSE: u8 = 8;
-const PING: u8 = 9;
-const PONG: u8 = 10;
-const FIN: u8 = 0x80;
 const BEAT: &[u8] = br#"{"type":"HEARTBEAT","payload":{"x":"\u00e4"}}"#;
 
 type Frames = &'static [(u8, &'static [u8])];
 
-/// A client that sends whatever it likes.
-struct Raw(TcpStream);
+/// A client that has joined a session and sends whatever it likes.
+struct Raw(raw::Raw);
 
 impl Raw {
     async fn open(gateway: &Gateway) -> Self {
         let token = gateway.browser("root").await.token.unwrap();
-        let mut stream = TcpStream::connect(gateway.address()).await.unwrap();
-        let head = format!(
-            "GET /ws HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
-            gateway.address()
+        let headers = format!(
+            "Authorization: Bearer {token}\r\nSec-WebSocket-Extensions: permessage-deflate\r\n"
         );
-        stream.write_all(head.as_bytes()).await.unwrap();
-        let mut answer = Vec::new();
-        while !answer.ends_with(b"\r\n\r\n") {
-            answer.push(stream.read_u8().await.unwrap());
-        }
-        let answer = String::from_utf8(answer).unwrap().to_lowercase();
-        assert!(answer.starts_with("http/1.1 101 "), "{answer}");
+        let mut raw = Self(raw::Raw::open(gateway.address(), "/ws", &headers).await);
         assert!(
-            answer.contains("s3pplmbitxaq9kygzzhzrbk+xoo="),
-            "the key of the RFC's example: {answer}"
+            !raw.0.answer.contains("sec-websocket-extensions"),
+            "compression is never accepted: {}",
+            raw.0.answer
         );
-        let mut raw = Self(stream);
         let (opcode, ack) = raw.frame().await.unwrap();
         assert!(opcode == TEXT && ack.starts_with(b"{\"type\":\"CONNECTION_ACK\""));
         raw
     }
 
-    /// Sends a masked frame with any first byte.
     async fn send(&mut self, first: u8, payload: &[u8]) {
-        let mask = [7, 21, 42, 99];
-        let mut bytes = vec![first];
-        match payload.len() {
-            short @ 0..=125 => bytes.push(0x80 | u8::try_from(short).unwrap()),
-            long @ 126..=65_535 => {
-                bytes.push(0x80 | 0x7e);
-                bytes.extend(u16::try_from(long).unwrap().to_be_bytes());
-            }
-            longer => {
-                bytes.push(0x80 | 0x7f);
-                bytes.extend((longer as u64).to_be_bytes());
-            }
-        }
-        bytes.extend(mask);
-        bytes.extend(
-            payload
-                .iter()
-                .zip(mask.iter().cycle())
-                .map(|(byte, mask)| byte ^ mask),
-        );
-        self.bytes(&bytes).await;
+        self.0.send(first, payload).await;
     }
 
-    /// The gateway may have hung up already.
     async fn bytes(&mut self, bytes: &[u8]) {
-        self.0.write_all(bytes).await.ok();
+        self.0.bytes(bytes).await;
     }
 
-    /// The next frame, or `None` when the connection is over.
     async fn frame(&mut self) -> Option<(u8, Vec<u8>)> {
-        let read = async {
-            let first = self.0.read_u8().await.ok()?;
-            assert_eq!(first & 0x70, 0, "no extension was negotiated");
-            let length = match self.0.read_u8().await.ok()? {
-                126 => usize::from(self.0.read_u16().await.ok()?),
-                127 => usize::try_from(self.0.read_u64().await.ok()?).unwrap(),
-                short => usize::from(short),
-            };
-            let mut payload = vec![0; length];
-            self.0.read_exact(&mut payload).await.ok()?;
-            Some((first & 0x0f, payload))
-        };
-        tokio::time::timeout(Duration::from_secs(10), read)
-            .await
-            .expect("a frame or an end")
+        self.0.frame().await
     }
 
     /// The next frame is the answer to a heartbeat: the message was understood.
@@ -117,9 +64,7 @@ impl Raw {
                 if opcode != CLOSE {
                     continue;
                 }
-                let code = payload
-                    .get(..2)
-                    .map(|code| u16::from_be_bytes([code[0], code[1]]));
+                let code = close_code(&payload);
                 assert!(
                     code.is_some_and(|code| codes.contains(&code)),
                     "{code:?}, expected {codes:?}"
@@ -327,4 +272,50 @@ async fn a_close_is_answered_in_kind() {
     let mut raw = Raw::open(&gateway).await;
     raw.send(FIN | CLOSE, &[3, 232, 0xff, 0xfe]).await;
     raw.closes_with(&[1007, 1002]).await;
+}
+
+#[tokio::test]
+async fn a_client_may_ping_often_but_not_without_end() {
+    let gateway = Gateway::start().await;
+    let mut raw = Raw::open(&gateway).await;
+    // Two minutes of one ping every 200 ms, all at once.
+    for number in 0..600_u16 {
+        let payload = number.to_be_bytes();
+        raw.send(FIN | PING, &payload).await;
+        assert_eq!(raw.frame().await, Some((PONG, payload.to_vec())));
+    }
+    raw.send(FIN | TEXT, BEAT).await;
+    raw.hears_heartbeat().await;
+    raw.send(FIN | PING, b"one more").await;
+    raw.closes_with(&[4429]).await;
+
+    let mut raw = Raw::open(&gateway).await;
+    raw.bytes(&frame(FIN | PONG, b"unasked").repeat(601)).await;
+    raw.closes_with(&[4429]).await;
+}
+
+#[tokio::test]
+async fn a_message_cannot_go_on_for_ever_without_growing() {
+    let gateway = Gateway::start().await;
+    let mut raw = Raw::open(&gateway).await;
+    raw.send(TEXT, b"").await;
+    // Empty fragments with a ping now and then, which must not count as a new beginning.
+    let fragments = frame(0, b"").repeat(20_000);
+    let most = 8 * 1024 * 1024 + 64 * 1024;
+    for sent in (fragments.len()..).step_by(fragments.len()) {
+        raw.bytes(&fragments).await;
+        if sent > most {
+            break;
+        }
+        raw.send(FIN | PING, b"").await;
+        assert_eq!(raw.frame().await, Some((PONG, Vec::new())), "after {sent}");
+    }
+    raw.closes_with(&[1009]).await;
+}
+
+#[cfg(not(feature = "conformance"))]
+#[tokio::test]
+async fn an_ordinary_build_has_no_echo() {
+    let gateway = Gateway::start().await;
+    gateway.visitor().gets("/echo").await.is(404);
 }

@@ -6,6 +6,8 @@
 mod actors;
 #[path = "../support/postgres.rs"]
 mod postgres;
+#[path = "../support/raw.rs"]
+mod raw;
 
 mod accounts;
 mod addresses;
