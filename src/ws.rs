@@ -20,6 +20,7 @@ mod close;
 mod connection;
 mod cursor;
 mod desk;
+mod ears;
 #[cfg(feature = "conformance")]
 mod echo;
 mod farewell;

@@ -3,24 +3,28 @@
 //! Everything that is ready is fed and flushed once. While a flush is under way nothing new is taken
 //! from the journal, so a slow reader holds up nobody but itself and costs no more than one buffer.
 
+use std::future::poll_fn;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
+use tokio_util::sync::CancellationToken;
 
 use super::budget::Budget;
 use super::close::CloseReason;
 use super::cursor::Cursor;
 use super::desk::Desk;
+use super::ears::Ears;
 use super::greeting;
 use super::meter::{Meter, Written};
 use super::pulse::Pulse;
@@ -49,20 +53,17 @@ pub(super) type Socket = WebSocketStream<Meter<TokioIo<Upgraded>>>;
 pub(super) struct Connection {
     door: Arc<Door>,
     id: ConnectionId,
-    sink: SplitSink<Socket, Message>,
-    stream: SplitStream<Socket>,
+    socket: Socket,
     written: Written,
     budget: Budget,
 }
 
 impl Connection {
     pub(super) fn new(door: Arc<Door>, socket: Socket, written: Written, budget: Budget) -> Self {
-        let (sink, stream) = socket.split();
         Self {
             door,
             id: ConnectionId::new(),
-            sink,
-            stream,
+            socket,
             written,
             budget,
         }
@@ -91,18 +92,17 @@ impl Connection {
             address,
             since: self.door.clock.wall(),
         });
-        let end = tokio::select! {
-            biased;
-            () = membership.leave().cancelled() => End::Close(None, CloseReason::RESTART),
-            end = self.run_inner(principal, &session, position) => end,
-        };
+        let leave = membership.leave().clone();
+        let end = self.run_inner(principal, &session, position, leave).await;
         drop(membership);
         self.door.metrics.open.dec();
         match end {
             // Nobody is there to read a farewell.
             End::Close(_, CloseReason::DEAD_PEER) => {}
-            End::Close(word, reason) => self.say_goodbye(word, reason).await,
-            End::Gone => farewell::answer(self.whole()).await,
+            // Boxed, as everything that most connections need only once: it would take room in each
+            // of them as long as they are open.
+            End::Close(word, reason) => Box::pin(self.say_goodbye(word, reason)).await,
+            End::Gone => Box::pin(farewell::answer(self.socket)).await,
         }
     }
 
@@ -111,6 +111,7 @@ impl Connection {
         principal: Principal,
         session: &Session,
         position: Option<Position>,
+        leave: CancellationToken,
     ) -> End {
         let door = Arc::clone(&self.door);
         let heartbeats = SlidingWindow::new(
@@ -125,12 +126,13 @@ impl Connection {
             connection: self.id,
             heartbeats,
         });
-        let Some((mut cursor, first)) = greeting::begin(&desk, &principal, position).await else {
+        let greeting = Box::pin(greeting::begin(&desk, &principal, position)).await;
+        let Some((mut cursor, first)) = greeting else {
             return End::Close(None, CloseReason::RESTART);
         };
         let pulse = Pulse::new(self.written.clone());
         let mut visit = Visit::new(&desk, principal, first, pulse);
-        match self.serve(&desk, &mut cursor, &mut visit).await {
+        match self.serve(&desk, &mut cursor, &mut visit, leave).await {
             Ok(end) => end,
             Err(error) => farewell_for(&error),
         }
@@ -141,37 +143,29 @@ impl Connection {
         desk: &Arc<Desk>,
         cursor: &mut Cursor,
         visit: &mut Visit,
+        leave: CancellationToken,
     ) -> Result<End, Error> {
         let mut head = desk.session.journal().head();
-        let mut changes = desk.door.auth.changes();
-        let mut notices = desk.door.notices.hear();
+        let mut ears = Ears::new(desk, leave);
         // What happened between the look at the token and now woke nobody.
         if !desk.door.auth.stands(&visit.principal) {
             return Ok(unauthenticated(desk, Code::AuthFailed));
         }
-        // Made once and polled again: waiting anew for each of these at every event would cost more
-        // than the event.
-        let mut stop = pin!(desk.door.stop.cancelled());
-        let mut over = pin!(desk.session.over().cancelled());
         let mut alarm = pin!(tokio::time::sleep_until(visit.due()));
         loop {
-            if !visit.flushing {
-                let target = *head.borrow_and_update();
-                visit.flushing = self.fill(desk, cursor, visit, target).await?;
-            }
+            self.send(desk, cursor, visit, &mut head).await?;
             // Too early is no harm: then there is nothing to do but to set it anew.
             if visit.due() < alarm.deadline() {
                 alarm.as_mut().reset(visit.due());
             }
             let has_room = visit.waiting.len() < ANSWERS && visit.waiting_bytes() < ANSWER_BYTES;
+            let may_read = has_room && visit.answering.is_none();
             tokio::select! {
                 biased;
-                () = &mut stop => return Ok(End::Close(None, CloseReason::RESTART)),
-                () = &mut over => return Ok(End::Close(None, desk.end_of_session())),
                 // Rights first: nothing more is sent to somebody who lost them.
-                _ = changes.changed() => {
-                    if !desk.door.auth.stands(&visit.principal) {
-                        return Ok(unauthenticated(desk, Code::AuthFailed));
+                signal = ears.hear() => {
+                    if let Some(end) = visit.heed(desk, signal, has_room) {
+                        return Ok(end);
                     }
                 }
                 () = &mut alarm => {
@@ -180,36 +174,53 @@ impl Connection {
                     }
                     alarm.as_mut().reset(visit.due());
                 }
-                flushed = self.sink.flush(), if visit.flushing => {
-                    flushed?;
-                    visit.flushing = false;
-                }
                 // One frame at a time: answers come in the order of what was asked.
                 outcome = answered(&mut visit.answering) => visit.take(desk, outcome),
-                frame = self.stream.next(), if has_room && visit.answering.is_none() => {
-                    let Some(frame) = frame else { return Ok(End::Gone) };
-                    let frame = frame?;
-                    if let Err(reason) = self.budget.count(&frame) {
-                        return Ok(End::Close(None, reason));
+                turn = turn(&mut self.socket, visit.flushing, may_read) => match turn {
+                    Turn::Flushed(flushed) => {
+                        flushed?;
+                        visit.flushing = false;
                     }
-                    if let Some(end) = visit.receive(desk, frame) {
-                        return Ok(end);
+                    Turn::Read(frame) => {
+                        let Some(frame) = frame else { return Ok(End::Gone) };
+                        let frame = frame?;
+                        if let Err(reason) = self.budget.count(&frame) {
+                            return Ok(End::Close(None, reason));
+                        }
+                        if let Some(end) = visit.receive(desk, frame) {
+                            return Ok(end);
+                        }
                     }
-                }
+                },
                 grown = head.changed(), if !visit.flushing => {
                     if grown.is_err() {
                         return Ok(End::Close(None, CloseReason::RESTART));
                     }
                 }
-                notice = notices.recv(), if has_room => {
-                    if let Ok(notice) = notice {
-                        let now = desk.door.clock.wall();
-                        let frame = outbound::notice(notice.level, &notice.message, now);
-                        visit.waiting.push_back(frame);
-                    }
-                }
             }
         }
+    }
+
+    /// Sends what is ready, as long as the reader takes it at once.
+    async fn send(
+        &mut self,
+        desk: &Arc<Desk>,
+        cursor: &mut Cursor,
+        visit: &mut Visit,
+        head: &mut watch::Receiver<u64>,
+    ) -> Result<(), Error> {
+        while !visit.flushing {
+            let target = *head.borrow_and_update();
+            if !self.fill(desk, cursor, visit, target).await? {
+                return Ok(());
+            }
+            let flushed = poll_fn(|context| Poll::Ready(self.socket.poll_flush_unpin(context)));
+            match flushed.await {
+                Poll::Ready(flushed) => flushed?,
+                Poll::Pending => visit.flushing = true,
+            }
+        }
+        Ok(())
     }
 
     /// What is due by the clock: the token's end, another look into the journal, a sign of life.
@@ -229,7 +240,7 @@ impl Connection {
             return Ok(Some(End::Close(None, CloseReason::DEAD_PEER)));
         }
         if visit.pulse.ping_is_due(visit.flushing) {
-            self.sink.feed(Message::Ping(Vec::new().into())).await?;
+            self.socket.feed(Message::Ping(Vec::new().into())).await?;
             visit.flushing = true;
         }
         Ok(None)
@@ -254,7 +265,7 @@ impl Connection {
         {
             bytes += frame.len();
             desk.door.metrics.frames_out.inc();
-            self.sink.feed(Message::Text(frame)).await?;
+            self.socket.feed(Message::Text(frame)).await?;
         }
         Ok(bytes > 0)
     }
@@ -265,13 +276,30 @@ impl Connection {
         } else {
             reason.frame()
         };
-        farewell::say(self.whole(), word, frame).await;
+        farewell::say(self.socket, word, frame).await;
     }
+}
 
-    fn whole(self) -> Socket {
-        let socket = self.stream.reunite(self.sink);
-        socket.expect("both halves are of one socket")
-    }
+/// What a socket came to.
+enum Turn {
+    /// Everything went out.
+    Flushed(Result<(), Error>),
+    /// A frame came in; nothing if the other end is gone.
+    Read(Option<Result<Message, Error>>),
+}
+
+/// Goes on with what the socket has to do. Cancel-safe: nothing is taken that is not returned.
+async fn turn(socket: &mut Socket, flushing: bool, reading: bool) -> Turn {
+    poll_fn(|context| {
+        if flushing && let Poll::Ready(flushed) = socket.poll_flush_unpin(context) {
+            return Poll::Ready(Turn::Flushed(flushed));
+        }
+        if reading && let Poll::Ready(frame) = socket.poll_next_unpin(context) {
+            return Poll::Ready(Turn::Read(frame));
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 fn farewell_for(error: &Error) -> End {

@@ -112,7 +112,8 @@ where
         return no_handshake();
     };
     let admission = request.extensions().get::<Arc<Admission>>().cloned();
-    let serving = serve(upgrading);
+    // Boxed: a future that is handed into another one takes its room twice there.
+    let serving = Box::pin(serve(upgrading));
     door.connections.spawn(async move {
         serving.await;
         // The place among the open connections is kept until here.
@@ -222,7 +223,7 @@ async fn serve(
     wish: Wish,
     address: Option<ClientAddress>,
 ) {
-    let Some((socket, written, budget)) = open(&door, upgrading).await else {
+    let Some((socket, written, budget)) = Box::pin(open(&door, upgrading)).await else {
         return;
     };
     let connection = Connection::new(Arc::clone(&door), socket, written, budget);
@@ -230,12 +231,11 @@ async fn serve(
         Ok(principal) => principal,
         Err(error) => {
             let message = "The token is not valid; log in again.";
-            return connection
-                .turn_away(code_of(error), message, CloseReason::UNAUTHENTICATED)
-                .await;
+            let reason = CloseReason::UNAUTHENTICATED;
+            return Box::pin(connection.turn_away(code_of(error), message, reason)).await;
         }
     };
-    match find(&door, &principal, &wish).await {
+    match Box::pin(find(&door, &principal, &wish)).await {
         Ok(session) => {
             let position = position(&wish);
             let address = address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip);
@@ -244,15 +244,13 @@ async fn serve(
         Err(JoinError::Store(error)) => {
             tracing::warn!(%error, "a session could not be looked up");
             let message = "The database is unavailable at the moment.";
-            connection
-                .turn_away(Code::StorageUnavailable, message, CloseReason::RESTART)
-                .await;
+            let (code, reason) = (Code::StorageUnavailable, CloseReason::RESTART);
+            Box::pin(connection.turn_away(code, message, reason)).await;
         }
         Err(error) => {
             let message = error.to_string();
-            connection
-                .turn_away(Code::NotFound, &message, CloseReason::NO_SUCH_SESSION)
-                .await;
+            let (code, reason) = (Code::NotFound, CloseReason::NO_SUCH_SESSION);
+            Box::pin(connection.turn_away(code, &message, reason)).await;
         }
     }
 }
@@ -299,7 +297,7 @@ fn position(wish: &Wish) -> Option<Position> {
 /// Small while idle: an unused connection costs a few KiB.
 fn config() -> WebSocketConfig {
     WebSocketConfig::default()
-        .read_buffer_size(4 * 1024)
+        .read_buffer_size(2 * 1024)
         .write_buffer_size(64 * 1024)
         .max_write_buffer_size(2 * HARD_CAP_BYTES)
         .max_message_size(Some(HARD_CAP_BYTES))

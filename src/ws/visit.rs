@@ -11,6 +11,7 @@ use tower::ServiceExt as _;
 use super::close::CloseReason;
 use super::cursor::{Cursor, Next};
 use super::desk::{Desk, Outcome};
+use super::ears::Signal;
 use super::pulse::Pulse;
 use super::stack::{Answering, Frame};
 use crate::domain::account::Principal;
@@ -93,6 +94,27 @@ impl Visit {
                 None
             }
             Message::Pong(_) | Message::Frame(_) => None,
+        }
+    }
+
+    /// What a signal leads to; `Some` if it is the last. A notice that there is no room for is
+    /// missed, as it would have been by somebody who was away.
+    pub(super) fn heed(&mut self, desk: &Arc<Desk>, signal: Signal, has_room: bool) -> Option<End> {
+        match signal {
+            Signal::Leave => Some(End::Close(None, CloseReason::RESTART)),
+            Signal::Over => Some(End::Close(None, desk.end_of_session())),
+            Signal::Rights => {
+                let stands = desk.door.auth.stands(&self.principal);
+                (!stands).then(|| unauthenticated(desk, Code::AuthFailed))
+            }
+            Signal::Notice(notice) => {
+                if let Some(notice) = notice.filter(|_| has_room) {
+                    let now = desk.door.clock.wall();
+                    let frame = outbound::notice(notice.level, &notice.message, now);
+                    self.waiting.push_back(frame);
+                }
+                None
+            }
         }
     }
 

@@ -24,5 +24,6 @@ mod logins;
 mod operation;
 mod pages;
 mod resuming;
+mod slow_readers;
 mod sockets;
 mod tokens;

@@ -1,0 +1,77 @@
+//! What a connection hears of besides its session and its peer: all that happens seldom.
+//!
+//! A connection is woken by every event. Asking each of these sources anew every time would cost
+//! more than the event, as all connections share them; so they stand behind one door that opens
+//! only when one of them has something to say. Touches `bus`.
+
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::{broadcast, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::desk::Desk;
+use crate::bus::Notice;
+
+/// Something that happens seldom.
+pub(super) enum Signal {
+    /// The gateway stops, or somebody asked this connection to leave: it may come back.
+    Leave,
+    /// The session has ended, or must be joined anew.
+    Over,
+    /// Somebody's rights have changed; perhaps this one's.
+    Rights,
+    /// An announcement to everybody; nothing if some were missed.
+    Notice(Option<Notice>),
+}
+
+/// The sources, and the wait for the first of them.
+pub(super) struct Ears(FuturesUnordered<BoxFuture<'static, (Signal, Sources)>>);
+
+struct Sources {
+    stop: CancellationToken,
+    leave: CancellationToken,
+    over: CancellationToken,
+    changes: watch::Receiver<i64>,
+    notices: broadcast::Receiver<Notice>,
+}
+
+impl Ears {
+    pub(super) fn new(desk: &Desk, leave: CancellationToken) -> Self {
+        let sources = Sources {
+            stop: desk.door.stop.clone(),
+            leave,
+            over: desk.session.over().clone(),
+            changes: desk.door.auth.changes(),
+            notices: desk.door.notices.hear(),
+        };
+        let ears = Self(FuturesUnordered::new());
+        ears.0.push(Box::pin(sources.first()));
+        ears
+    }
+
+    /// The next signal. Cancel-safe: the wait goes on where it was.
+    pub(super) async fn hear(&mut self) -> Signal {
+        match self.0.next().await {
+            Some((signal, sources)) => {
+                self.0.push(Box::pin(sources.first()));
+                signal
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Sources {
+    async fn first(mut self) -> (Signal, Self) {
+        let signal = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => Signal::Leave,
+            () = self.leave.cancelled() => Signal::Leave,
+            () = self.over.cancelled() => Signal::Over,
+            _ = self.changes.changed() => Signal::Rights,
+            notice = self.notices.recv() => Signal::Notice(notice.ok()),
+        };
+        (signal, self)
+    }
+}
