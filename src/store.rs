@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::secret::Secret;
 
 mod changes;
+mod deadline;
 mod error;
 mod journals;
 mod keys;
@@ -25,6 +26,8 @@ mod sessions;
 mod sqlite;
 mod upkeep;
 mod users;
+
+use deadline::Deadline;
 
 pub use changes::{Change, Changes, Subject};
 pub use error::{OpenError, StoreError};
@@ -87,7 +90,7 @@ fn is_postgres(url: &str) -> bool {
 pub async fn open(config: &Config) -> Result<Arc<dyn Store>, OpenError> {
     make_directory(config)?;
     Ok(match &config.database_url {
-        Some(url) => Arc::new(postgres::Backend::open(url.expose()).await?),
+        Some(url) => Arc::new(Deadline(postgres::Backend::open(url.expose()).await?)),
         None => Arc::new(sqlite::Backend::open(&config.sqlite_path()).await?),
     })
 }

@@ -110,15 +110,27 @@ impl CommitLoop {
             {
                 waiting.push(pending);
             }
-            self.commit(std::mem::take(&mut waiting)).await;
+            if let Err(away) = self.commit(std::mem::take(&mut waiting)).await {
+                // They have waited as long as those before them, and are told at the same time: what
+                // somebody was told to have failed must not be committed afterwards.
+                while let Ok(pending) = self.queue.try_recv() {
+                    drop(
+                        pending
+                            .done
+                            .send(Err(RecordError::Store(Arc::clone(&away)))),
+                    );
+                }
+            }
         }
     }
 
-    async fn commit(&self, batch: Vec<Pending>) {
+    /// Fails if storage is away.
+    async fn commit(&self, batch: Vec<Pending>) -> Result<(), Arc<StoreError>> {
         let (appends, waiting): (Vec<Append>, Vec<_>) = batch
             .into_iter()
             .map(|pending| (pending.append, pending.done))
             .unzip();
+        let mut away = Ok(());
         let outcomes = match self.store.append(&appends, self.clock.wall()).await {
             Ok(outcomes) => outcomes.into_iter().map(judge).collect(),
             Err(StoreError::Fault(_)) if appends.len() > 1 => self.one_by_one(&appends).await,
@@ -126,13 +138,16 @@ impl CommitLoop {
                 tracing::error!(%error, appends = appends.len(), "events cannot be committed");
                 let error = Arc::new(error);
                 let failed = |_: &Append| Err(RecordError::Store(Arc::clone(&error)));
-                appends.iter().map(failed).collect::<Vec<_>>()
+                let outcomes = appends.iter().map(failed).collect::<Vec<_>>();
+                away = Err(error);
+                outcomes
             }
         };
         for (done, outcome) in waiting.into_iter().zip(outcomes) {
             // A router that is gone does not need to know.
             drop(done.send(outcome));
         }
+        away
     }
 
     /// One of them cannot be committed; the others must not suffer from it.
@@ -293,6 +308,8 @@ pub(crate) struct Writer {
     term: i64,
     create: Option<NewSession>,
     head: u64,
+    /// The last answer was lost, and with it whether the events are there.
+    unsure: bool,
     committer: Committer,
     tails: Arc<Tails>,
 }
@@ -311,6 +328,7 @@ impl Writer {
             term,
             create,
             head,
+            unsure: false,
             committer,
             tails,
         }
@@ -338,6 +356,7 @@ impl Writer {
             })
             .collect();
         let sizes: Vec<usize> = bodies.iter().map(|event| event.body.len()).collect();
+        let tried = self.unsure.then(|| bodies.clone());
         let append = Append {
             session: self.journal.session(),
             term: self.term,
@@ -347,9 +366,36 @@ impl Writer {
             summary,
             command,
         };
-        self.committer.commit(append).await?;
+        match self.committer.commit(append).await {
+            Ok(()) => {}
+            // The head is not where we left it because we moved it ourselves.
+            Err(RecordError::Fenced) if self.are_there(tried.as_deref()).await? => {}
+            Err(error) => {
+                self.unsure |= matches!(error, RecordError::Store(_));
+                return Err(error);
+            }
+        }
+        self.unsure = false;
         self.create = None;
         Ok(self.publish(events, &sizes, at))
+    }
+
+    /// Are exactly these the events after our head? Their ids make it certain that nobody else's
+    /// look the same.
+    async fn are_there(&self, tried: Option<&[NewEvent]>) -> Result<bool, RecordError> {
+        let Some(tried) = tried.filter(|tried| !tried.is_empty()) else {
+            return Ok(false);
+        };
+        let most = u32::try_from(tried.len()).unwrap_or(u32::MAX);
+        let stored = self
+            .journal
+            .0
+            .store
+            .events_after(self.journal.session(), self.head, most.saturating_add(1))
+            .await
+            .map_err(Arc::new)?;
+        let same = |(stored, tried): (&StoredEvent, &NewEvent)| stored.body == tried.body;
+        Ok(stored.len() == tried.len() && stored.iter().zip(tried).all(same))
     }
 
     fn publish(&mut self, events: &[Event], sizes: &[usize], at: Timestamp) -> Vec<Arc<Entry>> {

@@ -13,6 +13,14 @@ pub enum StoreError {
     Fault(#[source] sqlx::Error),
 }
 
+impl StoreError {
+    /// The database said nothing for longer than anybody can wait.
+    pub(super) fn no_answer() -> Self {
+        let silent = std::io::Error::new(std::io::ErrorKind::TimedOut, "it does not answer");
+        Self::Unavailable(silent.into())
+    }
+}
+
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         let away = match &error {

@@ -37,7 +37,9 @@ fn parameter(number: usize) -> String {
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/postgres");
 
 /// How long a request waits for a connection before it is told that storage is unavailable.
-const PATIENCE: Duration = Duration::from_millis(2_500);
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a connection that comes back may take to say that it is well.
+const RECOVERY: Duration = Duration::from_secs(1);
 const CONNECTIONS: u32 = 8;
 
 pub(super) struct Backend {
@@ -70,6 +72,7 @@ impl Backend {
         let pool = PgPoolOptions::new()
             .max_connections(CONNECTIONS)
             .acquire_timeout(PATIENCE)
+            .after_release(|connection, _| Box::pin(is_well(connection)))
             .connect_lazy_with(options);
         Ok(Self { pool, place })
     }
@@ -108,6 +111,15 @@ impl Backend {
 
     fn reader(&self) -> &PgPool {
         &self.pool
+    }
+}
+
+/// A connection whose statement was given up, to a server that says nothing, would keep its place in
+/// the pool until the kernel loses its patience, a quarter of an hour later.
+async fn is_well(connection: &mut PgConnection) -> sqlx::Result<bool> {
+    match tokio::time::timeout(RECOVERY, connection.ping()).await {
+        Ok(answered) => answered.map(|()| true),
+        Err(_) => Err(sqlx::Error::PoolTimedOut),
     }
 }
 

@@ -6,6 +6,14 @@ mod member;
 mod wire;
 
 pub(crate) use browser::Browser;
-pub(crate) use gateway::{Gateway, PASSWORD, Settings, program};
+pub(crate) use gateway::{Gateway, PASSWORD, Settings, Storage, program};
 pub(crate) use member::{Member, next_json};
 pub(crate) use wire::Wire;
+
+/// How much of something a test does: more than the default where a variable asks for it.
+pub(crate) fn wanted(variable: &str, default: usize) -> usize {
+    match std::env::var(variable) {
+        Ok(number) => number.parse().expect("a number"),
+        Err(_) => default,
+    }
+}

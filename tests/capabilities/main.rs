@@ -17,6 +17,7 @@ mod configuration;
 mod conformance;
 mod deadlines;
 mod documents;
+mod faults;
 mod first_run;
 mod foreign_clients;
 mod limits;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 
-use crate::actors::{Gateway, Member};
+use crate::actors::{Gateway, Member, wanted};
 
 async fn token(gateway: &Gateway) -> String {
     gateway.browser("root").await.token.unwrap()
@@ -60,16 +60,17 @@ async fn a_position_that_means_nothing_gets_the_state() {
 }
 
 /// Kill, start, resume, again and again while an answer streams: what was seen is there, byte for
-/// byte, and every run has ended.
+/// byte, and every run has ended. `SWITCHBOARD_TEST_KILLS` says how often.
 #[tokio::test]
 async fn a_killed_gateway_loses_nothing_that_was_seen() {
     let mut gateway = Gateway::start().await;
     let token = token(&gateway).await;
     let mut member = Member::joins(gateway.address(), &token, "").await;
     let mut seen = Vec::new();
-    for round in 0..5 {
+    for round in 0..wanted("SWITCHBOARD_TEST_KILLS", 5) {
+        let before = member.events.len();
         member.prompts("/stream 100000 1").await;
-        while member.events.len() < 20 + 40 * round {
+        while member.events.len() < before + 20 + 40 * (round % 5) {
             member.receives().await.unwrap();
         }
         gateway.signal("-KILL");
@@ -80,8 +81,8 @@ async fn a_killed_gateway_loses_nothing_that_was_seen() {
         let mut all = Member::joins(gateway.address(), &token, &member.position_after(0)).await;
         assert_eq!(all.ack["resume"], "replayed");
         assert_eq!(all.ack["epoch"], member.ack["epoch"]);
-        while all.ends().len() <= round {
-            all.receives().await.unwrap();
+        for _ in 0..=round {
+            all.sees_run_end().await;
         }
         let offsets = all.offsets();
         let complete = offsets.iter().copied().eq(1..=offsets.len() as u64);

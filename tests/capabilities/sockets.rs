@@ -1,10 +1,12 @@
 //! A session over its WebSocket: isolation, messages, limits, rights.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
-use crate::actors::{Browser, Gateway, Member, Settings};
+use crate::actors::{Browser, Gateway, Member, Settings, wanted};
 
 impl Browser {
     /// Joins a session over a WebSocket, a new one if none is named.
@@ -121,39 +123,153 @@ async fn two_devices_of_one_user_see_the_same() {
     assert_eq!(phone.offsets(), laptop.offsets());
 }
 
-/// Many sessions at once, each with its own word: everyone gets exactly their own, in order.
+/// Many sessions at once, each with its own words, and somebody else who tries to get at them:
+/// everyone gets exactly their own, in order, and the stranger nothing. How much of it is said by
+/// `SWITCHBOARD_TEST_SESSIONS`, `…_EVENTS` (of each session) and `…_ATTACKERS`.
 #[tokio::test]
 async fn nothing_crosses_sessions_under_load() {
-    const SESSIONS: usize = 200;
-    let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
-    let mut members = tokio::task::JoinSet::new();
-    for number in 0..SESSIONS {
+    let sessions = wanted("SWITCHBOARD_TEST_SESSIONS", 200);
+    let events = wanted("SWITCHBOARD_TEST_EVENTS", 30);
+    let attackers = wanted("SWITCHBOARD_TEST_ATTACKERS", 20);
+    let gateway = Settings::new()
+        .with("SERVER__MAX_CONNECTIONS_PER_ADDRESS", "10000")
+        .with("LIMITS__REQUESTS_PER_MINUTE", "10000000")
+        .with("LIMITS__REQUEST_BURST", "100000")
+        .with("LIMITS__MESSAGES_PER_MINUTE", "100000")
+        .start()
+        .await;
+    gateway.has_user("eve", "member");
+    let (page, eve) = (gateway.browser("root").await, gateway.browser("eve").await);
+    let mut coming = tokio::task::JoinSet::new();
+    for number in 0..sessions {
         let page = page.clone();
-        members.spawn(async move {
-            let mut member = page.joins("").await;
-            for round in 0..3 {
-                member
-                    .prompts(&format!("/echo mine-{number}-{round}"))
-                    .await;
-                member.sees_run_end().await;
-            }
-            let expected = format!("mine-{number}-0mine-{number}-1mine-{number}-2");
-            assert_eq!(member.text(), expected);
-            let offsets = member.offsets();
-            assert!(
-                offsets.iter().copied().eq(1..=offsets.len() as u64),
-                "{offsets:?}"
-            );
-            assert!(
-                member
-                    .events
-                    .iter()
-                    .all(|event| event["sessionId"] == member.session())
-            );
-        });
+        coming.spawn(async move { (number, page.joins("").await) });
     }
-    members.join_all().await;
+    let members = coming.join_all().await;
+    let targets: Arc<[String]> = members
+        .iter()
+        .map(|(_, member)| member.position_after(0))
+        .collect();
+    let over = CancellationToken::new();
+    let mut strangers = tokio::task::JoinSet::new();
+    for number in 0..attackers {
+        let attack = attacks(eve.clone(), number, Arc::clone(&targets), over.clone());
+        strangers.spawn(attack);
+    }
+    let mut working = tokio::task::JoinSet::new();
+    for (number, member) in members {
+        working.spawn(works_alone(number, member, events));
+    }
+    let seen: usize = working.join_all().await.into_iter().sum();
+    over.cancel();
+    let attempts: usize = strangers.join_all().await.into_iter().sum();
+    let metrics = page.gets("/metrics").await.is(200).text;
+    assert!(
+        metrics.contains("switchboard_isolation_violations_total 0"),
+        "{metrics}"
+    );
+    assert!(attempts >= attackers, "the strangers tried");
+    println!("{sessions} sessions saw {seen} events of their own; {attempts} attempts saw nothing");
+}
+
+/// Asks until so many events were seen, and checks that they are its own, each once and in order.
+/// Returns how many.
+async fn works_alone(number: usize, mut member: Member, events: usize) -> usize {
+    const WORDS: usize = 400;
+    let (mut seen, mut round) = (0, 0);
+    while seen < events {
+        let mut expected = format!("mine-{number}-{round}");
+        let left = events - seen;
+        let mut prompt = format!("/echo {expected}");
+        if left > 100 {
+            let words = left.min(WORDS);
+            prompt = format!("/stream {words}");
+            let all: Vec<String> = (1..=words).map(|word| format!("{word} ")).collect();
+            expected = all.concat();
+        }
+        has_it_done(&mut member, &prompt, &format!("round-{round}")).await;
+        assert_eq!(member.text(), expected, "done once");
+        let offsets = member.offsets();
+        let first = seen as u64 + 1;
+        assert!(
+            offsets
+                .iter()
+                .copied()
+                .eq(first..first + offsets.len() as u64),
+            "{offsets:?}"
+        );
+        let session = member.session();
+        let is_mine = |event: &serde_json::Value| event["sessionId"] == session;
+        assert!(member.events.iter().all(is_mine));
+        seen += offsets.len();
+        round += 1;
+        member.events.clear();
+    }
+    seen
+}
+
+/// Prompts under a key, again while the gateway is too busy, until the run has ended.
+async fn has_it_done(member: &mut Member, prompt: &str, key: &str) {
+    let command = json!({
+        "type": "SUBMIT_PROMPT", "idempotencyKey": key,
+        "payload": { "text": prompt, "mode": "act" },
+    })
+    .to_string();
+    member.writes(&command).await;
+    loop {
+        let frame = member.receives().await.unwrap();
+        let payload = &frame["payload"];
+        if frame["type"] == "ERROR_MESSAGE" {
+            assert_eq!(payload["code"], "STORAGE_UNAVAILABLE", "{frame}");
+            member.writes(&command).await;
+        } else if frame["type"] == "TASK_STATUS_UPDATE" && payload["status"] == "completed" {
+            return;
+        }
+    }
+}
+
+/// Tries to join the sessions of others, to resume in their journals and to speak in their name.
+/// Returns how often.
+async fn attacks(
+    eve: Browser,
+    number: usize,
+    targets: Arc<[String]>,
+    over: CancellationToken,
+) -> usize {
+    let header = [(
+        "authorization",
+        format!("Bearer {}", eve.token.as_deref().unwrap()),
+    )];
+    let mut own = eve.joins("").await;
+    let mut attempts = 0;
+    for target in targets.iter().cycle().skip(number) {
+        let mut socket = Member::opens(eve.address(), target, &header).await.unwrap();
+        let told = crate::actors::next_json(&mut socket).await.unwrap();
+        assert_eq!(told["payload"]["code"], "NOT_FOUND", "{told}");
+        let closed = crate::actors::next_json(&mut socket).await.unwrap_err();
+        assert_eq!(closed.code, 4404);
+        // Within what one session may say in a minute, refusals included.
+        if attempts < 60 {
+            let foreign = json!({
+                "type": "SUBMIT_PROMPT", "sessionId": target["?session=".len()..].split('&').next(),
+                "payload": { "text": "/echo stolen", "mode": "act" },
+            });
+            own.writes(&foreign.to_string()).await;
+            let told = own.receives().await.unwrap();
+            assert_eq!(told["payload"]["code"], "VALIDATION_ERROR", "{told}");
+        }
+        attempts += 1;
+        // Nothing has come meanwhile; and who never reads, answers no ping.
+        if attempts % 100 == 0 {
+            own.sees_nothing().await;
+        }
+        if over.is_cancelled() {
+            break;
+        }
+    }
+    own.sees_nothing().await;
+    assert!(own.events.is_empty());
+    attempts
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use sqlx::{Connection as _, PgConnection};
@@ -43,7 +43,7 @@ impl Database {
 }
 
 /// A server that listens may still be starting up.
-async fn connect(url: &str) -> PgConnection {
+pub(crate) async fn connect(url: &str) -> PgConnection {
     let deadline = Instant::now() + START_TIMEOUT;
     loop {
         match PgConnection::connect(url).await {
@@ -85,6 +85,21 @@ fn running(dir: &Path) -> Option<u16> {
 }
 
 fn start(dir: &Path) -> u16 {
+    make(dir);
+    let port = free_port();
+    #[expect(
+        clippy::zombie_processes,
+        reason = "the server outlives this process; the watcher ends it"
+    )]
+    let server = serve(dir, port);
+    watch(dir, server.id());
+    std::fs::write(dir.join("port"), port.to_string()).expect("the port is written down");
+    port
+}
+
+/// Makes a new server's files in a directory that `postgres` may enter.
+pub(crate) fn make(dir: &Path) {
+    std::fs::set_permissions(dir, Permissions::from_mode(0o777)).ok();
     let data = dir.join("data");
     if data.exists() {
         std::fs::remove_dir_all(&data).expect("the old data can be removed");
@@ -106,15 +121,14 @@ fn start(dir: &Path) -> u16 {
         "{}",
         String::from_utf8_lossy(&made.stderr)
     );
-    let port = free_port();
+}
+
+/// Starts the server of these files, and waits until it listens.
+pub(crate) fn serve(dir: &Path, port: u16) -> Child {
     let log = File::create(dir.join("log")).expect("a log file");
-    #[expect(
-        clippy::zombie_processes,
-        reason = "the server outlives this process; the watcher ends it"
-    )]
     let server = as_postgres("postgres")
         .arg("-D")
-        .arg(&data)
+        .arg(dir.join("data"))
         .args(["-p", &port.to_string()])
         .args([
             "-c",
@@ -128,7 +142,6 @@ fn start(dir: &Path) -> u16 {
         .stderr(log)
         .spawn()
         .expect("postgres starts");
-    watch(dir, server.id());
     let deadline = Instant::now() + START_TIMEOUT;
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(
@@ -138,8 +151,7 @@ fn start(dir: &Path) -> u16 {
         );
         std::thread::sleep(Duration::from_millis(20));
     }
-    std::fs::write(dir.join("port"), port.to_string()).expect("the port is written down");
-    port
+    server
 }
 
 /// Stops the server once nobody has used it for a while.
@@ -197,7 +209,7 @@ fn user_id() -> u32 {
     rustix::process::getuid().as_raw()
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0))
         .and_then(|listener| listener.local_addr())
         .expect("a free port")

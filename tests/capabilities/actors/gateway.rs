@@ -20,6 +20,16 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Settings {
     variables: Vec<(String, String)>,
     admin: bool,
+    /// Where it stores, if that is not for the whole run to say.
+    storage: Option<Storage>,
+}
+
+/// Where a gateway stores.
+pub(crate) enum Storage {
+    /// In SQLite, in a directory of its own or in this one.
+    Sqlite(Option<PathBuf>),
+    /// In the Postgres at this URL.
+    Postgres(String),
 }
 
 impl Settings {
@@ -28,6 +38,7 @@ impl Settings {
         Self {
             variables: Vec::new(),
             admin: true,
+            storage: None,
         }
         .with("LIMITS__LOGINS_PER_MINUTE", "100000")
     }
@@ -48,15 +59,27 @@ impl Settings {
         self
     }
 
+    /// With storage of its own, whatever the others of this run have.
+    pub(crate) fn storing(mut self, storage: Storage) -> Self {
+        self.storage = Some(storage);
+        self
+    }
+
     pub(crate) async fn start(mut self) -> Gateway {
         let dir = tempfile::tempdir().unwrap();
-        let database = match std::env::var("SWITCHBOARD_TEST_DATABASE").as_deref() {
-            Ok("postgres") => Some(Database::create().await),
-            Ok("sqlite") | Err(_) => None,
-            Ok(other) => panic!("SWITCHBOARD_TEST_DATABASE={other}: sqlite or postgres?"),
-        };
-        if let Some(database) = &database {
-            self = self.with("DATA__DATABASE_URL", &database.url);
+        let mut data = dir.path().join("data");
+        let mut database = None;
+        match self.storage.take() {
+            Some(Storage::Sqlite(place)) => data = place.unwrap_or(data),
+            Some(Storage::Postgres(url)) => self = self.with("DATA__DATABASE_URL", &url),
+            None => match std::env::var("SWITCHBOARD_TEST_DATABASE").as_deref() {
+                Ok("postgres") => {
+                    let made = database.insert(Database::create().await);
+                    self = self.with("DATA__DATABASE_URL", &made.url);
+                }
+                Ok("sqlite") | Err(_) => {}
+                Ok(other) => panic!("SWITCHBOARD_TEST_DATABASE={other}: sqlite or postgres?"),
+            },
         }
         if self.admin {
             self = self
@@ -64,7 +87,7 @@ impl Settings {
                 .with("ADMIN__PASSWORD", PASSWORD);
         }
         let mut gateway = Gateway {
-            data: dir.path().join("data"),
+            data,
             variables: self.variables,
             process: None,
             _dir: dir,
@@ -100,6 +123,11 @@ impl Gateway {
         self.variables
             .iter()
             .any(|(name, _)| name.ends_with("DATABASE_URL"))
+    }
+
+    /// The file of its SQLite database.
+    pub(crate) fn sqlite_file(&self) -> PathBuf {
+        self.data.join("switchboard.db")
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

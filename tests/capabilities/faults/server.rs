@@ -1,0 +1,94 @@
+//! A Postgres of one test, which stops and comes back when it is told to.
+
+use std::process::Child;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::postgres;
+
+/// A running server; killed when dropped.
+pub(super) struct Server {
+    dir: TempDir,
+    port: u16,
+    process: Child,
+}
+
+impl Server {
+    pub(super) async fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        postgres::make(dir.path());
+        let port = postgres::free_port();
+        let process = postgres::serve(dir.path(), port);
+        let server = Self { dir, port, process };
+        server.answers().await;
+        server
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its connections stay open and nothing is said on them any more.
+    pub(super) fn freezes(&self) {
+        self.signal_all(Signal::STOP);
+    }
+
+    pub(super) fn thaws(&self) {
+        self.signal_all(Signal::CONT);
+    }
+
+    /// Ends as for an upgrade: its connections are closed, new ones are refused.
+    pub(super) fn shuts_down(&mut self) {
+        kill_process(Pid::from_child(&self.process), Signal::INT).unwrap();
+        self.process.wait().unwrap();
+    }
+
+    pub(super) async fn starts_again(&mut self) {
+        self.process = postgres::serve(self.dir.path(), self.port);
+        self.answers().await;
+    }
+
+    async fn answers(&self) {
+        drop(postgres::connect(&self.url()).await);
+    }
+
+    /// The first process makes the others: it is signalled first, so that none is missed.
+    fn signal_all(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
+        for child in self.children() {
+            // One that has just ended needs no signal.
+            kill_process(child, signal).ok();
+        }
+    }
+
+    fn children(&self) -> Vec<Pid> {
+        let parent = self.process.id().to_string();
+        let is_ours = |pid: &i32| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            // The name in brackets may hold anything; the parent comes after it and the state.
+            let after_name = stat.rsplit(')').next().unwrap_or_default();
+            after_name.split_whitespace().nth(1) == Some(parent.as_str())
+        };
+        let names = std::fs::read_dir("/proc").unwrap().flatten();
+        names
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(is_ours)
+            .filter_map(Pid::from_raw)
+            .collect()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        for child in self.children() {
+            kill_process(child, Signal::KILL).ok();
+        }
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
