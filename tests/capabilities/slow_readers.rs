@@ -72,7 +72,7 @@ impl Reader {
                 "FULL_STATE" => {
                     let messages = payload["conversationHistory"].as_array().unwrap();
                     let last = messages.last().unwrap();
-                    text = last["content"].as_str().unwrap().to_owned();
+                    text = String::from(last["content"].as_str().unwrap());
                 }
                 _ => {}
             }
