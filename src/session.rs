@@ -18,6 +18,7 @@ mod agent;
 mod ask;
 mod compaction;
 mod config;
+mod head;
 mod journal;
 mod keeper;
 mod live;

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::head::Head;
 use super::tail::{Entry, Tail, Tails};
 use crate::clock::Clock;
 use crate::domain::event::{Event, Recorded};
@@ -188,7 +189,7 @@ pub(crate) struct Journal(Arc<Shared>);
 struct Shared {
     session: SessionId,
     epoch: Epoch,
-    head: watch::Sender<u64>,
+    head: Head,
     tail: Arc<Tail>,
     store: Arc<dyn Store>,
 }
@@ -206,7 +207,7 @@ impl Journal {
         Self(Arc::new(Shared {
             session,
             epoch,
-            head: watch::Sender::new(head),
+            head: Head::new(head),
             tail: Arc::new(Tail::default()),
             store,
         }))
@@ -222,9 +223,14 @@ impl Journal {
         self.0.epoch
     }
 
-    /// The offset of the last committed event; wakes whoever waits for it to grow.
-    pub(crate) fn head(&self) -> watch::Receiver<u64> {
-        self.0.head.subscribe()
+    /// The offset of the last committed event.
+    pub(crate) fn head(&self) -> u64 {
+        self.0.head.offset()
+    }
+
+    /// Returns once there is something after an offset. Cancel-safe.
+    pub(crate) async fn grows_beyond(&self, offset: u64) {
+        self.0.head.beyond(offset).await;
     }
 
     /// What is stored after an offset and can be read, in order; perhaps with holes.
@@ -243,7 +249,7 @@ impl Journal {
 
     /// The entries after an offset: from the tail if they are there, else from the store.
     pub(crate) async fn after(&self, offset: u64, most: usize) -> Result<Found, StoreError> {
-        if *self.0.head.borrow() <= offset {
+        if self.head() <= offset {
             return Ok(Found::Entries(Vec::new()));
         }
         if let Some(entries) = self.0.tail.after(offset, most) {
@@ -322,7 +328,7 @@ impl Writer {
         committer: Committer,
         tails: Arc<Tails>,
     ) -> Self {
-        let head = *journal.0.head.borrow();
+        let head = journal.head();
         Self {
             journal,
             term,
@@ -412,7 +418,7 @@ impl Writer {
             .collect();
         self.tails.append(&self.journal.0.tail, &entries);
         self.head += entries.len() as u64;
-        self.journal.0.head.send_replace(self.head);
+        self.journal.0.head.move_to(self.head);
         entries
     }
 }

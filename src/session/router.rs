@@ -81,7 +81,7 @@ impl Router {
     /// Folds what is stored. A run that was under way lost its agent with the gateway that had it.
     pub(super) async fn recover(&mut self) -> Result<(), StoreError> {
         if let Some(snapshot) = self.parts.store.snapshot(self.id).await? {
-            let head = *self.journal.head().borrow();
+            let head = self.journal.head();
             match serde_json::from_slice(&snapshot.body) {
                 Ok(_) if snapshot.offset > head => {
                     tracing::error!(session.id = %self.id, "a snapshot is ahead of its journal");
@@ -96,7 +96,7 @@ impl Router {
             let page = self.journal.kept_after(self.state.offset, PAGE).await?;
             if page.is_empty() {
                 // Whatever could not be read: the state stands for all there is.
-                self.state.offset = *self.journal.head().borrow();
+                self.state.offset = self.journal.head();
                 return Ok(());
             }
             for entry in &page {

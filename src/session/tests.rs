@@ -145,9 +145,12 @@ async fn prompts(session: &Session, text: &str) {
         message_id: None,
         once: None,
     };
-    let mut head = session.journal().head();
     session.command(request).await.unwrap();
-    while session.state().await.unwrap().live_run().is_some() {
-        head.changed().await.unwrap();
+    loop {
+        let state = session.state().await.unwrap();
+        if state.live_run().is_none() {
+            return;
+        }
+        session.journal().grows_beyond(state.offset).await;
     }
 }

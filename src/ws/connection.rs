@@ -14,7 +14,6 @@ use std::time::Duration;
 use futures_util::{SinkExt as _, StreamExt as _};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
-use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
@@ -145,7 +144,7 @@ impl Connection {
         visit: &mut Visit,
         leave: CancellationToken,
     ) -> Result<End, Error> {
-        let mut head = desk.session.journal().head();
+        let journal = desk.session.journal();
         let mut ears = Ears::new(desk, leave);
         // What happened between the look at the token and now woke nobody.
         if !desk.door.auth.stands(&visit.principal) {
@@ -153,7 +152,7 @@ impl Connection {
         }
         let mut alarm = pin!(tokio::time::sleep_until(visit.due()));
         loop {
-            self.send(desk, cursor, visit, &mut head).await?;
+            self.send(desk, cursor, visit).await?;
             // Too early is no harm: then there is nothing to do but to set it anew.
             if visit.due() < alarm.deadline() {
                 alarm.as_mut().reset(visit.due());
@@ -192,11 +191,8 @@ impl Connection {
                         }
                     }
                 },
-                grown = head.changed(), if !visit.flushing => {
-                    if grown.is_err() {
-                        return Ok(End::Close(None, CloseReason::RESTART));
-                    }
-                }
+                // Also while storage does not answer: another look is due by the clock.
+                () = journal.grows_beyond(cursor.sent()), if visit.is_ready_for_more() => {}
             }
         }
     }
@@ -207,11 +203,10 @@ impl Connection {
         desk: &Arc<Desk>,
         cursor: &mut Cursor,
         visit: &mut Visit,
-        head: &mut watch::Receiver<u64>,
     ) -> Result<(), Error> {
         while !visit.flushing {
-            let target = *head.borrow_and_update();
-            if !self.fill(desk, cursor, visit, target).await? {
+            let head = desk.session.journal().head();
+            if !self.fill(desk, cursor, visit, head).await? {
                 return Ok(());
             }
             let flushed = poll_fn(|context| Poll::Ready(self.socket.poll_flush_unpin(context)));

@@ -20,7 +20,7 @@ pub(super) async fn begin(
     position: Option<Position>,
 ) -> Option<(Cursor, Vec<Utf8Bytes>)> {
     let journal = desk.session.journal();
-    let head = *journal.head().borrow();
+    let head = journal.head();
     let (resume, sent) = match position {
         None => (Resume::New, head),
         Some(position) if can_replay(desk, position, head).await => {

@@ -297,7 +297,7 @@ fn position(wish: &Wish) -> Option<Position> {
 /// Small while idle: an unused connection costs a few KiB.
 fn config() -> WebSocketConfig {
     WebSocketConfig::default()
-        .read_buffer_size(2 * 1024)
+        .read_buffer_size(1024)
         .write_buffer_size(64 * 1024)
         .max_write_buffer_size(2 * HARD_CAP_BYTES)
         .max_message_size(Some(HARD_CAP_BYTES))

@@ -132,6 +132,12 @@ impl Visit {
         }
     }
 
+    /// Shall it look for more in the journal? Not before the reader has what there is, nor before it
+    /// is time to try again.
+    pub(super) fn is_ready_for_more(&self) -> bool {
+        !self.flushing && self.retry.is_none()
+    }
+
     pub(super) fn waiting_bytes(&self) -> usize {
         self.waiting.iter().map(|frame| frame.len()).sum()
     }

@@ -20,9 +20,8 @@ fn event(number: usize) -> Event {
 
 /// Every head that becomes visible is in the database already.
 async fn watch(journal: Journal, store: Arc<dyn Store>, last: u64) {
-    let mut head = journal.head();
     loop {
-        let seen = *head.borrow_and_update();
+        let seen = journal.head();
         if seen > 0 {
             let stored = store.events_after(journal.session(), seen - 1, 1).await;
             assert_eq!(
@@ -34,7 +33,7 @@ async fn watch(journal: Journal, store: Arc<dyn Store>, last: u64) {
         if seen == last {
             return;
         }
-        head.changed().await.unwrap();
+        journal.grows_beyond(seen).await;
     }
 }
 

@@ -77,7 +77,7 @@ async fn what_does_not_fit_leaves_once_a_snapshot_stands_for_it() {
     let session = house.draft();
     prompts(&session, "/chunks 3000 100").await;
     let state = session.state().await.unwrap();
-    let head = *session.journal().head().borrow();
+    let head = session.journal().head();
     let keeper = house.keeper(|_, journal| {
         journal.compact_after_minutes = 1_000_000;
         journal.keep_bytes = 50_000;
@@ -106,7 +106,7 @@ async fn old_events_leave_and_young_ones_stay() {
     let house = House::new().await;
     let session = house.draft();
     prompts(&session, "/chunks 2500 10").await;
-    let old = *session.journal().head().borrow();
+    let old = session.journal().head();
     house.days_pass(31);
     prompts(&session, "/echo young").await;
     let keeper = house.keeper(|_, journal| journal.keep_days = 30);
