@@ -58,25 +58,31 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(door: Arc<Door>, socket: Socket, written: Written, budget: Budget) -> Self {
-        Self {
+    /// Boxed: whatever is handed from one future to the next takes its room in each of them.
+    pub(super) fn new(
+        door: Arc<Door>,
+        socket: Socket,
+        written: Written,
+        budget: Budget,
+    ) -> Box<Self> {
+        Box::new(Self {
             door,
             id: ConnectionId::new(),
             socket,
             written,
             budget,
-        }
+        })
     }
 
     /// Says why and closes.
-    pub(super) async fn turn_away(self, code: Code, message: &str, reason: CloseReason) {
+    pub(super) async fn turn_away(self: Box<Self>, code: Code, message: &str, reason: CloseReason) {
         let word = outbound::error(None, code, message, None, None, self.door.clock.wall());
         self.say_goodbye(Some(word), reason).await;
     }
 
     /// Joins a session and serves the socket to its end.
     pub(super) async fn run(
-        mut self,
+        mut self: Box<Self>,
         principal: Principal,
         session: Session,
         position: Option<Position>,
@@ -265,7 +271,7 @@ impl Connection {
         Ok(bytes > 0)
     }
 
-    async fn say_goodbye(self, word: Option<Utf8Bytes>, reason: CloseReason) {
+    async fn say_goodbye(self: Box<Self>, word: Option<Utf8Bytes>, reason: CloseReason) {
         let frame = if reason == CloseReason::RESTART {
             reason.frame_after(self.door.spread(SPREAD_MS))
         } else {

@@ -239,7 +239,7 @@ async fn serve(
         Ok(session) => {
             let position = position(&wish);
             let address = address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip);
-            connection.run(principal, session, position, address).await;
+            Box::pin(connection.run(principal, session, position, address)).await;
         }
         Err(JoinError::Store(error)) => {
             tracing::warn!(%error, "a session could not be looked up");
