@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -54,6 +54,8 @@ use tail::Tails;
 const ASKS: usize = 64;
 /// Sessions that can be woken at the same time.
 const TURNS: u64 = 64;
+/// How long a session may wait to be woken behind others.
+const CROWD: Duration = Duration::from_secs(10);
 /// After this long, storage counts as unavailable.
 const PATIENCE: Duration = Duration::from_millis(2_500);
 
@@ -226,7 +228,7 @@ pub(crate) struct Sessions {
     default_agent: String,
     node: String,
     /// Whoever wakes a session holds its turn; sessions share turns, but not all of them one.
-    waking: Arc<[tokio::sync::Mutex<()>]>,
+    waking: Arc<[Mutex<()>]>,
     members: Members,
 }
 
@@ -257,7 +259,7 @@ impl Sessions {
             default_agent: config.default_agent.clone(),
             node: format!("node-{}", uuid::Uuid::now_v7().simple()),
             members: Members::default(),
-            waking: (0..TURNS).map(|_| tokio::sync::Mutex::default()).collect(),
+            waking: (0..TURNS).map(|_| Mutex::default()).collect(),
         };
         (sessions, commits)
     }
@@ -338,18 +340,15 @@ impl Sessions {
         if let Some(session) = self.live(id) {
             return admit(principal, session);
         }
+        let _turn = self.turn_to_wake(id).await?;
+        if let Some(session) = self.live(id) {
+            return admit(principal, session);
+        }
         // Looked up before it is woken: a stranger must not be able to wake anything.
         let row = self.parts.store.session(id).await?;
         let row = row
             .filter(|row| row.owner == principal.user && row.ended_at.is_none())
             .ok_or(JoinError::NotFound)?;
-        let mut hasher = DefaultHasher::new();
-        id.hash(&mut hasher);
-        let turn = usize::try_from(hasher.finish() % TURNS).unwrap_or_default();
-        let _turn = self.waking[turn].lock().await;
-        if let Some(session) = self.live(id) {
-            return admit(principal, session);
-        }
         let lease = match self.parts.store.claim_journal(id, &self.node).await {
             Ok(lease) => lease,
             Err(ClaimError::NotFound) => return Err(JoinError::NotFound),
@@ -370,6 +369,17 @@ impl Sessions {
             return Err(JoinError::NotFound);
         }
         Ok(session)
+    }
+
+    /// Taken before anything is asked of storage: when everybody comes back at once, they wait here
+    /// for each other, and not there, where waiting soon counts as a failure.
+    async fn turn_to_wake(&self, id: SessionId) -> Result<MutexGuard<'_, ()>, StoreError> {
+        let mut hasher = DefaultHasher::new();
+        id.hash(&mut hasher);
+        let turn = usize::try_from(hasher.finish() % TURNS).unwrap_or_default();
+        tokio::time::timeout(CROWD, self.waking[turn].lock())
+            .await
+            .map_err(|_| StoreError::no_answer())
     }
 
     /// Ends the run of a session that is about to be ended, so that it has an end.

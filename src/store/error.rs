@@ -15,7 +15,7 @@ pub enum StoreError {
 
 impl StoreError {
     /// The database said nothing for longer than anybody can wait.
-    pub(super) fn no_answer() -> Self {
+    pub(crate) fn no_answer() -> Self {
         let silent = std::io::Error::new(std::io::ErrorKind::TimedOut, "it does not answer");
         Self::Unavailable(silent.into())
     }

@@ -50,6 +50,8 @@ static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/sqlite")
 /// process: together less than the three seconds after which storage counts as unavailable.
 const BUSY: Duration = Duration::from_millis(1_200);
 const READERS: u32 = 4;
+/// How long a caller waits for one of those that read, which themselves wait for nobody.
+const CROWD: Duration = Duration::from_millis(2_400);
 /// How long the word of a probe that went well is good for.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// Negative: in KiB, as SQLite wants it. Taken only when needed.
@@ -95,7 +97,9 @@ impl Backend {
             writer: pool(1)
                 .after_release(|connection, _| Box::pin(is_well(connection)))
                 .connect_lazy_with(writing(options.clone())),
-            reader: pool(READERS).connect_lazy_with(options.read_only(true)),
+            reader: pool(READERS)
+                .acquire_timeout(CROWD)
+                .connect_lazy_with(options.read_only(true)),
             log: Log::default(),
             place,
             probed: Mutex::default(),

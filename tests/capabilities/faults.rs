@@ -356,7 +356,7 @@ async fn a_thousand_come_back_at_once_without_a_password() {
     for member in members {
         let (address, token) = (gateway.address(), token.clone());
         coming.spawn(async move {
-            let mut back = Member::joins(address, &token, &member.position_after(0)).await;
+            let mut back = Member::comes_back(address, &token, &member.position_after(0)).await;
             assert_eq!(back.ack["resume"], "replayed");
             while back.events.len() < member.events.len() {
                 back.receives().await.unwrap();

@@ -35,6 +35,25 @@ impl Member {
         Self::try_join(address, query, &[header]).await.unwrap()
     }
 
+    /// Opens `/ws` with a token in the header, and again when told to come back later.
+    pub(crate) async fn comes_back(address: SocketAddr, token: &str, query: &str) -> Self {
+        let header = [("authorization", format!("Bearer {token}"))];
+        loop {
+            let mut socket = Self::opens(address, query, &header).await.unwrap();
+            let first = next_json(&mut socket).await.expect("the first frame");
+            if first["type"] == "CONNECTION_ACK" {
+                return Self {
+                    socket,
+                    ack: first["payload"].clone(),
+                    events: Vec::new(),
+                };
+            }
+            assert_eq!(first["payload"]["code"], "STORAGE_UNAVAILABLE", "{first}");
+            let closed = next_json(&mut socket).await.unwrap_err();
+            assert_eq!(closed.code, 1012, "{closed:?}");
+        }
+    }
+
     /// Opens `/ws` with any headers; an HTTP refusal is its status.
     pub(crate) async fn try_join(
         address: SocketAddr,
