@@ -18,6 +18,7 @@ mod agent;
 mod ask;
 mod compaction;
 mod config;
+mod failure;
 mod head;
 mod journal;
 mod keeper;
@@ -58,6 +59,10 @@ const TURNS: u64 = 64;
 const CROWD: Duration = Duration::from_secs(10);
 /// After this long, storage counts as unavailable.
 const PATIENCE: Duration = Duration::from_millis(2_500);
+
+/// A command whose effect has not begun by then does not begin any more: its sender would be told
+/// that it failed before it is done.
+const BEGIN_WITHIN: Duration = Duration::from_secs(2);
 
 /// What every router needs.
 pub(crate) struct Parts {
@@ -140,8 +145,9 @@ impl Session {
     /// Has a command carried out, or hears why not.
     pub(crate) async fn command(&self, request: Request) -> Result<Effect, Refused> {
         let (reply, outcome) = oneshot::channel();
+        let until = tokio::time::Instant::now() + BEGIN_WITHIN;
         let asked = async {
-            let ask = Box::new(Ask::Command(request, reply));
+            let ask = Box::new(Ask::Command(request, until, reply));
             self.asks().send(ask).await.ok()?;
             outcome.await.ok()
         };

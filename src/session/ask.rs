@@ -1,6 +1,7 @@
 //! What a session is asked, and what comes of it.
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::state::SessionState;
 use crate::domain::code::Code;
@@ -47,7 +48,8 @@ pub(crate) struct Request {
 
 /// What a router is asked.
 pub(super) enum Ask {
-    Command(Request, oneshot::Sender<Result<Effect, Refused>>),
+    /// With the moment until which its effect may begin.
+    Command(Request, Instant, oneshot::Sender<Result<Effect, Refused>>),
     State(oneshot::Sender<SessionState>),
     /// The session is about to end: its run must end first.
     EndRun(oneshot::Sender<()>),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::head::Head;
@@ -35,6 +36,9 @@ pub(crate) enum RecordError {
     /// Storage failed; nothing was recorded, and the same can be tried again.
     #[error(transparent)]
     Store(#[from] Arc<StoreError>),
+    /// Storage took so long that nobody waits for it any more; nothing was recorded.
+    #[error("nobody waits for this any more")]
+    Late,
     /// The gateway is going down.
     #[error("the gateway is stopping")]
     Stopping,
@@ -42,6 +46,8 @@ pub(crate) enum RecordError {
 
 struct Pending {
     append: Append,
+    /// Whoever wants this has given up by then, and was told that it did not happen.
+    until: Option<Instant>,
     done: oneshot::Sender<Result<(), RecordError>>,
 }
 
@@ -79,9 +85,13 @@ impl Committer {
         self.finished.cancel();
     }
 
-    async fn commit(&self, append: Append) -> Result<(), RecordError> {
+    async fn commit(&self, append: Append, until: Option<Instant>) -> Result<(), RecordError> {
         let (done, committed) = oneshot::channel();
-        let pending = Pending { append, done };
+        let pending = Pending {
+            append,
+            until,
+            done,
+        };
         self.queue
             .send(pending)
             .await
@@ -111,7 +121,10 @@ impl CommitLoop {
             {
                 waiting.push(pending);
             }
-            if let Err(away) = self.commit(std::mem::take(&mut waiting)).await {
+            let in_time = take_in_time(&mut waiting);
+            if !in_time.is_empty()
+                && let Err(away) = self.commit(in_time).await
+            {
                 // They have waited as long as those before them, and are told at the same time: what
                 // somebody was told to have failed must not be committed afterwards.
                 while let Ok(pending) = self.queue.try_recv() {
@@ -169,6 +182,17 @@ impl CommitLoop {
         }
         outcomes
     }
+}
+
+/// What is still wanted; the others are told.
+fn take_in_time(waiting: &mut Vec<Pending>) -> Vec<Pending> {
+    let now = Instant::now();
+    let is_late = |pending: &Pending| pending.until.is_some_and(|until| until <= now);
+    let (late, in_time) = waiting.drain(..).partition::<Vec<_>, _>(is_late);
+    for pending in late {
+        drop(pending.done.send(Err(RecordError::Late)));
+    }
+    in_time
 }
 
 fn judge(outcome: Result<(), AppendError>) -> Result<(), RecordError> {
@@ -345,7 +369,7 @@ impl Writer {
         self.create.is_none()
     }
 
-    /// Commits events; when this returns, every cursor can see them. Fails without a trace: the same
+    /// Commits events, unless that cannot begin before `until`; when this returns, every cursor can see them. Fails without a trace: the same
     /// events can be recorded again.
     pub(crate) async fn record(
         &mut self,
@@ -353,6 +377,7 @@ impl Writer {
         at: Timestamp,
         summary: Option<Summary>,
         command: Option<CommandRecord>,
+        until: Option<Instant>,
     ) -> Result<Vec<Arc<Entry>>, RecordError> {
         let bodies: Vec<NewEvent> = events
             .iter()
@@ -372,7 +397,7 @@ impl Writer {
             summary,
             command,
         };
-        match self.committer.commit(append).await {
+        match self.committer.commit(append, until).await {
             Ok(()) => {}
             // The head is not where we left it because we moved it ourselves.
             Err(RecordError::Fenced) if self.are_there(tried.as_deref()).await? => {}

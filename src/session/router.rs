@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::agent::{Agent, hear};
 use super::ask::{Ask, Effect, Refused, Request};
+use super::failure::{Failure, moved_away, out_of_reach, unavailable};
 use super::journal::{Journal, RecordError, Writer};
 use super::scribe::Scribe;
 use super::state::{Bounds, SessionState};
@@ -48,6 +49,8 @@ pub(super) struct Router {
     scribe: Option<Scribe>,
     cancel_by: Option<Instant>,
     snapshot_at: u64,
+    /// Until when the effect of the command at hand may begin.
+    until: Option<Instant>,
 }
 
 /// The journal is not ours any more, or the gateway stops: the router ends.
@@ -75,6 +78,7 @@ impl Router {
             scribe: None,
             cancel_by: None,
             snapshot_at: 0,
+            until: None,
         }
     }
 
@@ -178,15 +182,16 @@ impl Router {
                 Ok(())
             }
             // Nobody waits for the outcome any more: it was told to have failed.
-            Ask::Command(_, reply) if reply.is_closed() => Ok(()),
-            Ask::Command(_, reply) if self.parts.stopping.drain.is_cancelled() => {
+            Ask::Command(_, _, reply) if reply.is_closed() => Ok(()),
+            Ask::Command(_, _, reply) if self.parts.stopping.drain.is_cancelled() => {
                 drop(reply.send(Err(Refused::new(
                     Code::Busy,
                     "The gateway is going down; come back in a moment.",
                 ))));
                 Ok(())
             }
-            Ask::Command(request, reply) => {
+            Ask::Command(request, until, reply) => {
+                self.until = Some(until);
                 let outcome = self.carry_out(request).await;
                 let over = matches!(outcome, Err(Failure::Over));
                 let told = outcome.map_err(|failure| match failure {
@@ -377,7 +382,8 @@ impl Router {
         record: Option<CommandRecord>,
     ) -> Result<(), Failure> {
         let at = self.parts.clock.wall();
-        match self.writer.record(events, at, summary, record).await {
+        let recorded = self.writer.record(events, at, summary, record, self.until);
+        match recorded.await {
             Ok(entries) => {
                 for entry in entries {
                     self.state.apply(&entry.recorded, &self.bounds);
@@ -385,12 +391,13 @@ impl Router {
                 Ok(())
             }
             Err(RecordError::Store(error)) => Err(unavailable(&error)),
+            Err(RecordError::Late) => Err(Failure::Refused(out_of_reach())),
             Err(RecordError::Fenced | RecordError::Stopping) => Err(Failure::Over),
         }
     }
 
-    /// Commits what has happened already, however long it takes: meanwhile nobody is served, the
-    /// agent waits, and those who ask are told that storage is unavailable. Folded only afterwards:
+    /// Commits what has happened already, however long it takes: meanwhile the agent waits, and those
+    /// who want a change are told that storage is unavailable. Folded only afterwards:
     /// the state never knows more than the journal.
     async fn record_surely(&mut self, events: Vec<Event>) -> Result<(), Over> {
         if events.is_empty() {
@@ -399,10 +406,11 @@ impl Router {
         let at = self.parts.clock.wall();
         let summary = self.summary_after(&events, at);
         let entries = loop {
-            match self.writer.record(&events, at, summary.clone(), None).await {
+            let recorded = self.writer.record(&events, at, summary.clone(), None, None);
+            match recorded.await {
                 Ok(entries) => break entries,
                 Err(RecordError::Store(error)) if self.is_worth_a_retry(&error) => {
-                    tokio::time::sleep(RETRY).await;
+                    self.excuse_until(Instant::now() + RETRY).await;
                 }
                 Err(_) => return Err(Over),
             }
@@ -414,6 +422,19 @@ impl Router {
             self.save_snapshot().await;
         }
         Ok(())
+    }
+
+    /// Answers what can be answered while storage is away.
+    async fn excuse_until(&mut self, moment: Instant) {
+        while let Ok(asked) = tokio::time::timeout_at(moment, self.asks.recv()).await {
+            match asked.map(|ask| *ask) {
+                Some(Ask::State(reply)) => drop(reply.send(self.state.clone())),
+                Some(Ask::Command(_, _, reply)) => drop(reply.send(Err(out_of_reach()))),
+                // Its sender does not wait for ever.
+                Some(Ask::EndRun(reply)) => drop(reply),
+                None => return tokio::time::sleep_until(moment).await,
+            }
+        }
     }
 
     fn is_worth_a_retry(&self, error: &StoreError) -> bool {
@@ -461,30 +482,12 @@ fn summary_of(state: &SessionState) -> Summary {
     }
 }
 
-/// Why a command was not carried out.
-enum Failure {
-    Refused(Refused),
-    Over,
-}
-
 fn recorded((key, digest): (String, [u8; 32]), run: Option<RunId>) -> CommandRecord {
     CommandRecord {
         key,
         digest,
         outcome: serde_json::to_vec(&run).expect("an id is plain JSON"),
     }
-}
-
-fn unavailable(error: &StoreError) -> Failure {
-    tracing::warn!(%error, "a command had no effect");
-    Failure::Refused(Refused::new(
-        Code::StorageUnavailable,
-        "The database is unavailable at the moment; nothing was changed.",
-    ))
-}
-
-fn moved_away() -> Refused {
-    Refused::new(Code::Busy, "The session is moving; try again in a moment.")
 }
 
 async fn until(deadline: Option<Instant>) {
