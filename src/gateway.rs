@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -295,7 +295,8 @@ async fn sweep(auth: Auth, limits: Limits, sessions: Sessions, stop: Cancellatio
 
 /// Makes room in the journals until told to stop.
 async fn tidy(keeper: Keeper, stop: CancellationToken) {
-    let mut tick = tokio::time::interval(TIDY_EVERY);
+    // Not at once: whoever comes back after a restart comes first.
+    let mut tick = tokio::time::interval_at(Instant::now() + SWEEP, TIDY_EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let rounds = async {
         loop {

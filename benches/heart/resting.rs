@@ -13,14 +13,14 @@ const FILE: &str = "switchboard.db";
 
 /// Times before now and ids that sort before new ones, as those of old sessions do.
 const SESSIONS: &str = "insert into sessions
-        (id, owner_id, agent, epoch, head, messages, last_prompt, created_at, updated_at)
+        (id, owner_id, agent, epoch, head, compacted, messages, last_prompt, created_at, updated_at)
     with recursive number (n) as (values (1) union all select n + 1 from number where n < $1)
     select printf('ses_0190%08x70008000%012x', n, n), (select id from users), 'demo',
-        printf('epo_0190%08x70008000%012x', n, n), 20, 2, 'What did we say?', 1700000000000 + n, 1700000000000 + n
+        printf('epo_0190%08x70008000%012x', n, n), 20, 20, 2, 'What did we say?', 1700000000000 + n, 1700000000000 + n
     from number";
 const EVENTS: &str = "insert into journal_events (session_id, \"offset\", at, body)
     with recursive number (n) as (values (1) union all select n + 1 from number where n < 20)
-    select id, n, created_at + n, cast('{\"text\":\"one word\"}' as blob) from sessions, number order by id, n";
+    select id, n, created_at + n, cast('{\"kind\":\"title_changed\",\"title\":\"one word\"}' as blob) from sessions, number order by id, n";
 const SNAPSHOTS: &str = "insert into session_snapshots (session_id, \"offset\", body)
     select id, 20, zeroblob(300) from sessions order by id";
 

@@ -22,6 +22,8 @@ pub(crate) const EVERY: Duration = Duration::from_mins(10);
 const JOURNALS: u32 = 500;
 /// Events joined in one transaction: others write in between.
 const EVENTS: u32 = 1_000;
+/// Between two steps: nobody waits for this, and many wait for storage.
+const BREATH: Duration = Duration::from_millis(5);
 
 /// The one who makes room.
 pub(crate) struct Keeper {
@@ -87,6 +89,7 @@ impl Keeper {
             for journal in &page {
                 self.look_after(journal, now, &mut tidied).await?;
             }
+            tokio::time::sleep(BREATH).await;
         }
     }
 
@@ -139,19 +142,22 @@ impl Keeper {
                 .map_while(|event| read(session, event))
                 .map(|entry| entry.recorded)
                 .collect();
-            let (count, Some(upto)) = (old.len(), old.last().map(|last| last.offset)) else {
+            let count = old.len();
+            let last = old.last().map(|last| last.offset);
+            // One that cannot be read stays as it is, and is passed by.
+            let unreadable = page.first().filter(|event| event.at < before);
+            let Some(upto) = last.or(unreadable.map(|event| event.offset)) else {
                 return Ok(fewer);
             };
             let kept = compact(old);
-            let stored: Vec<_> = kept.iter().map(stored).collect();
+            let joined: Option<Vec<_>> =
+                (kept.len() < count).then(|| kept.iter().map(stored).collect());
             self.store
-                .compact_journal(session, after, upto, &stored)
+                .compact_journal(session, after, upto, joined.as_deref())
                 .await?;
             fewer += (count - kept.len()) as u64;
             after = upto;
-            if count < EVENTS as usize {
-                return Ok(fewer);
-            }
+            tokio::time::sleep(BREATH).await;
         }
     }
 

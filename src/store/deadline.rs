@@ -110,7 +110,7 @@ hand_on!(PATIENCE: Sessions {
 
 hand_on!(UPKEEP: Retention {
     fn journals(after: Option<SessionId>, limit: u32) -> Result<Vec<JournalFacts>, StoreError>;
-    fn compact_journal(session: SessionId, after: u64, upto: u64, events: &[StoredEvent]) -> Result<(), StoreError>;
+    fn compact_journal(session: SessionId, after: u64, upto: u64, events: Option<&[StoredEvent]>) -> Result<(), StoreError>;
     fn last_beyond(session: SessionId, keep_bytes: u64) -> Result<Option<u64>, StoreError>;
     fn last_before(session: SessionId, moment: Timestamp) -> Result<Option<u64>, StoreError>;
     fn drop_events(session: SessionId, upto: u64) -> Result<u64, StoreError>;

@@ -36,13 +36,13 @@ pub trait Retention: Send + Sync {
     ) -> Result<Vec<JournalFacts>, StoreError>;
 
     /// Puts events in the place of all those after `after` up to `upto`, which counts as compacted
-    /// from then on. Does nothing if it was compacted by somebody else meanwhile.
+    /// from then on; without any, they stay as they are. Does nothing if it was compacted by somebody else meanwhile.
     async fn compact_journal(
         &self,
         session: SessionId,
         after: u64,
         upto: u64,
-        events: &[StoredEvent],
+        events: Option<&[StoredEvent]>,
     ) -> Result<(), StoreError>;
 
     /// The last event that does not fit any more, if only so many bytes are kept from the newest on.

@@ -53,7 +53,10 @@ async fn every_journal_is_listed_once(world: World) {
 async fn events_take_the_place_of_those_before(world: World) {
     let session = written(&world, &["a", "b", "c", "d"]).await;
     let joined = [event(3, "abc")];
-    let compacted = world.store.compact_journal(session, 0, 3, &joined).await;
+    let compacted = world
+        .store
+        .compact_journal(session, 0, 3, Some(&joined))
+        .await;
     compacted.unwrap();
     let expected = [(3, "abc".to_owned()), (4, "d".to_owned())];
     assert_eq!(bodies(&world, session, 0).await, expected);
@@ -64,9 +67,9 @@ async fn events_take_the_place_of_those_before(world: World) {
 async fn a_journal_that_was_compacted_meanwhile_stays(world: World) {
     let session = written(&world, &["a", "b"]).await;
     let (one, two) = ([event(2, "ab")], [event(2, "wrong")]);
-    let first = world.store.compact_journal(session, 0, 2, &one).await;
+    let first = world.store.compact_journal(session, 0, 2, Some(&one)).await;
     first.unwrap();
-    let second = world.store.compact_journal(session, 0, 2, &two).await;
+    let second = world.store.compact_journal(session, 0, 2, Some(&two)).await;
     second.unwrap();
     assert_eq!(bodies(&world, session, 0).await, [(2, "ab".to_owned())]);
 }

@@ -49,7 +49,7 @@ impl Retention for Backend {
         session: SessionId,
         after: u64,
         upto: u64,
-        events: &[StoredEvent],
+        events: Option<&[StoredEvent]>,
     ) -> Result<(), StoreError> {
         let mut turn = self.turn().await?;
         let mut tx = self.begin().await?;
@@ -64,6 +64,9 @@ impl Retention for Backend {
         if mine.rows_affected() == 0 {
             return Ok(());
         }
+        let Some(events) = events else {
+            return Ok(turn.commit(tx).await?);
+        };
         sqlx::query(
             "delete from journal_events
              where session_id = $1 and \"offset\" > $2 and \"offset\" <= $3",
