@@ -266,21 +266,28 @@ async fn find_ours(
     part: &[Append],
     ours: &mut HashSet<SessionId>,
 ) -> sqlx::Result<()> {
-    let part: Vec<&Append> = part.iter().collect();
-    let mut statement = sqlx::query_scalar(COUNT_OURS.statement(part.len()));
-    for append in rows::padded(&part) {
-        statement = statement
-            .bind(append.map(|append| append.session.to_string()))
-            .bind(append.map(|append| append.term))
-            .bind(append.map(|append| number_of(append.after)))
-            .bind(append.and_then(|append| turn.head(append.session).map(number_of)));
-    }
-    let count: i64 = statement.fetch_one(&mut *connection).await?;
+    let counted = asking(&COUNT_OURS, turn, part)
+        .fetch_one(&mut *connection)
+        .await?;
+    let count: i64 = counted.try_get(0)?;
     if usize::try_from(count) == Ok(part.len()) {
         ours.extend(part.iter().map(|append| append.session));
         return Ok(());
     }
-    let mut statement = sqlx::query(FIND_OURS.statement(part.len()));
+    let found = asking(&FIND_OURS, turn, part).fetch_all(connection).await?;
+    for row in found {
+        ours.insert(word(&row, "id")?);
+    }
+    Ok(())
+}
+
+type Database = <Connection as sqlx::Connection>::Database;
+type Statement = sqlx::query::Query<'static, Database, <Database as sqlx::Database>::Arguments>;
+
+/// A question about the journals of these appends.
+fn asking(shape: &'static rows::Shape, turn: &Turn, part: &[Append]) -> Statement {
+    let part: Vec<&Append> = part.iter().collect();
+    let mut statement = sqlx::query(shape.statement(part.len()));
     for append in rows::padded(&part) {
         statement = statement
             .bind(append.map(|append| append.session.to_string()))
@@ -288,10 +295,7 @@ async fn find_ours(
             .bind(append.map(|append| number_of(append.after)))
             .bind(append.and_then(|append| turn.head(append.session).map(number_of)));
     }
-    for row in statement.fetch_all(connection).await? {
-        ours.insert(word(&row, "id")?);
-    }
-    Ok(())
+    statement
 }
 
 /// Changes what lists show. Pieces of an answer change nothing of it, and they are most of what
