@@ -89,7 +89,7 @@ impl Backend {
             .begin_with("begin immediate")
             .await
             .map_err(failed)?;
-        log::recover(&mut left).await.map_err(failed)?;
+        log::carry_over(&mut left).await.map_err(failed)?;
         left.commit().await.map_err(failed)?;
         connection.close().await.map_err(failed)?;
         drop(turn);

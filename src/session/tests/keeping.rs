@@ -1,6 +1,7 @@
 //! What is kept, and what somebody finds who comes back to what is not.
 
 use super::*;
+use crate::store::{Append, NewEvent};
 
 async fn found(session: &Session, after: u64) -> Option<Vec<Recorded>> {
     match session.journal().after(after, 10_000).await.unwrap() {
@@ -152,5 +153,35 @@ async fn ended_sessions_are_removed_after_a_while() {
     assert_eq!(keeper.round().await.unwrap().removed, 0);
     house.days_pass(2);
     assert_eq!(keeper.round().await.unwrap().removed, 1);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn an_event_that_cannot_be_read_is_passed_by_and_stays() {
+    let house = House::new().await;
+    let session = house.draft();
+    prompts(&session, "/stream 20").await;
+    let (id, head) = (session.id(), session.journal().head());
+    let lease = house.store.claim_journal(id, "another").await.unwrap();
+    let odd = Append {
+        session: id,
+        term: lease.term,
+        create: None,
+        after: head,
+        events: vec![NewEvent {
+            at: house.clock.wall(),
+            body: b"{}".to_vec(),
+        }],
+        summary: None,
+        command: None,
+    };
+    let added = house.store.append(&[odd], house.clock.wall()).await;
+    assert_eq!(added.unwrap(), [Ok(())]);
+    house.days_pass(1);
+    assert_eq!(house.keeper(|_, _| {}).round().await.unwrap().joined, 19);
+    let facts = &house.store.journals(None, 10).await.unwrap()[0];
+    assert_eq!((facts.compacted, facts.head), (head + 1, head + 1));
+    let last = house.store.events_after(id, head, 10).await.unwrap();
+    assert_eq!(last[0].body, b"{}");
     house.close().await;
 }

@@ -105,21 +105,7 @@ impl Turn {
         &mut self,
         connection: &mut SqliteConnection,
     ) -> sqlx::Result<()> {
-        let waiting: Vec<(SessionId, StoredEvent)> = {
-            let waiting = self.log.lock();
-            let mut journals: Vec<_> = waiting.journals.iter().collect();
-            journals.sort_by_key(|(session, _)| **session);
-            let named = |(session, events): (&SessionId, &Vec<StoredEvent>)| {
-                let session = *session;
-                let events = events.clone();
-                events.into_iter().map(move |event| (session, event))
-            };
-            journals.into_iter().flat_map(named).collect()
-        };
-        if waiting.is_empty() {
-            return Ok(());
-        }
-        put_in_place(connection, &waiting).await?;
+        carry_over(connection).await?;
         self.carried = true;
         Ok(())
     }
@@ -172,30 +158,26 @@ impl Turn {
     }
 }
 
-/// Carries over what a former life left behind.
-pub(super) async fn recover(connection: &mut SqliteConnection) -> sqlx::Result<()> {
+/// Puts the events of every row into their journals, and the rows away: also those that a former
+/// life left behind. Read from the table and not from memory, so that no row goes that was not read.
+pub(super) async fn carry_over(connection: &mut SqliteConnection) -> sqlx::Result<()> {
     let rows: Vec<Vec<u8>> = sqlx::query_scalar("select body from journal_log order by id")
         .fetch_all(&mut *connection)
         .await?;
-    let mut left = Vec::new();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let mut events = Vec::new();
     for row in &rows {
-        let events = decode(row).ok_or_else(|| {
+        let found = decode(row).ok_or_else(|| {
             let message = "a row of journal_log is damaged";
             sqlx::Error::Decode(message.into())
         })?;
-        left.extend(events);
+        events.extend(found);
     }
-    if left.is_empty() {
-        return Ok(());
-    }
-    put_in_place(connection, &left).await
-}
-
-async fn put_in_place(
-    connection: &mut SqliteConnection,
-    events: &[(SessionId, StoredEvent)],
-) -> sqlx::Result<()> {
-    sql::insert_events(connection, events).await?;
+    // One journal after the other, so that each page is touched once.
+    events.sort_by_key(|(session, event)| (*session, event.offset));
+    sql::insert_events(connection, &events).await?;
     sqlx::query("delete from journal_log")
         .execute(connection)
         .await?;
