@@ -7,6 +7,7 @@ use super::state::SessionState;
 use crate::domain::code::Code;
 use crate::domain::command::Command;
 use crate::domain::id::RunId;
+use crate::store::CommandRecord;
 
 /// Why a command had no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,4 +54,13 @@ pub(super) enum Ask {
     State(oneshot::Sender<SessionState>),
     /// The session is about to end: its run must end first.
     EndRun(oneshot::Sender<()>),
+}
+
+/// The outcome of a command that shall take effect once.
+pub(super) fn recorded((key, digest): (String, [u8; 32]), run: Option<RunId>) -> CommandRecord {
+    CommandRecord {
+        key,
+        digest,
+        outcome: serde_json::to_vec(&run).expect("an id is plain JSON"),
+    }
 }

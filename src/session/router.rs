@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::agent::{Agent, hear};
-use super::ask::{Ask, Effect, Refused, Request};
+use super::ask::{Ask, Effect, Refused, Request, recorded};
 use super::failure::{Failure, moved_away, out_of_reach, unavailable};
 use super::journal::{Journal, RecordError, Writer};
 use super::scribe::Scribe;
@@ -430,8 +430,11 @@ impl Router {
             match asked.map(|ask| *ask) {
                 Some(Ask::State(reply)) => drop(reply.send(self.state.clone())),
                 Some(Ask::Command(_, _, reply)) => drop(reply.send(Err(out_of_reach()))),
-                // Its sender does not wait for ever.
-                Some(Ask::EndRun(reply)) => drop(reply),
+                // As soon as it can be recorded; its sender does not wait for ever.
+                Some(Ask::EndRun(reply)) => {
+                    self.cancel_by = Some(Instant::now());
+                    drop(reply);
+                }
                 None => return tokio::time::sleep_until(moment).await,
             }
         }
@@ -479,14 +482,6 @@ fn summary_of(state: &SessionState) -> Summary {
         last_prompt: state.last_user_message.clone(),
         title: state.title.clone(),
         running: state.live_run().is_some(),
-    }
-}
-
-fn recorded((key, digest): (String, [u8; 32]), run: Option<RunId>) -> CommandRecord {
-    CommandRecord {
-        key,
-        digest,
-        outcome: serde_json::to_vec(&run).expect("an id is plain JSON"),
     }
 }
 
