@@ -19,6 +19,7 @@ use crate::auth::{AdminError, Auth, Invitation, OpenAuthError};
 use crate::bus::Notices;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::desk::{self, Reception};
 use crate::domain::act::By;
 use crate::http::{self, Addresses, Door};
 use crate::limits::{ConnectionCaps, Limits};
@@ -187,7 +188,7 @@ impl Gateway {
         let metrics = http::Metrics::new(ours);
         self.auth.register_metrics(ours);
         self.limits.register_metrics(ours);
-        let socket_metrics = ws::Metrics::new(ours);
+        let socket_metrics = desk::Metrics::new(ours);
         let notices = Notices::new();
         let (sessions, commits) = Sessions::new(
             Arc::clone(&self.store),
@@ -199,7 +200,7 @@ impl Gateway {
         );
         sessions.register_metrics(ours);
         let registry = Arc::new(registry);
-        let sockets = ws::routes(ws::Parts {
+        let reception = Arc::new(Reception::new(desk::Parts {
             auth: self.auth.clone(),
             sessions: sessions.clone(),
             notices: notices.clone(),
@@ -209,7 +210,8 @@ impl Gateway {
             metrics: socket_metrics,
             stop: shutdown.drain.clone(),
             connections: connections.clone(),
-        });
+        }));
+        let sockets = ws::routes(Arc::clone(&reception));
         tasks.spawn(commits.run());
         let parts = http::Parts {
             auth: self.auth.clone(),
@@ -218,6 +220,7 @@ impl Gateway {
             sessions: sessions.clone(),
             notices,
             sockets,
+            reception,
             limits: self.limits.clone(),
             registry: Arc::clone(&registry),
             metrics: metrics.clone(),

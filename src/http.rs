@@ -55,6 +55,7 @@ pub use origin::{BadOrigin, Origin};
 use crate::auth::Auth;
 use crate::bus::Notices;
 use crate::clock::Clock;
+use crate::desk::Reception;
 use crate::domain::id;
 use crate::domain::secret::Secret;
 use crate::limits::{Limits, Network, TrustedProxies};
@@ -212,6 +213,7 @@ pub(crate) struct AppState {
     openapi: Arc<utoipa::openapi::OpenApi>,
     sessions: Sessions,
     notices: Notices,
+    reception: Arc<Reception>,
     draining: CancellationToken,
 }
 
@@ -227,6 +229,8 @@ pub(crate) struct Parts {
     pub(crate) listening: SocketAddr,
     pub(crate) sessions: Sessions,
     pub(crate) notices: Notices,
+    /// What desks need, for the streams of this door.
+    pub(crate) reception: Arc<Reception>,
     /// The other door, behind the same layers.
     pub(crate) sockets: Router,
     pub(crate) draining: CancellationToken,
@@ -315,6 +319,7 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         openapi: Arc::new(openapi(&config.base_path)),
         sessions: parts.sessions,
         notices: parts.notices,
+        reception: parts.reception,
         draining: parts.draining,
     };
     let login = Router::from(login_routes()).layer(parts.limits.login_layer(error::rate_limited));

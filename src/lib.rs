@@ -6,7 +6,8 @@
 //! - [`gateway`]: builds the rooms, binds the doors, owns the order of shutdown
 //! - [`config`]: puts together the section that each room owns
 //! - [`shutdown`], [`telemetry`], [`clock`]: stopping, logs and metrics, time
-//! - doors: [`http`] (routes, layers, accept loop), `ws` (sockets), `web` (pages), `wire` (the JSON)
+//! - doors: [`http`] (routes, layers, accept loop), `ws` (sockets), `web` (pages)
+//! - behind both: `desk` (one connection's part in its session), `wire` (the JSON)
 //! - who, and how much: [`auth`] (users, logins, tokens), [`limits`] (windows, rates, addresses)
 //! - the session: `session` (journal, router, state), `bus` (what crosses nodes)
 //! - the runtimes: `runtime` (agents, links, dialects)
@@ -17,6 +18,7 @@ mod bus;
 pub mod cli;
 pub mod clock;
 pub mod config;
+mod desk;
 pub mod domain;
 pub mod gateway;
 pub mod http;

@@ -4,12 +4,13 @@
 use std::path::{Path, PathBuf};
 
 /// The rooms from the door to the ground. A room may use itself and what stands on a later line.
-const FLOORS: [&[&str]; 11] = [
+const FLOORS: [&[&str]; 12] = [
     &["main"],
     &["cli"],
     &["gateway"],
     &["config"],
     &["http", "ws"],
+    &["desk"],
     &["web", "wire"],
     &["auth"],
     &["session"],

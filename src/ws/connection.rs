@@ -5,11 +5,9 @@
 
 use std::future::poll_fn;
 use std::net::IpAddr;
-use std::num::NonZeroU32;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use hyper::upgrade::Upgraded;
@@ -21,19 +19,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::budget::Budget;
 use super::close::CloseReason;
-use super::cursor::Cursor;
-use super::desk::Desk;
-use super::ears::Ears;
-use super::greeting;
+use super::farewell;
 use super::meter::{Meter, Written};
 use super::pulse::Pulse;
-use super::upgrade::Position;
 use super::visit::{End, Visit, answered, unauthenticated};
-use super::{Door, farewell};
+use crate::desk::{self, Cursor, Desk, Ears, Position, Reception};
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::domain::id::ConnectionId;
-use crate::limits::SlidingWindow;
 use crate::session::{Member, Session};
 use crate::wire::outbound;
 
@@ -50,7 +43,7 @@ pub(super) type Socket = WebSocketStream<Meter<TokioIo<Upgraded>>>;
 
 /// A socket that nobody has joined yet.
 pub(super) struct Connection {
-    door: Arc<Door>,
+    door: Arc<Reception>,
     id: ConnectionId,
     socket: Socket,
     written: Written,
@@ -60,7 +53,7 @@ pub(super) struct Connection {
 impl Connection {
     /// Boxed: whatever is handed from one future to the next takes its room in each of them.
     pub(super) fn new(
-        door: Arc<Door>,
+        door: Arc<Reception>,
         socket: Socket,
         written: Written,
         budget: Budget,
@@ -118,20 +111,9 @@ impl Connection {
         position: Option<Position>,
         leave: CancellationToken,
     ) -> End {
-        let door = Arc::clone(&self.door);
-        let heartbeats = SlidingWindow::new(
-            door.limits.heartbeats_per_minute,
-            Duration::from_mins(1),
-            NonZeroU32::MIN,
-            door.clock.clone(),
-        );
-        let desk = Arc::new(Desk {
-            door,
-            session: session.clone(),
-            connection: self.id,
-            heartbeats,
-        });
-        let greeting = Box::pin(greeting::begin(&desk, &principal, position)).await;
+        let reception = Arc::clone(&self.door);
+        let desk = Arc::new(Desk::new(reception, session.clone(), self.id));
+        let greeting = Box::pin(desk::begin(&desk, &principal, position)).await;
         let Some((mut cursor, first)) = greeting else {
             return End::Close(None, CloseReason::RESTART);
         };
@@ -153,7 +135,7 @@ impl Connection {
         let journal = desk.session.journal();
         let mut ears = Ears::new(desk, leave);
         // What happened between the look at the token and now woke nobody.
-        if !desk.door.auth.stands(&visit.principal) {
+        if !desk.reception.auth.stands(&visit.principal) {
             return Ok(unauthenticated(desk, Code::AuthFailed));
         }
         let mut alarm = pin!(tokio::time::sleep_until(visit.due()));
@@ -265,7 +247,7 @@ impl Connection {
             && let Some(frame) = visit.waiting.pop_front()
         {
             bytes += frame.len();
-            desk.door.metrics.frames_out.inc();
+            desk.reception.metrics.frames_out.inc();
             self.socket.feed(Message::Text(frame)).await?;
         }
         Ok(bytes > 0)

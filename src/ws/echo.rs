@@ -14,10 +14,11 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use super::budget::Budget;
 use super::close::CloseReason;
 use super::connection::Socket;
-use super::{Door, farewell, upgrade};
+use super::{farewell, upgrade};
+use crate::desk::Reception;
 
 /// `GET /echo`
-pub(super) async fn echo(State(door): State<Arc<Door>>, request: Request) -> Response {
+pub(super) async fn echo(State(door): State<Arc<Reception>>, request: Request) -> Response {
     let Some(key) = upgrade::websocket_key(request.headers()) else {
         return upgrade::no_handshake();
     };
@@ -27,7 +28,7 @@ pub(super) async fn echo(State(door): State<Arc<Door>>, request: Request) -> Res
     })
 }
 
-async fn serve(door: Arc<Door>, upgrading: OnUpgrade) {
+async fn serve(door: Arc<Reception>, upgrading: OnUpgrade) {
     let Some((mut socket, _, budget)) = upgrade::open(&door, upgrading).await else {
         return;
     };

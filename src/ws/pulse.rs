@@ -5,9 +5,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::meter::Written;
+use crate::desk::HEARTBEAT;
 
-/// How often the other end is asked for a sign of life.
-pub(super) const PING_EVERY: Duration = Duration::from_secs(25);
 const PONG_WITHIN: Duration = Duration::from_secs(10);
 /// While output is pending, alive means that some of it went out within this.
 const PROGRESS_WITHIN: Duration = Duration::from_mins(1);
@@ -43,13 +42,13 @@ impl Pulse {
             // A look now and then is enough to see whether a slow reader takes anything.
             _ if flushing => Instant::now() + Duration::from_secs(5),
             Some(pinged) => pinged + PONG_WITHIN,
-            None => self.heard + PING_EVERY,
+            None => self.heard + HEARTBEAT,
         }
     }
 
     /// Notes that a ping is sent now, if it is time for one.
     pub(super) fn ping_is_due(&mut self, flushing: bool) -> bool {
-        let due = !flushing && self.pinged.is_none() && self.heard.elapsed() >= PING_EVERY;
+        let due = !flushing && self.pinged.is_none() && self.heard.elapsed() >= HEARTBEAT;
         if due {
             self.pinged = Some(Instant::now());
         }
@@ -80,7 +79,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn silence_after_a_ping_is_death() {
         let mut pulse = Pulse::new(Written::default());
-        tokio::time::advance(PING_EVERY).await;
+        tokio::time::advance(HEARTBEAT).await;
         assert!(pulse.ping_is_due(false) && !pulse.is_dead(false));
         tokio::time::advance(PONG_WITHIN).await;
         assert!(pulse.is_dead(false));

@@ -22,12 +22,12 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use super::Door;
 use super::budget::Budget;
 use super::close::CloseReason;
 use super::connection::{Connection, Socket};
 use super::meter::{Meter, Written};
 use crate::auth::{TokenError, bearer};
+use crate::desk::{Position, Reception};
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::domain::id::{Epoch, SessionId};
@@ -53,14 +53,6 @@ pub(super) struct Wish {
     ticket: Option<String>,
 }
 
-/// From where a client reads on.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Position {
-    pub(super) after: u64,
-    /// Which counting it means; the present one if it does not say.
-    pub(super) epoch: Option<Epoch>,
-}
-
 /// How somebody came, and what came of it.
 enum Credentials {
     /// In the header: a refusal is an HTTP status.
@@ -72,7 +64,7 @@ enum Credentials {
 
 /// `GET /ws`
 pub(super) async fn upgrade(
-    State(door): State<Arc<Door>>,
+    State(door): State<Arc<Reception>>,
     wish: Result<Query<Wish>, axum::extract::rejection::QueryRejection>,
     request: Request,
 ) -> Response {
@@ -99,7 +91,7 @@ pub(super) async fn upgrade(
 
 /// Answers a good handshake, and serves what comes of it in a task of its own.
 pub(super) fn accept<Serving>(
-    door: &Door,
+    door: &Reception,
     mut request: Request,
     key: &str,
     offered: &[String],
@@ -172,7 +164,7 @@ fn offered_protocols(headers: &HeaderMap) -> Vec<String> {
 }
 
 async fn credentials(
-    door: &Door,
+    door: &Reception,
     headers: &HeaderMap,
     offered: &[String],
     wish: &Wish,
@@ -217,7 +209,7 @@ fn accepted(key: &str, offered: &[String]) -> Response {
 
 /// The task of one socket, from its first byte to its last.
 async fn serve(
-    door: Arc<Door>,
+    door: Arc<Reception>,
     upgrading: OnUpgrade,
     principal: Result<Principal, TokenError>,
     wish: Wish,
@@ -256,7 +248,10 @@ async fn serve(
 }
 
 /// The socket behind a handshake.
-pub(super) async fn open(door: &Door, upgrading: OnUpgrade) -> Option<(Socket, Written, Budget)> {
+pub(super) async fn open(
+    door: &Reception,
+    upgrading: OnUpgrade,
+) -> Option<(Socket, Written, Budget)> {
     let upgraded = match tokio::time::timeout(DEADLINE, upgrading).await {
         Ok(Ok(upgraded)) => TokioIo::new(upgraded),
         Ok(Err(error)) => {
@@ -274,7 +269,7 @@ pub(super) async fn open(door: &Door, upgrading: OnUpgrade) -> Option<(Socket, W
 }
 
 /// The session in the query, else the one the token is bound to, else a new one.
-async fn find(door: &Door, principal: &Principal, wish: &Wish) -> Result<Session, JoinError> {
+async fn find(door: &Reception, principal: &Principal, wish: &Wish) -> Result<Session, JoinError> {
     let wanted = match &wish.session {
         Some(text) => Some(text.parse::<SessionId>().map_err(|_| JoinError::NotFound)?),
         None => principal.session,

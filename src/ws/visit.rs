@@ -6,14 +6,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
-use tower::ServiceExt as _;
 
 use super::close::CloseReason;
-use super::cursor::{Cursor, Next};
-use super::desk::{Desk, Outcome};
-use super::ears::Signal;
 use super::pulse::Pulse;
-use super::stack::{Answering, Frame};
+use crate::desk::{Answering, Cursor, Desk, Frame, Next, Outcome, Signal};
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::wire::outbound::{self, StateParts};
@@ -21,11 +17,6 @@ use crate::wire::outbound::{self, StateParts};
 /// How long before its token ends a client is told.
 const EXPIRY_NOTICE: Duration = Duration::from_mins(1);
 const RETRY: Duration = Duration::from_millis(500);
-/// All of a state.
-pub(super) const WHOLE: StateParts = StateParts {
-    history: true,
-    settings: true,
-};
 
 /// Why the loop ends.
 pub(super) enum End {
@@ -77,13 +68,13 @@ impl Visit {
         self.pulse.hear();
         match frame {
             Message::Text(text) => {
-                desk.door.metrics.frames_in.inc();
+                desk.reception.metrics.frames_in.inc();
                 let frame = Frame {
                     text,
                     principal: self.principal.clone(),
                     desk: Arc::clone(desk),
                 };
-                self.answering = Some(Box::pin(desk.door.stack.clone().oneshot(frame)));
+                self.answering = Some(frame.answering());
                 None
             }
             Message::Binary(_) => Some(End::Close(None, CloseReason::UNSUPPORTED_DATA)),
@@ -102,14 +93,14 @@ impl Visit {
     pub(super) fn heed(&mut self, desk: &Arc<Desk>, signal: Signal, has_room: bool) -> Option<End> {
         match signal {
             Signal::Leave => Some(End::Close(None, CloseReason::RESTART)),
-            Signal::Over => Some(End::Close(None, desk.end_of_session())),
+            Signal::Over => Some(End::Close(None, end_of_session(desk))),
             Signal::Rights => {
-                let stands = desk.door.auth.stands(&self.principal);
+                let stands = desk.reception.auth.stands(&self.principal);
                 (!stands).then(|| unauthenticated(desk, Code::AuthFailed))
             }
             Signal::Notice(notice) => {
                 if let Some(notice) = notice.filter(|_| has_room) {
-                    let now = desk.door.clock.wall();
+                    let now = desk.reception.clock.wall();
                     let frame = outbound::notice(notice.level, &notice.message, now);
                     self.waiting.push_back(frame);
                 }
@@ -150,7 +141,8 @@ impl Visit {
             Ok(Next::Snapshot) => match desk.session.state().await {
                 Some(state) => {
                     cursor.jump(state.offset);
-                    self.waiting.push_back(desk.full_state(&state, WHOLE, None));
+                    self.waiting
+                        .push_back(desk.full_state(&state, StateParts::WHOLE, None));
                 }
                 None => self.retry = again,
             },
@@ -161,7 +153,10 @@ impl Visit {
         }
         let violations = cursor.take_violations();
         if violations > 0 {
-            desk.door.metrics.isolation_violations.inc_by(violations);
+            desk.reception
+                .metrics
+                .isolation_violations
+                .inc_by(violations);
         }
     }
 
@@ -189,7 +184,7 @@ impl Visit {
         }
         if !self.told_expiring {
             self.told_expiring = true;
-            let now = desk.door.clock.wall();
+            let now = desk.reception.clock.wall();
             let ends = self.principal.expires_at;
             self.waiting
                 .push_back(outbound::token_expiring(desk.session.id(), ends, now));
@@ -198,9 +193,20 @@ impl Visit {
     }
 }
 
+/// Why there is nothing more to come: the session ended, or is to be joined anew.
+fn end_of_session(desk: &Desk) -> CloseReason {
+    if desk.session.has_ended() {
+        CloseReason::SESSION_ENDED
+    } else {
+        CloseReason::RESTART
+    }
+}
+
 /// When a token ends, by a clock that does not jump.
 fn deadline(desk: &Arc<Desk>, principal: &Principal) -> Instant {
-    let left = principal.expires_at.duration_since(desk.door.clock.wall());
+    let left = principal
+        .expires_at
+        .duration_since(desk.reception.clock.wall());
     Instant::now() + left.try_into().unwrap_or(Duration::ZERO)
 }
 
@@ -211,7 +217,7 @@ pub(super) fn unauthenticated(desk: &Arc<Desk>, code: Code) -> End {
         _ => "This login has ended; log in again.",
     };
     let session = Some(desk.session.id());
-    let now = desk.door.clock.wall();
+    let now = desk.reception.clock.wall();
     let word = outbound::error(session, code, message, None, None, now);
     End::Close(Some(word), CloseReason::UNAUTHENTICATED)
 }

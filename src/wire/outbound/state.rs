@@ -19,6 +19,14 @@ pub(crate) struct StateParts {
     pub(crate) settings: bool,
 }
 
+impl StateParts {
+    /// All of it.
+    pub(crate) const WHOLE: Self = Self {
+        history: true,
+        settings: true,
+    };
+}
+
 /// The state of a session as one frame.
 pub(crate) fn full_state(
     session: SessionId,

@@ -11,17 +11,17 @@ use std::task::{Context, Poll};
 
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tower::util::BoxCloneSyncService;
-use tower::{Service, ServiceBuilder, layer::layer_fn, service_fn};
+use tower::{Service, ServiceBuilder, ServiceExt as _, layer::layer_fn, service_fn};
 
-use super::desk::{Desk, Outcome};
+use super::{Desk, Outcome};
 use crate::domain::account::Principal;
 use crate::wire::inbound::{self, Inbound};
 
 /// A frame, who sent it, and where.
-pub(super) struct Frame {
-    pub(super) text: Utf8Bytes,
-    pub(super) principal: Principal,
-    pub(super) desk: Arc<Desk>,
+pub(crate) struct Frame {
+    pub(crate) text: Utf8Bytes,
+    pub(crate) principal: Principal,
+    pub(crate) desk: Arc<Desk>,
 }
 
 /// A frame that could be read.
@@ -31,7 +31,7 @@ struct Message {
 }
 
 /// A frame on its way, until its outcome is known.
-pub(super) type Answering = Pin<Box<dyn Future<Output = Result<Outcome, Infallible>> + Send>>;
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Outcome, Infallible>> + Send>>;
 
 /// The whole way.
 pub(super) type Stack = BoxCloneSyncService<Frame, Outcome, Infallible>;
@@ -49,6 +49,14 @@ pub(super) fn stack() -> Stack {
         .layer(layer_fn(Access))
         .service(session);
     BoxCloneSyncService::new(way)
+}
+
+impl Frame {
+    /// Sends it on its way.
+    pub(crate) fn answering(self) -> Answering {
+        let stack = self.desk.reception.stack.clone();
+        Box::pin(stack.oneshot(self))
+    }
 }
 
 fn answer(outcome: Outcome) -> Answering {

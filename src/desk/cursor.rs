@@ -22,7 +22,7 @@ const LAG: u64 = 64;
 const FAR: u64 = 5_000;
 
 /// A place in one session's journal.
-pub(super) struct Cursor {
+pub(crate) struct Cursor {
     journal: Journal,
     place: Place,
     /// Up to here the client was promised every event.
@@ -38,7 +38,7 @@ struct Place {
 }
 
 /// What comes next.
-pub(super) enum Next {
+pub(crate) enum Next {
     /// These frames; the cursor has moved.
     Frames(Vec<Utf8Bytes>),
     /// The state as a whole: the events are gone, or too many.
@@ -47,7 +47,7 @@ pub(super) enum Next {
 
 impl Cursor {
     /// A cursor that has sent everything up to an offset, and owes everything up to another.
-    pub(super) fn new(session: SessionId, journal: Journal, sent: u64, promised: u64) -> Self {
+    pub(crate) fn new(session: SessionId, journal: Journal, sent: u64, promised: u64) -> Self {
         Self {
             journal,
             place: Place::new(session, sent),
@@ -55,22 +55,22 @@ impl Cursor {
         }
     }
 
-    pub(super) fn sent(&self) -> u64 {
+    pub(crate) fn sent(&self) -> u64 {
         self.place.sent
     }
 
     /// The state was sent, which stands for everything up to this offset.
-    pub(super) fn jump(&mut self, offset: u64) {
+    pub(crate) fn jump(&mut self, offset: u64) {
         self.place.sent = self.place.sent.max(offset);
     }
 
     /// How many events of other sessions were stopped here since the last time somebody asked.
-    pub(super) fn take_violations(&mut self) -> u64 {
+    pub(crate) fn take_violations(&mut self) -> u64 {
         std::mem::take(&mut self.place.violations)
     }
 
     /// The frames between the cursor and the head, no more than one flush is worth.
-    pub(super) async fn next(&mut self, head: u64) -> Result<Next, StoreError> {
+    pub(crate) async fn next(&mut self, head: u64) -> Result<Next, StoreError> {
         let behind = head.saturating_sub(self.sent());
         if behind > FAR && self.sent() >= self.promised {
             return Ok(Next::Snapshot);

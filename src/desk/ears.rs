@@ -10,11 +10,11 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::desk::Desk;
+use super::Desk;
 use crate::bus::Notice;
 
 /// Something that happens seldom.
-pub(super) enum Signal {
+pub(crate) enum Signal {
     /// The gateway stops, or somebody asked this connection to leave: it may come back.
     Leave,
     /// The session has ended, or must be joined anew.
@@ -26,7 +26,7 @@ pub(super) enum Signal {
 }
 
 /// The sources, and the wait for the first of them.
-pub(super) struct Ears(FuturesUnordered<BoxFuture<'static, (Signal, Sources)>>);
+pub(crate) struct Ears(FuturesUnordered<BoxFuture<'static, (Signal, Sources)>>);
 
 struct Sources {
     stop: CancellationToken,
@@ -37,13 +37,13 @@ struct Sources {
 }
 
 impl Ears {
-    pub(super) fn new(desk: &Desk, leave: CancellationToken) -> Self {
+    pub(crate) fn new(desk: &Desk, leave: CancellationToken) -> Self {
         let sources = Sources {
-            stop: desk.door.stop.clone(),
+            stop: desk.reception.stop.clone(),
             leave,
             over: desk.session.over().clone(),
-            changes: desk.door.auth.changes(),
-            notices: desk.door.notices.hear(),
+            changes: desk.reception.auth.changes(),
+            notices: desk.reception.notices.hear(),
         };
         let ears = Self(FuturesUnordered::new());
         ears.0.push(Box::pin(sources.first()));
@@ -51,7 +51,7 @@ impl Ears {
     }
 
     /// The next signal. Cancel-safe: the wait goes on where it was.
-    pub(super) async fn hear(&mut self) -> Signal {
+    pub(crate) async fn hear(&mut self) -> Signal {
         match self.0.next().await {
             Some((signal, sources)) => {
                 self.0.push(Box::pin(sources.first()));

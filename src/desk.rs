@@ -1,13 +1,29 @@
-//! One connection's part in its session: what is done for its frames, and what is answered.
+//! One connection's part in its session, whichever door it came through: what becomes of what it
+//! says, and where it reads.
+//!
+//! `stack` is what every message passes through on its way to the session; `cursor` is the way back,
+//! `greeting` where it begins; `ears` is what a connection hears of besides. Touches `wire`, `auth`,
+//! `limits`, `session`, `bus`, `domain`.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use super::Door;
-use super::close::CloseReason;
+mod cursor;
+mod ears;
+mod greeting;
+mod reception;
+mod stack;
+
+pub(crate) use cursor::{Cursor, Next};
+pub(crate) use ears::{Ears, Signal};
+pub(crate) use greeting::{HEARTBEAT, Position, begin};
+pub(crate) use reception::{Metrics, Parts, Reception};
+pub(crate) use stack::{Answering, Frame};
+
 use crate::auth::TokenError;
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
@@ -19,15 +35,15 @@ use crate::wire::inbound::{self, Inbound, Kind, Rejected, Request};
 use crate::wire::outbound::{self, StateParts};
 
 /// One connection's part in its session.
-pub(super) struct Desk {
-    pub(super) door: Arc<Door>,
-    pub(super) session: Session,
-    pub(super) connection: ConnectionId,
-    pub(super) heartbeats: SlidingWindow<ConnectionId>,
+pub(crate) struct Desk {
+    pub(crate) reception: Arc<Reception>,
+    pub(crate) session: Session,
+    pub(crate) connection: ConnectionId,
+    heartbeats: SlidingWindow<ConnectionId>,
 }
 
 /// What a frame came to.
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// Nothing to say to its sender; what happened stands in the journal.
     Silent,
     /// This, to its sender only.
@@ -37,37 +53,48 @@ pub(super) enum Outcome {
 }
 
 impl Desk {
-    /// May this user still act in this session?
-    pub(super) fn may(&self, principal: &Principal) -> bool {
-        self.session.admits(principal) && self.door.auth.stands(principal)
-    }
-
-    /// Why there is nothing more to come: the session ended, or is to be joined anew.
-    pub(super) fn end_of_session(&self) -> CloseReason {
-        if self.session.has_ended() {
-            CloseReason::SESSION_ENDED
-        } else {
-            CloseReason::RESTART
+    /// The desk of a connection that has just joined.
+    pub(crate) fn new(
+        reception: Arc<Reception>,
+        session: Session,
+        connection: ConnectionId,
+    ) -> Self {
+        let heartbeats = SlidingWindow::new(
+            reception.limits.heartbeats_per_minute,
+            Duration::from_mins(1),
+            NonZeroU32::MIN,
+            reception.clock.clone(),
+        );
+        Self {
+            reception,
+            session,
+            connection,
+            heartbeats,
         }
     }
 
+    /// May this user still act in this session?
+    pub(crate) fn may(&self, principal: &Principal) -> bool {
+        self.session.admits(principal) && self.reception.auth.stands(principal)
+    }
+
     /// Reads a frame and judges its shape.
-    pub(super) fn read(&self, frame: &str) -> Result<Inbound, Rejected> {
-        inbound::parse(frame, self.session.id(), &self.door.rules)
+    pub(crate) fn read(&self, frame: &str) -> Result<Inbound, Rejected> {
+        inbound::parse(frame, self.session.id(), &self.reception.rules)
     }
 
     /// Counts a frame by what its type says.
-    pub(super) fn count(&self, kind: Kind) -> Result<(), Refusal> {
+    pub(crate) fn count(&self, kind: Kind) -> Result<(), Refusal> {
         let session = self.session.id();
         match kind {
             Kind::Heartbeat => self.heartbeats.admit(&self.connection).map(drop),
-            Kind::StateRequest => self.door.budgets.admit_state_request(session),
-            Kind::Message => self.door.budgets.admit_message(session),
+            Kind::StateRequest => self.reception.budgets.admit_state_request(session),
+            Kind::Message => self.reception.budgets.admit_message(session),
         }
     }
 
     /// Does what was asked, and says what its sender hears.
-    pub(super) async fn serve(
+    pub(crate) async fn serve(
         &self,
         frame: &str,
         inbound: Inbound,
@@ -79,7 +106,7 @@ impl Desk {
             request,
         } = inbound;
         let id = message_id.as_deref();
-        let now = self.door.clock.wall();
+        let now = self.reception.clock.wall();
         match request {
             Request::Heartbeat => Outcome::Answer(outbound::heartbeat(self.session.id(), id, now)),
             Request::State {
@@ -122,7 +149,7 @@ impl Desk {
     }
 
     /// The state as one frame; `None` if the session does not answer.
-    pub(super) async fn state(
+    pub(crate) async fn state(
         &self,
         what: StateParts,
         message_id: Option<&str>,
@@ -132,7 +159,7 @@ impl Desk {
     }
 
     /// A state as a frame.
-    pub(super) fn full_state(
+    pub(crate) fn full_state(
         &self,
         state: &session::state::SessionState,
         what: StateParts,
@@ -142,17 +169,17 @@ impl Desk {
             self.session.id(),
             state,
             self.session.journal().epoch(),
-            self.door.sessions.capabilities(self.session.agent()),
+            self.reception.sessions.capabilities(self.session.agent()),
             what,
             message_id,
-            self.door.clock.wall(),
+            self.reception.clock.wall(),
         )
     }
 
     /// A newer token of the same user keeps the socket open.
     fn refresh(&self, token: &str, principal: &Principal, id: Option<&str>) -> Outcome {
         let refused = |code, message: &str| Outcome::Answer(self.error(code, message, id));
-        match self.door.auth.verify(token) {
+        match self.reception.auth.verify(token) {
             Ok(newer) if newer.user != principal.user => {
                 refused(Code::ValidationError, "That token is somebody else's.")
             }
@@ -168,7 +195,8 @@ impl Desk {
             }
             Ok(newer) => {
                 let payload = json!({ "tokenExpiresAt": newer.expires_at.to_string() });
-                let answer = outbound::ack(self.session.id(), id, &payload, self.door.clock.wall());
+                let answer =
+                    outbound::ack(self.session.id(), id, &payload, self.reception.clock.wall());
                 Outcome::Refreshed(newer, answer)
             }
             // The socket still has the token it came with.
@@ -180,32 +208,39 @@ impl Desk {
     }
 
     fn ack(&self, id: Option<&str>, payload: &serde_json::Value) -> Outcome {
-        let now = self.door.clock.wall();
+        let now = self.reception.clock.wall();
         Outcome::Answer(outbound::ack(self.session.id(), id, payload, now))
     }
 
     fn error(&self, code: Code, message: &str, id: Option<&str>) -> Utf8Bytes {
         let session = Some(self.session.id());
-        outbound::error(session, code, message, None, id, self.door.clock.wall())
+        outbound::error(
+            session,
+            code,
+            message,
+            None,
+            id,
+            self.reception.clock.wall(),
+        )
     }
 
     /// The answer to somebody whose rights have just ended.
-    pub(super) fn not_allowed(&self, id: Option<&str>) -> Utf8Bytes {
+    pub(crate) fn not_allowed(&self, id: Option<&str>) -> Utf8Bytes {
         self.error(Code::AuthFailed, "This login has ended; log in again.", id)
     }
 
-    pub(super) fn rejected(&self, rejected: &Rejected) -> Utf8Bytes {
+    pub(crate) fn rejected(&self, rejected: &Rejected) -> Utf8Bytes {
         outbound::error(
             Some(self.session.id()),
             rejected.code,
             &rejected.message,
             rejected.details.as_ref(),
             rejected.message_id.as_deref(),
-            self.door.clock.wall(),
+            self.reception.clock.wall(),
         )
     }
 
-    pub(super) fn rate_limited(&self, refusal: Refusal) -> Utf8Bytes {
+    pub(crate) fn rate_limited(&self, refusal: Refusal) -> Utf8Bytes {
         let details = json!({
             "limit": refusal.limit,
             "periodMs": refusal.period.as_millis(),
@@ -217,7 +252,7 @@ impl Desk {
             "Too many messages; try again later.",
             Some(&details),
             None,
-            self.door.clock.wall(),
+            self.reception.clock.wall(),
         )
     }
 }

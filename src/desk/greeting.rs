@@ -1,20 +1,30 @@
 //! The first frames of a connection, and where its cursor begins.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
+use super::Desk;
 use super::cursor::Cursor;
-use super::desk::Desk;
-use super::pulse::PING_EVERY;
-use super::upgrade::Position;
-use super::visit::WHOLE;
 use crate::domain::account::Principal;
+use crate::domain::id::Epoch;
 use crate::session::Found;
-use crate::wire::outbound::{self, Ack, Resume};
+use crate::wire::outbound::{self, Ack, Resume, StateParts};
+
+/// How often the other end is asked for a sign of life.
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(25);
+
+/// From where a client reads on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Position {
+    pub(crate) after: u64,
+    /// Which counting it means; the present one if it does not say.
+    pub(crate) epoch: Option<Epoch>,
+}
 
 /// The cursor of a new connection and the first frames: the acknowledgement, perhaps the state.
-pub(super) async fn begin(
+pub(crate) async fn begin(
     desk: &Arc<Desk>,
     principal: &Principal,
     position: Option<Position>,
@@ -31,23 +41,23 @@ pub(super) async fn begin(
     let ack = Ack {
         session: desk.session.id(),
         server_version: env!("CARGO_PKG_VERSION"),
-        capabilities: desk.door.sessions.capabilities(desk.session.agent()),
+        capabilities: desk.reception.sessions.capabilities(desk.session.agent()),
         connection: desk.connection,
         agent: desk.session.agent(),
         epoch: journal.epoch(),
         offset: head,
         resume,
-        heartbeat_seconds: PING_EVERY.as_secs(),
-        limits: desk.door.told_limits(),
+        heartbeat_seconds: HEARTBEAT.as_secs(),
+        limits: desk.reception.told_limits(),
         token_expires_at: principal.expires_at,
-        at: desk.door.clock.wall(),
+        at: desk.reception.clock.wall(),
     };
     let mut frames = vec![outbound::connection_ack(&ack)];
     let mut cursor = Cursor::new(desk.session.id(), journal.clone(), sent, head);
     if matches!(resume, Resume::Snapshot) {
         let state = desk.session.state().await?;
         cursor.jump(state.offset);
-        frames.push(desk.full_state(&state, WHOLE, None));
+        frames.push(desk.full_state(&state, StateParts::WHOLE, None));
     }
     Some((cursor, frames))
 }

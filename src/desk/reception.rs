@@ -1,0 +1,126 @@
+//! What every desk needs, shared by all of them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::stack::{self, Stack};
+use crate::auth::Auth;
+use crate::bus::Notices;
+use crate::clock::Clock;
+use crate::limits::{self, SessionBudgets};
+use crate::session::Sessions;
+use crate::wire::inbound::Rules;
+use crate::wire::outbound::AckLimits;
+
+/// How deep a message may nest, and how long a client's own ids may be.
+const DEPTH: usize = 64;
+const ID_BYTES: usize = 128;
+
+/// What every desk needs. Shared by all.
+pub(crate) struct Reception {
+    pub(crate) auth: Auth,
+    pub(crate) sessions: Sessions,
+    pub(crate) notices: Notices,
+    pub(crate) clock: Clock,
+    pub(crate) limits: limits::Config,
+    pub(crate) metrics: Metrics,
+    /// The gateway stops.
+    pub(crate) stop: CancellationToken,
+    pub(crate) connections: TaskTracker,
+    pub(super) budgets: Arc<SessionBudgets>,
+    pub(super) rules: Rules,
+    /// What every message passes through.
+    pub(super) stack: Stack,
+    /// Spreads what should not happen to everybody at once.
+    turn: AtomicU64,
+}
+
+/// Counters of all connections.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Metrics {
+    pub(crate) open: Gauge,
+    pub(crate) frames_in: Counter,
+    pub(crate) frames_out: Counter,
+    pub(crate) isolation_violations: Counter,
+}
+
+impl Metrics {
+    pub(crate) fn new(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        registry.register(
+            "ws_connections_open",
+            "Sockets open now",
+            metrics.open.clone(),
+        );
+        registry.register("ws_frames_in", "Frames received", metrics.frames_in.clone());
+        registry.register("ws_frames_out", "Frames sent", metrics.frames_out.clone());
+        registry.register(
+            "isolation_violations",
+            "Events stopped at a socket of another session; never anything but 0",
+            metrics.isolation_violations.clone(),
+        );
+        metrics
+    }
+}
+
+/// What the gateway brings along to build it.
+pub(crate) struct Parts {
+    pub(crate) auth: Auth,
+    pub(crate) sessions: Sessions,
+    pub(crate) notices: Notices,
+    pub(crate) clock: Clock,
+    pub(crate) budgets: Arc<SessionBudgets>,
+    pub(crate) limits: limits::Config,
+    pub(crate) metrics: Metrics,
+    pub(crate) stop: CancellationToken,
+    pub(crate) connections: TaskTracker,
+}
+
+impl Reception {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let rules = Rules {
+            message_bytes: parts.limits.message_bytes.get() as usize,
+            prompt_chars: parts.limits.prompt_chars.get() as usize,
+            depth: DEPTH,
+            id_bytes: ID_BYTES,
+        };
+        Self {
+            auth: parts.auth,
+            sessions: parts.sessions,
+            budgets: parts.budgets,
+            notices: parts.notices,
+            clock: parts.clock,
+            rules,
+            limits: parts.limits,
+            metrics: parts.metrics,
+            stack: stack::stack(),
+            stop: parts.stop,
+            connections: parts.connections,
+            turn: AtomicU64::new(0),
+        }
+    }
+
+    /// Between 0 and `most`, another value each time.
+    pub(crate) fn spread(&self, most: u64) -> u64 {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) % most
+    }
+
+    pub(super) fn told_limits(&self) -> AckLimits {
+        AckLimits {
+            messages_per_minute: self.limits.messages_per_minute.get(),
+            state_requests_per_minute: self.limits.state_requests_per_minute.get(),
+            heartbeats_per_minute: self.limits.heartbeats_per_minute.get(),
+            message_bytes: self.rules.message_bytes,
+            prompt_chars: self.rules.prompt_chars,
+            depth: DEPTH,
+            id_bytes: ID_BYTES,
+        }
+    }
+}
