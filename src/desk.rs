@@ -75,7 +75,7 @@ impl Desk {
 
     /// May this user still act in this session?
     pub(crate) fn may(&self, principal: &Principal) -> bool {
-        self.session.admits(principal) && self.reception.auth.stands(principal)
+        self.session.access(principal).is_some() && self.reception.auth.stands(principal)
     }
 
     /// Reads a frame and judges its shape.

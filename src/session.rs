@@ -14,6 +14,7 @@ use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+mod access;
 mod agent;
 mod ask;
 mod compaction;
@@ -30,6 +31,7 @@ mod scribe;
 pub(crate) mod state;
 mod tail;
 
+pub(crate) use access::Access;
 pub(crate) use ask::{Effect, Refused, Request};
 pub use config::{Config, JournalConfig};
 pub(crate) use journal::{CommitLoop, Found, Journal};
@@ -43,7 +45,7 @@ use crate::domain::code::Code;
 use crate::domain::event::Recorded;
 use crate::domain::id::{Epoch, SessionId, UserId};
 use crate::runtime::Catalog;
-use crate::store::{ClaimError, NewSession, Store, StoreError};
+use crate::store::{ClaimError, NewSession, SessionRow, Store, StoreError};
 use ask::Ask;
 use journal::{Committer, Writer};
 use live::{Live, Present};
@@ -117,9 +119,9 @@ impl Session {
         self.0.id
     }
 
-    /// May this user be here? The owner may, with a token that is not bound to another session.
-    pub(crate) fn admits(&self, principal: &Principal) -> bool {
-        self.0.owner == principal.user && principal.session.is_none_or(|bound| bound == self.0.id)
+    /// What this user may do here; `None` if nothing.
+    pub(crate) fn access(&self, principal: &Principal) -> Option<Access> {
+        access::access(principal, self.0.id, self.0.owner)
     }
 
     /// Which agent it talks to.
@@ -334,15 +336,28 @@ impl Sessions {
         })
     }
 
+    /// What is stored about a session, and what the principal may do in it: none that has ended, none
+    /// that the principal may not know of.
+    pub(crate) async fn look_up(
+        &self,
+        principal: &Principal,
+        id: SessionId,
+    ) -> Result<(SessionRow, Access), JoinError> {
+        let row = self.parts.store.session(id).await?;
+        row.filter(|row| row.ended_at.is_none())
+            .and_then(|row| {
+                let access = access::access(principal, id, row.owner)?;
+                Some((row, access))
+            })
+            .ok_or(JoinError::NotFound)
+    }
+
     /// The session of that id, if the principal may join it; woken if it was at rest.
     pub(crate) async fn join(
         &self,
         principal: &Principal,
         id: SessionId,
     ) -> Result<Session, JoinError> {
-        if principal.session.is_some_and(|bound| bound != id) {
-            return Err(JoinError::NotFound);
-        }
         if let Some(session) = self.live(id) {
             return admit(principal, session);
         }
@@ -351,10 +366,7 @@ impl Sessions {
             return admit(principal, session);
         }
         // Looked up before it is woken: a stranger must not be able to wake anything.
-        let row = self.parts.store.session(id).await?;
-        let row = row
-            .filter(|row| row.owner == principal.user && row.ended_at.is_none())
-            .ok_or(JoinError::NotFound)?;
+        let (row, _) = self.look_up(principal, id).await?;
         let lease = match self.parts.store.claim_journal(id, &self.node).await {
             Ok(lease) => lease,
             Err(ClaimError::NotFound) => return Err(JoinError::NotFound),
@@ -472,7 +484,7 @@ impl Sessions {
 }
 
 fn admit(principal: &Principal, session: Session) -> Result<Session, JoinError> {
-    if session.admits(principal) {
+    if session.access(principal).is_some() {
         Ok(session)
     } else {
         Err(JoinError::NotFound)

@@ -16,7 +16,7 @@ use super::extract::{Json, Named, Query};
 use crate::domain::account::Principal;
 use crate::domain::act::Action;
 use crate::domain::id::{Epoch, SessionId};
-use crate::session::JoinError;
+use crate::session::{Access, JoinError};
 use crate::store::{NewSession, SessionChange, SessionRow};
 use crate::wire::outbound;
 
@@ -158,7 +158,7 @@ pub(super) async fn create(
         other => ApiError::invalid(other.to_string()),
     })?;
     state.store.create_session(&new).await?;
-    let row = find(&state, &caller.principal, new.id).await?;
+    let row = find(&state, &caller.principal, new.id, Access::Owner).await?;
     Ok((StatusCode::CREATED, Answer(SessionBody::from(row))).into_response())
 }
 
@@ -188,7 +188,11 @@ pub(super) async fn show(
     caller: Authenticated,
     Named(id): Named<SessionId>,
 ) -> Result<Answer<SessionBody>, ApiError> {
-    Ok(Answer(find(&state, &caller.principal, id).await?.into()))
+    Ok(Answer(
+        find(&state, &caller.principal, id, Access::Owner)
+            .await?
+            .into(),
+    ))
 }
 
 /// What to change about a session.
@@ -227,7 +231,11 @@ pub(super) async fn change(
             return Err(no_such_session());
         }
     }
-    Ok(Answer(find(&state, &caller.principal, id).await?.into()))
+    Ok(Answer(
+        find(&state, &caller.principal, id, Access::Owner)
+            .await?
+            .into(),
+    ))
 }
 
 /// Ends a session for good: its run stops, everybody in it is told.
@@ -244,7 +252,7 @@ pub(super) async fn end(
     caller: Authenticated,
     Named(id): Named<SessionId>,
 ) -> Result<StatusCode, ApiError> {
-    find(&state, &caller.principal, id).await?;
+    find(&state, &caller.principal, id, Access::Owner).await?;
     state.sessions.end_run(id).await;
     let by = state.auth.by(&caller.principal, caller.address);
     let act = by.did(Action::SessionEnded, id.to_string());
@@ -285,7 +293,7 @@ pub(super) async fn events(
     Named(id): Named<SessionId>,
     Query(part): Query<Part>,
 ) -> Result<Response, ApiError> {
-    find(&state, &caller.principal, id).await?;
+    find(&state, &caller.principal, id, Access::Owner).await?;
     let limit = part.limit.unwrap_or(EVENTS).clamp(1, MOST_EVENTS);
     let recorded = state
         .sessions
@@ -299,15 +307,21 @@ pub(super) async fn events(
     Ok(([(CONTENT_TYPE, "application/x-ndjson")], lines).into_response())
 }
 
-/// A foreign session and none at all are the same to everybody else.
-async fn find(
+/// The session, if the caller may do this with it. A foreign one and none at all are the same.
+pub(super) async fn find(
     state: &AppState,
     principal: &Principal,
     id: SessionId,
+    least: Access,
 ) -> Result<SessionRow, ApiError> {
-    let row = state.store.session(id).await?;
-    row.filter(|row| row.owner == principal.user && row.ended_at.is_none())
-        .ok_or_else(no_such_session)
+    match state.sessions.look_up(principal, id).await {
+        Ok((row, access)) if access >= least => Ok(row),
+        Ok(_) => Err(ApiError::forbidden(
+            "You may look at this session, not change it.",
+        )),
+        Err(JoinError::Store(error)) => Err(error.into()),
+        Err(_) => Err(no_such_session()),
+    }
 }
 
 fn no_such_session() -> ApiError {
