@@ -89,6 +89,8 @@ pub enum Action {
     NoticeSent,
     /// A socket was closed by an administrator.
     Disconnected,
+    /// A question of an agent was decided, by a human or by a rule.
+    QuestionAnswered,
 }
 
 impl Action {
@@ -115,6 +117,7 @@ impl Action {
             Self::SessionExpired => "session.expired",
             Self::NoticeSent => "notice.sent",
             Self::Disconnected => "connection.closed",
+            Self::QuestionAnswered => "question.answered",
         }
     }
 }

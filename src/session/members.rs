@@ -63,6 +63,11 @@ impl Members {
         all
     }
 
+    /// Where a connection comes from.
+    pub(crate) fn address(&self, connection: ConnectionId) -> Option<IpAddr> {
+        Some(self.lock().get(&connection)?.member.address)
+    }
+
     /// Asks a connection to leave; false if there is none such.
     pub(crate) fn ask_to_leave(&self, connection: ConnectionId) -> bool {
         let found = self

@@ -4,6 +4,8 @@
 //! likes. One event is one frame, so that offsets have no holes. Touches `session` and `domain`.
 
 mod event;
+mod question;
+mod queue;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -16,8 +18,10 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::envelope::{Envelope, moment};
 use crate::domain::code::Code;
+use crate::domain::command::Topic;
 use crate::domain::event::Level;
 use crate::domain::id::{ConnectionId, Epoch, SessionId};
+use crate::session::state::Ended;
 
 pub(crate) use event::event;
 pub(crate) use state::{StateParts, full_state};
@@ -150,6 +154,45 @@ pub(crate) fn ack(
     at: Timestamp,
 ) -> Utf8Bytes {
     Envelope::new("ACK", Some(session), at, payload)
+        .answering(message_id)
+        .frame()
+}
+
+/// `ACK` of an answer: how the question ended, and whether it was this answer that ended it.
+pub(crate) fn answer_ack(
+    session: SessionId,
+    message_id: Option<&str>,
+    ended: &Ended,
+    accepted: bool,
+    at: Timestamp,
+) -> Utf8Bytes {
+    let Ended {
+        question,
+        by,
+        granted,
+        resolution,
+    } = ended;
+    let resolved = question::Resolved::new(*question, None, by, *granted, resolution);
+    Envelope::new("ACK", Some(session), at, &resolved.accepted(accepted))
+        .answering(message_id)
+        .frame()
+}
+
+/// `QUERY_RESULT`: what the agent told about itself.
+pub(crate) fn query_result(
+    session: SessionId,
+    message_id: Option<&str>,
+    kind: Topic,
+    result: &Value,
+    at: Timestamp,
+) -> Utf8Bytes {
+    #[derive(Serialize)]
+    struct Payload<'a> {
+        kind: &'static str,
+        result: &'a Value,
+    }
+    let kind = words::topic(kind);
+    Envelope::new("QUERY_RESULT", Some(session), at, &Payload { kind, result })
         .answering(message_id)
         .frame()
 }
