@@ -9,4 +9,5 @@ pub mod command;
 pub mod event;
 pub mod id;
 pub mod run;
+pub mod search;
 pub mod secret;

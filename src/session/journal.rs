@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::head::Head;
+use super::searchable::searchable;
 use super::tail::{Entry, Tail, Tails};
 use crate::clock::Clock;
 use crate::domain::event::{Event, Recorded};
@@ -396,6 +397,7 @@ impl Writer {
             events: bodies,
             summary,
             command,
+            texts: searchable(self.head, events),
         };
         match self.committer.commit(append, until).await {
             Ok(()) => {}
