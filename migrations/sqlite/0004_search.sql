@@ -9,10 +9,12 @@ create table session_texts (
 ) strict;
 create index session_texts_by_session on session_texts (session_id, "offset");
 
--- The owner is a word of the index: a search passes by what others have said.
+-- The owner is a word of the index: a search passes by what others have said. Short beginnings are
+-- indexed by themselves, as each is that of very many words.
 create virtual table session_words using fts5 (
     owner, text,
     content = 'session_texts', content_rowid = 'id',
+    prefix = '1 2 3',
     tokenize = "unicode61 remove_diacritics 0"
 );
 create trigger session_texts_added after insert on session_texts begin

@@ -120,22 +120,22 @@ pub(super) async fn list(
     Query(page): Query<Page>,
 ) -> Result<Answer<SessionsBody>, ApiError> {
     let owner = caller.principal.user;
-    let limit = page.limit.unwrap_or(PAGE);
     let before = page.before.as_deref().map(place).transpose()?;
     // A search box with nothing in it is no search.
     let question = page.q.filter(|question| !question.trim().is_empty());
-    let (sessions, limit): (Vec<SessionBody>, u32) = match question {
-        Some(question) => {
-            let limit = limit.clamp(1, PAGE);
-            let words = Words::of(&question);
-            let hits = state.store.search(owner, &words, before, limit).await?;
-            (hits.into_iter().map(SessionBody::from).collect(), limit)
-        }
-        None => {
-            let limit = limit.clamp(1, LARGEST_PAGE);
-            let rows = state.store.sessions(owner, before, limit).await?;
-            (rows.into_iter().map(SessionBody::from).collect(), limit)
-        }
+    let largest = if question.is_some() {
+        PAGE
+    } else {
+        LARGEST_PAGE
+    };
+    let limit = page.limit.unwrap_or(PAGE).clamp(1, largest);
+    let sessions: Vec<SessionBody> = if let Some(question) = question {
+        let words = Words::of(&question);
+        let hits = state.store.search(owner, &words, before, limit).await?;
+        hits.into_iter().map(SessionBody::from).collect()
+    } else {
+        let rows = state.store.sessions(owner, before, limit).await?;
+        rows.into_iter().map(SessionBody::from).collect()
     };
     let full = sessions.len() == limit as usize;
     let next = sessions

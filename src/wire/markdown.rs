@@ -4,6 +4,8 @@
 //! in it: nothing in a text can end its block, or look like a part of this document. Thoughts, plans,
 //! settings and usage are left out. Touches `domain` only.
 
+use std::fmt::Write as _;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -233,13 +235,13 @@ impl Markdown {
     fn heading(&mut self, who: &str, at: Timestamp, out: &mut String) {
         self.quote.close(out);
         self.speaking = None;
-        out.push_str(&format!("## {who} · {}\n\n", moment(at)));
+        write!(out, "## {who} · {}\n\n", moment(at)).expect("a string takes it");
     }
 
     /// A line of this document's own.
     fn remark(&mut self, text: &str, out: &mut String) {
         self.quote.close(out);
-        out.push_str(&format!("**{text}**\n\n"));
+        write!(out, "**{text}**\n\n").expect("a string takes it");
     }
 }
 
