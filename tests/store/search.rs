@@ -1,5 +1,6 @@
 //! Finding sessions by what was said in them.
 
+use sqlx::{Connection as _, PgConnection, SqliteConnection};
 use switchboard::domain::account::Role;
 use switchboard::domain::act::Action;
 use switchboard::domain::id::{SessionId, UserId};
@@ -22,6 +23,7 @@ crate::on_both_databases!(
     ended_and_removed_sessions_are_not_found_and_archived_ones_are,
     what_has_left_the_journal_is_not_found,
     hits_come_in_pages_like_the_list,
+    no_text_is_too_much_to_be_recorded,
 );
 
 fn saying(session: SessionId, term: i64, after: u64, texts: &[&str]) -> Append {
@@ -57,6 +59,23 @@ async fn hits(world: &World, owner: UserId, question: &str) -> Vec<Hit> {
 async fn finds(world: &World, owner: UserId, question: &str) -> Vec<SessionId> {
     let hits = hits(world, owner, question).await;
     hits.into_iter().map(|hit| hit.row.id).collect()
+}
+
+/// How many texts there are at all: what nobody may find is not only hidden.
+async fn kept(world: &World) -> i64 {
+    if let Some(url) = &world.config.database_url {
+        let mut connection = PgConnection::connect(url.expose()).await.unwrap();
+        let count = sqlx::query_scalar("select count(*) from session_texts");
+        return count.fetch_one(&mut connection).await.unwrap();
+    }
+    let path = world.config.sqlite_path().display().to_string();
+    let mut connection = SqliteConnection::connect(&path).await.unwrap();
+    let count = sqlx::query_as(
+        "select (select count(*) from session_texts), (select count(*) from session_words_docsize)",
+    );
+    let (texts, indexed): (i64, i64) = count.fetch_one(&mut connection).await.unwrap();
+    assert_eq!(texts, indexed);
+    texts
 }
 
 async fn words_and_their_beginnings_are_found_in_any_case(world: World) {
@@ -265,9 +284,11 @@ async fn ended_and_removed_sessions_are_not_found_and_archived_ones_are(world: W
     let gone = world.store.remove_session(removed.id, at(9), &expire).await;
     assert!(gone.unwrap());
     assert_eq!(finds(&world, mia, "needle").await, [archived.id]);
+    assert_eq!(kept(&world).await, 1);
     let remove = act(Action::UserRemoved, 6);
     world.store.remove_user(mia, &remove).await.unwrap();
     assert!(finds(&world, mia, "needle").await.is_empty());
+    assert_eq!(kept(&world).await, 0);
     assert!(world.store.integrity().await.unwrap().is_empty());
 }
 
@@ -306,4 +327,34 @@ async fn hits_come_in_pages_like_the_list(world: World) {
         seen.extend(page.iter().map(|hit| hit.row.id));
     }
     assert_eq!(seen, all);
+}
+
+/// A database that cannot index a text would refuse the events with it.
+async fn no_text_is_too_much_to_be_recorded(world: World) {
+    const BYTES: usize = 256 * 1024;
+    let (mia, new) = owned(&world).await;
+    let short: String = (0..)
+        .map(|number| format!("{number:x} "))
+        .take(BYTES / 6)
+        .collect();
+    let rare: String = ('\u{4e00}'..'\u{9fff}')
+        .chain('\u{ac00}'..'\u{d7a3}')
+        .chain('\u{20000}'..'\u{2a6df}')
+        .flat_map(|letter| [letter, ' '])
+        .collect();
+    let texts = [
+        short,
+        rare,
+        "x".repeat(BYTES),
+        "- ".repeat(BYTES / 2),
+        "a ".repeat(BYTES / 2),
+    ];
+    let cut = |text: &String| text[..text.floor_char_boundary(BYTES)].to_owned();
+    let texts: Vec<String> = texts.iter().map(cut).collect();
+    let mut said: Vec<&str> = texts.iter().map(String::as_str).collect();
+    said.push("the end");
+    says(&world, new.id, &said).await;
+    for question in ["ff", "\u{4e01}", "a", "end"] {
+        assert_eq!(finds(&world, mia, question).await, [new.id], "{question}");
+    }
 }
