@@ -38,6 +38,7 @@ mod connections;
 mod cookie;
 mod documents;
 mod error;
+mod export;
 mod extract;
 mod headers;
 mod health;
@@ -275,6 +276,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(connections::list))
         .routes(routes!(connections::disconnect))
         .routes(routes!(sessions::events))
+        .routes(routes!(export::export))
         .routes(routes!(sessions::list, sessions::create))
         .routes(routes!(sessions::show, sessions::change, sessions::end))
         .routes(routes!(sessions::agents))

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::secret::Secret;
 
+mod branches;
 mod changes;
 mod deadline;
 mod error;
@@ -22,6 +23,7 @@ mod logins;
 mod postgres;
 mod retention;
 mod schema;
+mod search;
 mod sessions;
 mod sqlite;
 mod upkeep;
@@ -29,6 +31,7 @@ mod users;
 
 use deadline::Deadline;
 
+pub use branches::{BranchError, Branches, NewBranch};
 pub use changes::{Change, Changes, Subject};
 pub use error::{OpenError, StoreError};
 pub use journals::{
@@ -41,13 +44,24 @@ pub use logins::{
     LoginKind, LoginRow, Logins, NewLogin, RefreshError, Refreshed, Rotation, StartLoginError,
 };
 pub use retention::{JournalFacts, Retention};
+pub use search::{Hit, Search, SearchText};
 pub use sessions::{NewSession, SessionChange, SessionRow, Sessions};
 pub use upkeep::{AuditRow, BackupError, Upkeep};
 pub use users::{ChangeUserError, CreateUserError, Credentials, KeepLogin, NewUser, Users};
 
 /// Everything that can be stored and found again.
 pub trait Store:
-    Users + Logins + Links + Keys + Changes + Sessions + Journals + Retention + Upkeep
+    Users
+    + Logins
+    + Links
+    + Keys
+    + Changes
+    + Sessions
+    + Search
+    + Journals
+    + Branches
+    + Retention
+    + Upkeep
 {
 }
 

@@ -14,12 +14,17 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use sqlx::Row as _;
 
-use super::{BYTES, Backend, Connection, HOLD, Row, Turn, parameter};
+use super::{
+    BYTES, Backend, Connection, HOLD, MATCHING, Row, Turn, WISHED_WORDS, owned_by, parameter,
+    word_beginning,
+};
 use crate::domain::account::User;
 use crate::domain::act::Act;
 use crate::store::changes::Subject;
 use crate::store::upkeep::AuditRow;
 
+#[path = "sql/branches.rs"]
+mod branches;
 #[path = "sql/changes.rs"]
 mod changes;
 #[path = "sql/journals.rs"]
@@ -34,6 +39,8 @@ mod logins;
 mod retention;
 #[path = "sql/rows.rs"]
 mod rows;
+#[path = "sql/search.rs"]
+mod search;
 #[path = "sql/sessions.rs"]
 mod sessions;
 #[path = "sql/users.rs"]

@@ -20,6 +20,7 @@ mod documents;
 mod faults;
 mod first_run;
 mod foreign_clients;
+mod history;
 mod limits;
 mod logins;
 mod operation;

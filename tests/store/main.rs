@@ -24,6 +24,7 @@ macro_rules! on_both_databases {
 use on_both_databases;
 
 mod accounts;
+mod branches;
 mod changes;
 mod journals;
 mod keys;
@@ -31,6 +32,7 @@ mod links;
 mod logins;
 mod retention;
 mod schema;
+mod search;
 
 use std::sync::Arc;
 
