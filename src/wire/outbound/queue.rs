@@ -10,7 +10,7 @@ use crate::domain::queue::{InLine, QueueModes, Take, Waiting};
 #[serde(rename_all = "camelCase")]
 pub(super) struct Queue<'a> {
     queue: Vec<Place<'a>>,
-    modes: Modes,
+    queue_modes: Modes,
 }
 
 #[derive(Serialize)]
@@ -45,7 +45,7 @@ impl<'a> Queue<'a> {
         };
         Self {
             queue: line.iter().map(place).collect(),
-            modes: Modes {
+            queue_modes: Modes {
                 steering: take(modes.steering),
                 follow_up: take(modes.follow_up),
             },
