@@ -2,8 +2,8 @@
 //! says, and where it reads.
 //!
 //! `stack` is what every message passes through on its way to the session; `cursor` is the way back,
-//! `greeting` where it begins; `ears` is what a connection hears of besides. Touches `wire`, `auth`,
-//! `limits`, `session`, `bus`, `domain`.
+//! `greeting` where it begins; `ears` is what a connection hears of besides, `stay` what follows from
+//! it, `close` every reason to end. Touches `wire`, `auth`, `limits`, `session`, `bus`, `domain`.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -12,17 +12,21 @@ use std::time::Duration;
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
+mod close;
 mod cursor;
 mod ears;
 mod greeting;
 mod reception;
 mod stack;
+mod stay;
 
-pub(crate) use cursor::{Cursor, Next};
-pub(crate) use ears::{Ears, Signal};
+pub(crate) use close::CloseReason;
+pub(crate) use cursor::{Cursor, Outgoing};
+pub(crate) use ears::Ears;
 pub(crate) use greeting::{HEARTBEAT, Position, begin};
 pub(crate) use reception::{Metrics, Parts, Reception};
 pub(crate) use stack::{Answering, Frame};
+pub(crate) use stay::{Goodbye, Stay};
 
 use crate::auth::TokenError;
 use crate::domain::account::Principal;
@@ -44,10 +48,10 @@ pub(crate) struct Desk {
 
 /// What a frame came to.
 pub(crate) enum Outcome {
-    /// Nothing to say to its sender; what happened stands in the journal.
-    Silent,
     /// This, to its sender only.
     Answer(Utf8Bytes),
+    /// What happened stands in the journal; this to a sender who does not hear that.
+    Begun(Utf8Bytes),
     /// A newer token, and the answer.
     Refreshed(Principal, Utf8Bytes),
 }
@@ -137,10 +141,15 @@ impl Desk {
                 };
                 match self.session.command(request).await {
                     // A prompt's first status carries the message's id itself.
-                    Ok(Effect::Done(_)) if is_prompt => Outcome::Silent,
-                    Ok(Effect::Done(run)) => self.ack(id, &json!({ "taskId": run })),
+                    Ok(Effect::Done(run)) if is_prompt => {
+                        Outcome::Begun(self.ack(id, &json!({ "taskId": run })))
+                    }
+                    Ok(Effect::Done(run)) => {
+                        Outcome::Answer(self.ack(id, &json!({ "taskId": run })))
+                    }
                     Ok(Effect::DoneBefore(run)) => {
-                        self.ack(id, &json!({ "taskId": run, "repeated": true }))
+                        let payload = json!({ "taskId": run, "repeated": true });
+                        Outcome::Answer(self.ack(id, &payload))
                     }
                     Err(refused) => Outcome::Answer(self.error(refused.code, &refused.message, id)),
                 }
@@ -207,12 +216,11 @@ impl Desk {
         }
     }
 
-    fn ack(&self, id: Option<&str>, payload: &serde_json::Value) -> Outcome {
-        let now = self.reception.clock.wall();
-        Outcome::Answer(outbound::ack(self.session.id(), id, payload, now))
+    fn ack(&self, id: Option<&str>, payload: &serde_json::Value) -> Utf8Bytes {
+        outbound::ack(self.session.id(), id, payload, self.reception.clock.wall())
     }
 
-    fn error(&self, code: Code, message: &str, id: Option<&str>) -> Utf8Bytes {
+    pub(crate) fn error(&self, code: Code, message: &str, id: Option<&str>) -> Utf8Bytes {
         let session = Some(self.session.id());
         outbound::error(
             session,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, FromRef, Request};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
-use axum::http::{HeaderValue, Method, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{Redirect, Response};
 use axum::routing::get;
@@ -34,6 +34,7 @@ use utoipa_axum::routes;
 mod accept;
 mod auth;
 mod caller;
+mod commands;
 mod connections;
 mod cookie;
 mod documents;
@@ -46,6 +47,7 @@ mod metrics;
 mod notices;
 mod origin;
 mod sessions;
+mod stream;
 mod users;
 
 pub(crate) use accept::Door;
@@ -215,6 +217,7 @@ pub(crate) struct AppState {
     notices: Notices,
     reception: Arc<Reception>,
     draining: CancellationToken,
+    request_timeout: Duration,
 }
 
 /// What the gateway brings along to build the door.
@@ -257,6 +260,10 @@ fn password_routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(auth::change_password))
 }
 
+fn command_routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(commands::send))
+}
+
 /// All other routes: the table of contents of the API.
 fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(documents::Description::openapi())
@@ -275,6 +282,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(connections::list))
         .routes(routes!(connections::disconnect))
         .routes(routes!(sessions::events))
+        .routes(routes!(stream::stream))
         .routes(routes!(sessions::list, sessions::create))
         .routes(routes!(sessions::show, sessions::change, sessions::end))
         .routes(routes!(sessions::agents))
@@ -291,6 +299,7 @@ pub fn openapi(base_path: &str) -> utoipa::openapi::OpenApi {
     let mut document = routes()
         .merge(login_routes())
         .merge(password_routes())
+        .merge(command_routes())
         .into_openapi();
     if !base_path.is_empty() {
         document.servers = Some(vec![utoipa::openapi::Server::new(base_path)]);
@@ -321,13 +330,17 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         notices: parts.notices,
         reception: parts.reception,
         draining: parts.draining,
+        request_timeout: millis(config.request_timeout_ms),
     };
     let login = Router::from(login_routes()).layer(parts.limits.login_layer(error::rate_limited));
     let password =
         Router::from(password_routes()).layer(parts.limits.password_layer(error::rate_limited));
+    let message_bytes = state.reception.limits.message_bytes.get() as usize;
+    let commands = Router::from(command_routes()).layer(DefaultBodyLimit::max(message_bytes));
     let api = Router::from(routes())
         .merge(login)
         .merge(password)
+        .merge(commands)
         .with_state(state.clone());
     let stack = ServiceBuilder::new()
         .layer(from_fn_with_state(
@@ -405,7 +418,11 @@ fn cors(origins: &[Origin]) -> CorsLayer {
             Method::PUT,
             Method::DELETE,
         ])
-        .allow_headers([AUTHORIZATION, CONTENT_TYPE])
+        .allow_headers([
+            AUTHORIZATION,
+            CONTENT_TYPE,
+            HeaderName::from_static("last-event-id"),
+        ])
 }
 
 /// The listener that only Prometheus reaches.
