@@ -27,4 +27,5 @@ mod pages;
 mod resuming;
 mod slow_readers;
 mod sockets;
+mod streams;
 mod tokens;
