@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
+mod attachments;
 mod close;
 mod cursor;
 mod ears;
@@ -131,7 +132,13 @@ impl Desk {
                 }
             }
             Request::RefreshAuth { token } => self.refresh(&token, principal, id),
-            Request::Command(command) => {
+            Request::Command(mut command) => {
+                if let Err(rejected) = self.resolve(&mut command).await {
+                    return Outcome::Answer(self.rejected(&Rejected {
+                        message_id,
+                        ..rejected
+                    }));
+                }
                 let is_prompt = matches!(command, Command::SubmitPrompt { .. });
                 let once = idempotency_key.map(|key| (key, digest(frame)));
                 let request = session::Request {

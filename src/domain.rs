@@ -8,5 +8,6 @@ pub mod code;
 pub mod command;
 pub mod event;
 pub mod id;
+pub mod media;
 pub mod run;
 pub mod secret;

@@ -32,6 +32,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 mod accept;
+mod attachments;
 mod auth;
 mod caller;
 mod commands;
@@ -62,7 +63,7 @@ use crate::domain::id;
 use crate::domain::secret::Secret;
 use crate::limits::{Limits, Network, TrustedProxies};
 use crate::session::Sessions;
-use crate::store::Store;
+use crate::store::{Contents, Store};
 use crate::web;
 use cookie::CookieJar;
 use origin::Origins;
@@ -207,6 +208,7 @@ impl Addresses {
 pub(crate) struct AppState {
     auth: Auth,
     store: Arc<dyn Store>,
+    contents: Arc<Contents>,
     clock: Clock,
     cookies: CookieJar,
     addresses: Addresses,
@@ -224,6 +226,7 @@ pub(crate) struct AppState {
 pub(crate) struct Parts {
     pub(crate) auth: Auth,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) contents: Arc<Contents>,
     pub(crate) clock: Clock,
     pub(crate) limits: Limits,
     pub(crate) registry: Arc<Registry>,
@@ -264,6 +267,10 @@ fn command_routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(commands::send))
 }
 
+fn upload_routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(attachments::upload))
+}
+
 /// All other routes: the table of contents of the API.
 fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(documents::Description::openapi())
@@ -283,6 +290,8 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(connections::disconnect))
         .routes(routes!(sessions::events))
         .routes(routes!(stream::stream))
+        .routes(routes!(attachments::list))
+        .routes(routes!(attachments::download))
         .routes(routes!(sessions::list, sessions::create))
         .routes(routes!(sessions::show, sessions::change, sessions::end))
         .routes(routes!(sessions::agents))
@@ -300,6 +309,7 @@ pub fn openapi(base_path: &str) -> utoipa::openapi::OpenApi {
         .merge(login_routes())
         .merge(password_routes())
         .merge(command_routes())
+        .merge(upload_routes())
         .into_openapi();
     if !base_path.is_empty() {
         document.servers = Some(vec![utoipa::openapi::Server::new(base_path)]);
@@ -320,6 +330,7 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
     let state = AppState {
         auth: parts.auth,
         store: parts.store,
+        contents: parts.contents,
         clock: parts.clock,
         cookies: CookieJar::new(&config.base_path, https),
         addresses: Addresses::new(config, parts.listening),
@@ -365,7 +376,8 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         .layer(CatchPanicLayer::custom(error::panicked))
         .layer(from_fn_with_state(origins, origin::check))
         .layer(cors(&config.allowed_origins))
-        .layer(parts.limits.request_layer(error::rate_limited))
+        .layer(parts.limits.request_layer(error::rate_limited));
+    let deadlines = ServiceBuilder::new()
         .layer(TimeoutLayer::with_status_code(
             StatusCode::REQUEST_TIMEOUT,
             millis(config.request_timeout_ms),
@@ -374,9 +386,12 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
             config.body_timeout_ms,
         )))
         .layer(DefaultBodyLimit::max(BODY_BYTES));
+    // A file takes as long as it does: its route has a patience of its own.
+    let uploads = Router::from(upload_routes()).with_state(state.clone());
+    let timed = api.merge(web::routes()).merge(parts.sockets);
     at_base(
         &config.base_path,
-        api.merge(web::routes()).merge(parts.sockets),
+        timed.layer(deadlines).merge(uploads),
         state,
     )
     .fallback(nothing_here)

@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 mod access;
 mod agent;
 mod ask;
+mod attachments;
 mod compaction;
 mod config;
 mod failure;

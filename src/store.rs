@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::secret::Secret;
 
+mod attachments;
 mod changes;
+mod contents;
 mod deadline;
 mod error;
 mod journals;
@@ -29,7 +31,9 @@ mod users;
 
 use deadline::Deadline;
 
+pub use attachments::{AddError, AttachmentRow, Attachments, ContentHash, Quotas};
 pub use changes::{Change, Changes, Subject};
+pub use contents::{Arriving, Content, Contents, KeepError, SweepError, hex};
 pub use error::{OpenError, StoreError};
 pub use journals::{
     Append, AppendError, ClaimError, CommandRecord, Journals, Lease, NewEvent, Snapshot,
@@ -47,7 +51,7 @@ pub use users::{ChangeUserError, CreateUserError, Credentials, KeepLogin, NewUse
 
 /// Everything that can be stored and found again.
 pub trait Store:
-    Users + Logins + Links + Keys + Changes + Sessions + Journals + Retention + Upkeep
+    Users + Logins + Links + Keys + Changes + Sessions + Journals + Attachments + Retention + Upkeep
 {
 }
 

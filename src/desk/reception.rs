@@ -122,6 +122,7 @@ impl Reception {
             heartbeats_per_minute: self.limits.heartbeats_per_minute.get(),
             message_bytes: self.rules.message_bytes,
             prompt_chars: self.rules.prompt_chars,
+            attachment_bytes: self.limits.attachment_bytes.get(),
             depth: DEPTH,
             id_bytes: ID_BYTES,
         }

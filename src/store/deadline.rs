@@ -11,11 +11,12 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{
-    Append, AppendError, AuditRow, BackupError, Change, ChangeUserError, Changes, ClaimError,
-    CommandRecord, CreateUserError, Credentials, JournalFacts, Journals, KeepLogin, Keys, Lease,
-    Links, LoginRow, Logins, NewLink, NewLogin, NewSession, NewUser, OldKeys, Redeemed,
-    RefreshError, Refreshed, Retention, Rotation, SessionChange, SessionRow, Sessions, SetUpError,
-    Snapshot, StartLoginError, Store, StoreError, StoredEvent, StoredKey, Upkeep, Users,
+    AddError, Append, AppendError, AttachmentRow, Attachments, AuditRow, BackupError, Change,
+    ChangeUserError, Changes, ClaimError, CommandRecord, ContentHash, CreateUserError, Credentials,
+    JournalFacts, Journals, KeepLogin, Keys, Lease, Links, LoginRow, Logins, NewLink, NewLogin,
+    NewSession, NewUser, OldKeys, Quotas, Redeemed, RefreshError, Refreshed, Retention, Rotation,
+    SessionChange, SessionRow, Sessions, SetUpError, Snapshot, StartLoginError, Store, StoreError,
+    StoredEvent, StoredKey, Upkeep, Users,
 };
 use crate::domain::account::{Role, User, Username};
 use crate::domain::act::{Act, By};
@@ -106,6 +107,12 @@ hand_on!(PATIENCE: Sessions {
     fn sessions(owner: UserId, before: Option<(Timestamp, SessionId)>, limit: u32) -> Result<Vec<SessionRow>, StoreError>;
     fn change_session(id: SessionId, owner: UserId, change: &SessionChange, now: Timestamp) -> Result<bool, StoreError>;
     fn end_session(id: SessionId, owner: UserId, act: &Act) -> Result<bool, StoreError>;
+});
+
+hand_on!(PATIENCE: Attachments {
+    fn add_attachment(new: &AttachmentRow, quotas: Quotas) -> Result<(), AddError>;
+    fn attachments(session: SessionId) -> Result<Vec<AttachmentRow>, StoreError>;
+    fn contents_with(first: u8) -> Result<Vec<ContentHash>, StoreError>;
 });
 
 hand_on!(UPKEEP: Retention {

@@ -20,6 +20,8 @@ use crate::domain::act::Act;
 use crate::store::changes::Subject;
 use crate::store::upkeep::AuditRow;
 
+#[path = "sql/attachments.rs"]
+mod attachments;
 #[path = "sql/changes.rs"]
 mod changes;
 #[path = "sql/journals.rs"]

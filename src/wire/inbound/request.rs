@@ -92,10 +92,12 @@ fn submit_prompt(mut payload: Fields, rules: &Rules) -> Result<Command, Rejected
 }
 
 fn attachment(mut entry: Fields) -> Result<Attachment, Rejected> {
-    if entry.take("attachmentId").is_some() {
-        return Err(Rejected::unserved("uploaded attachments"));
+    if let Some(id) = entry.optional_text("attachmentId")? {
+        let fault = || entry.fault("attachmentId", "is not the id of a file");
+        let id = id.parse().map_err(|_| fault())?;
+        return Ok(Attachment::Named { id });
     }
-    Ok(Attachment {
+    Ok(Attachment::Inline {
         name: entry.text("name")?,
         media_type: entry.text("type")?,
         content: entry.text("content")?,

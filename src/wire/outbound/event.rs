@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
+use super::prompt::Asked;
 use super::words::{self, Step, TaskError, TaskProgress, TokenUsage};
 use crate::domain::command::{Prompt, SettingsChange};
 use crate::domain::event::{Author, Channel, Event, Recorded};
@@ -150,10 +151,7 @@ impl Place<'_> {
         correlation: Option<&str>,
     ) -> Utf8Bytes {
         let status = TaskStatus {
-            prompt: Some(Asked {
-                text: &prompt.text,
-                mode: words::mode(prompt.mode),
-            }),
+            prompt: Some(prompt.into()),
             user_message_id: Some(message),
             ..TaskStatus::new(run, "starting")
         };
@@ -209,12 +207,6 @@ impl TaskStatus<'_> {
             user_message_id: None,
         }
     }
-}
-
-#[derive(Serialize)]
-struct Asked<'a> {
-    text: &'a str,
-    mode: &'static str,
 }
 
 #[derive(Serialize)]
