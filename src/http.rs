@@ -387,7 +387,9 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         )))
         .layer(DefaultBodyLimit::max(BODY_BYTES));
     // A file takes as long as it does: its route has a patience of its own.
-    let uploads = Router::from(upload_routes()).with_state(state.clone());
+    let uploads = Router::from(upload_routes())
+        .layer(DefaultBodyLimit::max(attachments::most_bytes(&state)))
+        .with_state(state.clone());
     let timed = api.merge(web::routes()).merge(parts.sockets);
     at_base(
         &config.base_path,

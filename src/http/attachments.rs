@@ -3,20 +3,22 @@
 //! An upload goes to disk while it arrives. What it is, is decided by its content; nothing that could
 //! hold a script is shown in place.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::time::Duration;
 
 use axum::Json as Answer;
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Request, State};
+use axum::extract::multipart::Field;
+use axum::extract::{FromRequest as _, Multipart, Path, Request, State};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
     ETAG, IF_NONE_MATCH,
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use futures_util::StreamExt as _;
+use futures_util::{Stream, StreamExt as _};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -37,6 +39,7 @@ use crate::store::{AddError, AttachmentRow, Content, KeepError, Quotas, hex};
 const UPLOAD: Access = Access::Owner;
 const DOWNLOAD: Access = Access::Owner;
 
+const FORM: &str = "multipart/form-data";
 const NAME_CHARS: usize = 255;
 const SESSION_FILES: u64 = 1_000;
 /// Between two pieces of an upload, and for all of it.
@@ -79,11 +82,11 @@ impl From<AttachmentRow> for AttachmentBody {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Called {
-    /// For display only; 1 to 255 characters.
+    /// For display only; 1 to 255 characters. Outranks the name in a form.
     name: Option<String>,
 }
 
-/// Uploads a file: its bytes are the body.
+/// Uploads a file: its bytes are the body, or the one file of a form.
 #[utoipa::path(
     post, path = "/api/sessions/{id}/attachments", tag = "sessions", security(("bearer" = [])),
     request_body(content = String, content_type = "application/octet-stream"),
@@ -101,15 +104,20 @@ pub(super) async fn upload(
     State(state): State<AppState>,
     Holder(caller): Holder,
     Named(id): Named<SessionId>,
-    Query(called): Query<Called>,
+    Query(wish): Query<Called>,
     request: Request,
 ) -> Result<Response, ApiError> {
     let principal = &caller.principal;
-    let name = check_name(called.name)?;
+    let wished = wish.name.map(check_name).transpose()?;
     state.sessions.keep_draft(principal, id).await?;
     find(&state, principal, id, UPLOAD).await?;
     let arrived = tokio::time::timeout(LONGEST, receive(&state, request)).await;
-    let content = arrived.unwrap_or_else(|_| Err(broken_off()))?;
+    let (content, given) = arrived.unwrap_or_else(|_| Err(broken_off()))?;
+    let name = match (wished, given) {
+        (Some(name), _) => name,
+        (None, Some(name)) => check_name(name)?,
+        (None, None) => "file".to_owned(),
+    };
     // It may have taken long.
     if !state.auth.stands(principal) {
         return Err(ApiError::unauthenticated(
@@ -139,8 +147,7 @@ pub(super) async fn upload(
     Ok((StatusCode::CREATED, Answer(AttachmentBody::from(row))).into_response())
 }
 
-fn check_name(name: Option<String>) -> Result<String, ApiError> {
-    let name = name.unwrap_or_else(|| "file".to_owned());
+fn check_name(name: String) -> Result<String, ApiError> {
     let good =
         (1..=NAME_CHARS).contains(&name.chars().count()) && !name.chars().any(char::is_control);
     good.then_some(name).ok_or_else(|| {
@@ -149,27 +156,76 @@ fn check_name(name: Option<String>) -> Result<String, ApiError> {
     })
 }
 
-/// Takes in a body up to the largest file there may be.
-async fn receive(state: &AppState, request: Request) -> Result<Content, ApiError> {
+/// What is read of a form at most, whatever is in it.
+pub(super) fn most_bytes(state: &AppState) -> usize {
+    let twice = state
+        .reception
+        .limits
+        .attachment_bytes
+        .get()
+        .saturating_mul(2);
+    usize::try_from(twice)
+        .unwrap_or(usize::MAX)
+        .saturating_add(PIECE_BYTES)
+}
+
+/// Takes in what a request brings, and how that is called if it says so itself.
+async fn receive(
+    state: &AppState,
+    request: Request,
+) -> Result<(Content, Option<String>), ApiError> {
+    let (is_form, declared) = announced(request.headers());
+    if !is_form {
+        let body = request.into_body().into_data_stream();
+        return Ok((take_in(state, body, declared).await?, None));
+    }
+    let no_file = || ApiError::invalid("A form needs one file in it.");
+    let form = Multipart::from_request(request, state).await;
+    let mut form = form.map_err(|_| no_file())?;
+    while let Some(field) = next_field(&mut form).await? {
+        if let Some(name) = field.file_name() {
+            let name = name.to_owned();
+            return Ok((take_in(state, field, None).await?, Some(name)));
+        }
+    }
+    Err(no_file())
+}
+
+/// Is it a form, and how long is it?
+fn announced(headers: &HeaderMap) -> (bool, Option<u64>) {
+    let header = |name| headers.get(name)?.to_str().ok();
+    let is_form = header(CONTENT_TYPE).is_some_and(|kind: &str| kind.starts_with(FORM));
+    let length = header(CONTENT_LENGTH).and_then(|length| length.parse().ok());
+    (is_form, length)
+}
+
+async fn next_field(form: &mut Multipart) -> Result<Option<Field<'_>>, ApiError> {
+    match tokio::time::timeout(QUIET, form.next_field()).await {
+        Ok(Ok(field)) => Ok(field),
+        Ok(Err(_)) | Err(_) => Err(broken_off()),
+    }
+}
+
+/// Takes in a file up to the largest there may be.
+async fn take_in<E>(
+    state: &AppState,
+    mut pieces: impl Stream<Item = Result<Bytes, E>> + Unpin,
+    declared: Option<u64>,
+) -> Result<Content, ApiError> {
     let max = state.reception.limits.attachment_bytes.get();
-    let declared = request
-        .headers()
-        .get(CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok()?.parse().ok());
     // Much too large: not even read.
-    if let Some(actual) = declared.filter(|actual| *actual > 2 * max) {
+    if let Some(actual) = declared.filter(|actual| *actual / 2 > max) {
         return Err(too_large(max, actual));
     }
-    let mut body = request.into_body().into_data_stream();
     let mut arriving = state.contents.receive().await.map_err(KeepError::from)?;
     let mut size = 0;
-    while let Some(piece) = next(&mut body).await? {
+    while let Some(piece) = next(&mut pieces).await? {
         size += piece.len() as u64;
         if size > max {
             drop(arriving);
             // Read on for a while: who is cut off while sending does not read why.
-            while size <= 2 * max
-                && let Some(piece) = next(&mut body).await?
+            while size / 2 <= max
+                && let Some(piece) = next(&mut pieces).await?
             {
                 size += piece.len() as u64;
             }
@@ -180,8 +236,10 @@ async fn receive(state: &AppState, request: Request) -> Result<Content, ApiError
     Ok(arriving.finish().await.map_err(KeepError::from)?)
 }
 
-async fn next(body: &mut axum::body::BodyDataStream) -> Result<Option<Bytes>, ApiError> {
-    match tokio::time::timeout(QUIET, body.next()).await {
+async fn next<E>(
+    pieces: &mut (impl Stream<Item = Result<Bytes, E>> + Unpin),
+) -> Result<Option<Bytes>, ApiError> {
+    match tokio::time::timeout(QUIET, pieces.next()).await {
         Ok(None) => Ok(None),
         Ok(Some(Ok(piece))) => Ok(Some(piece)),
         Ok(Some(Err(_))) | Err(_) => Err(broken_off()),
@@ -328,7 +386,7 @@ fn disposition(row: &AttachmentRow) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             name.push(byte.into());
         } else {
-            name += &format!("%{byte:02X}");
+            write!(name, "%{byte:02X}").expect("a string takes it");
         }
     }
     format!("{way}; filename*=UTF-8''{name}")

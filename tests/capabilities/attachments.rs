@@ -91,7 +91,7 @@ async fn a_file_comes_back_as_it_was() {
     );
     assert_eq!(made["size"], PNG.len());
     let sha256 = made["sha256"].as_str().unwrap().to_owned();
-    assert_eq!(files(&gateway), [sha256.clone()]);
+    assert_eq!(files(&gateway), std::slice::from_ref(&sha256));
     let path = format!("/api/sessions/{session}/attachments");
     let listed = page.gets(&path).await.is(200).json();
     assert_eq!(listed["attachments"], json!([made]));
@@ -115,6 +115,43 @@ async fn a_file_comes_back_as_it_was() {
         .push(("if-none-match", format!("\"{sha256}\"")));
     let id = made["id"].as_str().unwrap();
     page.gets(&format!("{path}/{id}")).await.is(304);
+}
+
+#[tokio::test]
+async fn a_form_with_one_file_is_as_good_as_its_bytes() {
+    let gateway = Gateway::start().await;
+    let page = gateway.browser("root").await;
+    let session = page.opens_a_session().await;
+    let sends = async |query: &str, body: Vec<u8>| {
+        let path = format!("/api/sessions/{session}/attachments{query}");
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let request = client
+            .post(format!("http://{}{path}", gateway.address()))
+            .bearer_auth(page.token.as_deref().unwrap())
+            .header("content-type", "multipart/form-data; boundary=XX")
+            .body(body);
+        let response = request.send().await.unwrap();
+        (response.status().as_u16(), response.text().await.unwrap())
+    };
+    let form = |content: &[u8], end: &str| {
+        let head = "--XX\r\nContent-Disposition: form-data; name=\"note\"\r\n\r\nhello\r\n--XX\r\nContent-Disposition: form-data; name=\"file\"; filename=\"cat.png\"\r\nContent-Type: text/html\r\n\r\n";
+        [head.as_bytes(), content, end.as_bytes()].concat()
+    };
+    let end = "\r\n--XX--\r\n";
+    let (status, text) = sends("", form(PNG, end)).await;
+    assert_eq!(status, 201, "{text}");
+    let made: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(made["name"], "cat.png");
+    assert_eq!(made["type"], "image/png");
+    let back = page.downloads(&session, &made).await;
+    assert_eq!(back.bytes().await.unwrap(), PNG);
+
+    assert_eq!(sends("", form(&vec![b'x'; MOST], end)).await.0, 201);
+    assert_eq!(files(&gateway).len(), 2);
+    assert_eq!(sends("", form(&vec![b'y'; MOST + 1], end)).await.0, 413);
+    assert_eq!(sends("", form(b"cut", "")).await.0, 408);
+    assert_eq!(sends("", b"--XX--\r\n".to_vec()).await.0, 422);
+    assert_eq!(files(&gateway).len(), 2, "nothing is left of those");
 }
 
 #[tokio::test]
@@ -223,9 +260,9 @@ async fn a_slow_upload_is_not_cut_off() {
     );
     let mut wire = gateway.wire().await;
     wire.writes(&head).await;
-    let mut pace = tokio::time::interval(Duration::from_millis(150));
+    let mut beat = tokio::time::interval(Duration::from_millis(150));
     for _ in 0..10 {
-        pace.tick().await;
+        beat.tick().await;
         wire.writes("x").await;
     }
     let (answer, _) = wire.reads_to_the_end().await;
