@@ -456,3 +456,20 @@ async fn a_wait_ends_before_the_request_would() {
     page.prompts(&session, "/echo still here").await;
     stream.sees_run_end().await;
 }
+
+/// Proxies close what is quiet. Time is what this is about, so it takes as long.
+#[tokio::test]
+async fn a_quiet_stream_gives_a_sign_of_life() {
+    let gateway = Gateway::start().await;
+    let page = gateway.browser("root").await;
+    let session = page.makes_a_session().await;
+    let mut opened = Listener::opens(gateway.address(), page.bearer(), &session, "", None).await;
+    let started = Instant::now();
+    let mut text = String::new();
+    while !text.ends_with("\n\n: ping\n\n") {
+        let more = tokio::time::timeout(Duration::from_secs(20), opened.chunk()).await;
+        let more = more.expect("a sign of life").unwrap().expect("more");
+        text += std::str::from_utf8(&more).unwrap();
+    }
+    assert!(started.elapsed() >= Duration::from_secs(14));
+}
