@@ -2,8 +2,8 @@
 //! says, and where it reads.
 //!
 //! `stack` is what every message passes through on its way to the session; `cursor` is the way back,
-//! `greeting` where it begins; `ears` is what a connection hears of besides. Touches `wire`, `auth`,
-//! `limits`, `session`, `bus`, `domain`.
+//! `greeting` where it begins; `ears` is what a connection hears of besides, `stay` what follows from
+//! it, `close` every reason to end. Touches `wire`, `auth`, `limits`, `session`, `bus`, `domain`.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -12,17 +12,22 @@ use std::time::Duration;
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
+mod attachments;
+mod close;
 mod cursor;
 mod ears;
 mod greeting;
 mod reception;
 mod stack;
+mod stay;
 
-pub(crate) use cursor::{Cursor, Next};
-pub(crate) use ears::{Ears, Signal};
+pub(crate) use close::CloseReason;
+pub(crate) use cursor::{Cursor, Outgoing};
+pub(crate) use ears::Ears;
 pub(crate) use greeting::{HEARTBEAT, Position, begin};
 pub(crate) use reception::{Metrics, Parts, Reception};
 pub(crate) use stack::{Answering, Frame};
+pub(crate) use stay::{Goodbye, Stay};
 
 use crate::auth::TokenError;
 use crate::domain::account::Principal;
@@ -45,10 +50,10 @@ pub(crate) struct Desk {
 
 /// What a frame came to.
 pub(crate) enum Outcome {
-    /// Nothing to say to its sender; what happened stands in the journal.
-    Silent,
     /// This, to its sender only.
     Answer(Utf8Bytes),
+    /// What happened stands in the journal; this to a sender who does not hear that.
+    Begun(Utf8Bytes),
     /// A newer token, and the answer.
     Refreshed(Principal, Utf8Bytes),
 }
@@ -133,7 +138,13 @@ impl Desk {
                 let once = idempotency_key.map(|key| (key, digest(frame)));
                 self.branch(from, once, principal, id).await
             }
-            Request::Command(command) => {
+            Request::Command(mut command) => {
+                if let Err(rejected) = self.resolve(&mut command).await {
+                    return Outcome::Answer(self.rejected(&Rejected {
+                        message_id,
+                        ..rejected
+                    }));
+                }
                 let sent = Sent {
                     by: self.by(principal),
                     message_id: message_id.clone(),
@@ -162,12 +173,13 @@ impl Desk {
 
     /// What the sender of a command hears about its effect.
     fn effect(&self, effect: &Effect, id: Option<&str>) -> Outcome {
+        let ack = |payload: serde_json::Value| Outcome::Answer(self.ack(id, &payload));
         match effect {
             // A prompt's first status carries the message's id itself.
-            Effect::Begun(_) => Outcome::Silent,
-            Effect::Queued(run) => self.ack(id, &json!({ "taskId": run, "queued": true })),
-            Effect::Done(run) => self.ack(id, &json!({ "taskId": run })),
-            Effect::DoneBefore(run) => self.ack(id, &json!({ "taskId": run, "repeated": true })),
+            Effect::Begun(run) => Outcome::Begun(self.ack(id, &json!({ "taskId": run }))),
+            Effect::Queued(run) => ack(json!({ "taskId": run, "queued": true })),
+            Effect::Done(run) => ack(json!({ "taskId": run })),
+            Effect::DoneBefore(run) => ack(json!({ "taskId": run, "repeated": true })),
             Effect::Resolved { ended, accepted } => Outcome::Answer(outbound::answer_ack(
                 self.session.id(),
                 id,
@@ -194,7 +206,7 @@ impl Desk {
                 &told,
                 now,
             )),
-            (Ok(told), None) => self.ack(id, &json!({ "result": told })),
+            (Ok(told), None) => Outcome::Answer(self.ack(id, &json!({ "result": told }))),
             (Err(refused), _) => Outcome::Answer(self.error(refused.code, &refused.message, id)),
         }
     }
@@ -273,17 +285,16 @@ impl Desk {
         }
         let branched = Box::pin(self.reception.sessions.branch(&self.session, from, once));
         match branched.await {
-            Ok(branch) => self.ack(id, &json!(branch)),
+            Ok(branch) => Outcome::Answer(self.ack(id, &json!(branch))),
             Err(refused) => Outcome::Answer(self.error(refused.code, &refused.message, id)),
         }
     }
 
-    fn ack(&self, id: Option<&str>, payload: &serde_json::Value) -> Outcome {
-        let now = self.reception.clock.wall();
-        Outcome::Answer(outbound::ack(self.session.id(), id, payload, now))
+    fn ack(&self, id: Option<&str>, payload: &serde_json::Value) -> Utf8Bytes {
+        outbound::ack(self.session.id(), id, payload, self.reception.clock.wall())
     }
 
-    fn error(&self, code: Code, message: &str, id: Option<&str>) -> Utf8Bytes {
+    pub(crate) fn error(&self, code: Code, message: &str, id: Option<&str>) -> Utf8Bytes {
         let session = Some(self.session.id());
         outbound::error(
             session,

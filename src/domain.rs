@@ -8,6 +8,7 @@ pub mod code;
 pub mod command;
 pub mod event;
 pub mod id;
+pub mod media;
 pub mod question;
 pub mod queue;
 pub mod run;

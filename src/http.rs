@@ -12,7 +12,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, FromRef, Request};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
-use axum::http::{HeaderValue, Method, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{Redirect, Response};
 use axum::routing::get;
@@ -32,8 +32,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 mod accept;
+mod attachments;
 mod auth;
 mod caller;
+mod commands;
 mod connections;
 mod cookie;
 mod documents;
@@ -47,6 +49,7 @@ mod metrics;
 mod notices;
 mod origin;
 mod sessions;
+mod stream;
 mod users;
 
 pub(crate) use accept::Door;
@@ -61,7 +64,7 @@ use crate::domain::id;
 use crate::domain::secret::Secret;
 use crate::limits::{Limits, Network, TrustedProxies};
 use crate::session::Sessions;
-use crate::store::Store;
+use crate::store::{Contents, Store};
 use crate::web;
 use cookie::CookieJar;
 use origin::Origins;
@@ -206,6 +209,7 @@ impl Addresses {
 pub(crate) struct AppState {
     auth: Auth,
     store: Arc<dyn Store>,
+    contents: Arc<Contents>,
     clock: Clock,
     cookies: CookieJar,
     addresses: Addresses,
@@ -216,12 +220,14 @@ pub(crate) struct AppState {
     notices: Notices,
     reception: Arc<Reception>,
     draining: CancellationToken,
+    request_timeout: Duration,
 }
 
 /// What the gateway brings along to build the door.
 pub(crate) struct Parts {
     pub(crate) auth: Auth,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) contents: Arc<Contents>,
     pub(crate) clock: Clock,
     pub(crate) limits: Limits,
     pub(crate) registry: Arc<Registry>,
@@ -258,6 +264,14 @@ fn password_routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(auth::change_password))
 }
 
+fn command_routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(commands::send))
+}
+
+fn upload_routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(attachments::upload))
+}
+
 /// All other routes: the table of contents of the API.
 fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(documents::Description::openapi())
@@ -277,6 +291,9 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(connections::disconnect))
         .routes(routes!(sessions::events))
         .routes(routes!(export::export))
+        .routes(routes!(stream::stream))
+        .routes(routes!(attachments::list))
+        .routes(routes!(attachments::download))
         .routes(routes!(sessions::list, sessions::create))
         .routes(routes!(sessions::show, sessions::change, sessions::end))
         .routes(routes!(sessions::agents))
@@ -293,6 +310,8 @@ pub fn openapi(base_path: &str) -> utoipa::openapi::OpenApi {
     let mut document = routes()
         .merge(login_routes())
         .merge(password_routes())
+        .merge(command_routes())
+        .merge(upload_routes())
         .into_openapi();
     if !base_path.is_empty() {
         document.servers = Some(vec![utoipa::openapi::Server::new(base_path)]);
@@ -313,6 +332,7 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
     let state = AppState {
         auth: parts.auth,
         store: parts.store,
+        contents: parts.contents,
         clock: parts.clock,
         cookies: CookieJar::new(&config.base_path, https),
         addresses: Addresses::new(config, parts.listening),
@@ -323,13 +343,17 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         notices: parts.notices,
         reception: parts.reception,
         draining: parts.draining,
+        request_timeout: millis(config.request_timeout_ms),
     };
     let login = Router::from(login_routes()).layer(parts.limits.login_layer(error::rate_limited));
     let password =
         Router::from(password_routes()).layer(parts.limits.password_layer(error::rate_limited));
+    let message_bytes = state.reception.limits.message_bytes.get() as usize;
+    let commands = Router::from(command_routes()).layer(DefaultBodyLimit::max(message_bytes));
     let api = Router::from(routes())
         .merge(login)
         .merge(password)
+        .merge(commands)
         .with_state(state.clone());
     let stack = ServiceBuilder::new()
         .layer(from_fn_with_state(
@@ -354,7 +378,8 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         .layer(CatchPanicLayer::custom(error::panicked))
         .layer(from_fn_with_state(origins, origin::check))
         .layer(cors(&config.allowed_origins))
-        .layer(parts.limits.request_layer(error::rate_limited))
+        .layer(parts.limits.request_layer(error::rate_limited));
+    let deadlines = ServiceBuilder::new()
         .layer(TimeoutLayer::with_status_code(
             StatusCode::REQUEST_TIMEOUT,
             millis(config.request_timeout_ms),
@@ -363,9 +388,14 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
             config.body_timeout_ms,
         )))
         .layer(DefaultBodyLimit::max(BODY_BYTES));
+    // A file takes as long as it does: its route has a patience of its own.
+    let uploads = Router::from(upload_routes())
+        .layer(DefaultBodyLimit::max(attachments::most_bytes(&state)))
+        .with_state(state.clone());
+    let timed = api.merge(web::routes()).merge(parts.sockets);
     at_base(
         &config.base_path,
-        api.merge(web::routes()).merge(parts.sockets),
+        timed.layer(deadlines).merge(uploads),
         state,
     )
     .fallback(nothing_here)
@@ -407,7 +437,11 @@ fn cors(origins: &[Origin]) -> CorsLayer {
             Method::PUT,
             Method::DELETE,
         ])
-        .allow_headers([AUTHORIZATION, CONTENT_TYPE])
+        .allow_headers([
+            AUTHORIZATION,
+            CONTENT_TYPE,
+            HeaderName::from_static("last-event-id"),
+        ])
 }
 
 /// The listener that only Prometheus reaches.

@@ -18,6 +18,7 @@ use tokio_util::task::TaskTracker;
 mod access;
 mod agent;
 mod ask;
+mod attachments;
 mod branch;
 mod compaction;
 mod config;

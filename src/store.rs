@@ -12,8 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::secret::Secret;
 
+mod attachments;
 mod branches;
 mod changes;
+mod contents;
 mod deadline;
 mod error;
 mod journals;
@@ -31,8 +33,10 @@ mod users;
 
 use deadline::Deadline;
 
+pub use attachments::{AddError, AttachmentRow, Attachments, ContentHash, Quotas};
 pub use branches::{BranchError, Branches, NewBranch};
 pub use changes::{Change, Changes, Subject};
+pub use contents::{Arriving, Content, Contents, KeepError, SweepError, hex};
 pub use error::{OpenError, StoreError};
 pub use journals::{
     Append, AppendError, ClaimError, CommandRecord, Journals, Lease, NewEvent, Snapshot,
@@ -60,6 +64,7 @@ pub trait Store:
     + Search
     + Journals
     + Branches
+    + Attachments
     + Retention
     + Upkeep
 {

@@ -1,5 +1,7 @@
 //! `/api/sessions` and `/api/agents`: one's own sessions, and what they can talk to.
 
+use std::time::Duration;
+
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -13,6 +15,7 @@ use super::AppState;
 use super::caller::Authenticated;
 use super::error::{ApiError, Problem};
 use super::extract::{Json, Named, Query};
+use super::stream::wait_for_events;
 use crate::domain::account::Principal;
 use crate::domain::act::Action;
 use crate::domain::id::{Epoch, SessionId};
@@ -313,6 +316,8 @@ pub(super) struct Part {
     before: Option<u64>,
     /// How many, at most 1000.
     limit: Option<u32>,
+    /// If there are none yet: how many seconds to wait for some, at most 30.
+    wait: Option<u32>,
 }
 
 /// The journal of one of one's own sessions: one envelope per line, as a socket would send them.
@@ -334,14 +339,20 @@ pub(super) async fn events(
 ) -> Result<Response, ApiError> {
     find(&state, &caller.principal, id, Access::Owner).await?;
     let limit = part.limit.unwrap_or(EVENTS).clamp(1, MOST_EVENTS);
-    let recorded = match (part.after, part.before) {
-        (Some(_), Some(_)) => {
+    let after = part.after.unwrap_or(0);
+    let mut recorded = match part.before {
+        Some(_) if part.after.is_some() || part.wait.is_some() => {
             let detail = "Ask for events `after` an offset or `before` one, not for both.";
             return Err(ApiError::invalid(detail));
         }
-        (None, Some(before)) => state.sessions.events_before(id, before, limit).await?,
-        (after, None) => state.sessions.events(id, after.unwrap_or(0), limit).await?,
+        Some(before) => state.sessions.events_before(id, before, limit).await?,
+        None => state.sessions.events(id, after, limit).await?,
     };
+    if let Some(seconds) = part.wait.filter(|_| recorded.is_empty()) {
+        let wait = Duration::from_secs(seconds.into());
+        wait_for_events(&state, &caller.principal, id, after, wait).await?;
+        recorded = state.sessions.events(id, after, limit).await?;
+    }
     let mut lines = String::new();
     for event in &recorded {
         lines.push_str(&outbound::event(id, event));

@@ -11,12 +11,13 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{
-    Append, AppendError, AuditRow, BackupError, BranchError, Branches, Change, ChangeUserError,
-    Changes, ClaimError, CommandRecord, CreateUserError, Credentials, Hit, JournalFacts, Journals,
-    KeepLogin, Keys, Lease, Links, LoginRow, Logins, NewBranch, NewLink, NewLogin, NewSession,
-    NewUser, OldKeys, Redeemed, RefreshError, Refreshed, Retention, Rotation, Search,
-    SessionChange, SessionRow, Sessions, SetUpError, Snapshot, StartLoginError, Store, StoreError,
-    StoredEvent, StoredKey, Upkeep, Users,
+    AddError, Append, AppendError, AttachmentRow, Attachments, AuditRow, BackupError, BranchError,
+    Branches, Change, ChangeUserError, Changes, ClaimError, CommandRecord, ContentHash,
+    CreateUserError, Credentials, Hit, JournalFacts, Journals, KeepLogin, Keys, Lease, Links,
+    LoginRow, Logins, NewBranch, NewLink, NewLogin, NewSession, NewUser, OldKeys, Quotas, Redeemed,
+    RefreshError, Refreshed, Retention, Rotation, Search, SessionChange, SessionRow, Sessions,
+    SetUpError, Snapshot, StartLoginError, Store, StoreError, StoredEvent, StoredKey, Upkeep,
+    Users,
 };
 use crate::domain::account::{Role, User, Username};
 use crate::domain::act::{Act, By};
@@ -118,6 +119,12 @@ hand_on!(PATIENCE: Search {
 // A long journal takes its time to be copied.
 hand_on!(UPKEEP: Branches {
     fn branch(new: &NewBranch) -> Result<(), BranchError>;
+});
+
+hand_on!(PATIENCE: Attachments {
+    fn add_attachment(new: &AttachmentRow, quotas: Quotas) -> Result<(), AddError>;
+    fn attachments(session: SessionId) -> Result<Vec<AttachmentRow>, StoreError>;
+    fn contents_with(first: u8) -> Result<Vec<ContentHash>, StoreError>;
 });
 
 hand_on!(UPKEEP: Retention {

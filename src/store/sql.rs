@@ -23,6 +23,8 @@ use crate::domain::act::Act;
 use crate::store::changes::Subject;
 use crate::store::upkeep::AuditRow;
 
+#[path = "sql/attachments.rs"]
+mod attachments;
 #[path = "sql/branches.rs"]
 mod branches;
 #[path = "sql/changes.rs"]

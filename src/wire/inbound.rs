@@ -139,7 +139,7 @@ impl Rejected {
     }
 
     /// A field that is not as it should be; `fault` completes the sentence that `path` begins.
-    fn field(path: &str, fault: &str) -> Self {
+    pub(crate) fn field(path: &str, fault: &str) -> Self {
         let details = json!({ "field": path });
         let message = format!("`{path}` {fault}");
         Self::new(Code::ValidationError, message, Some(details))

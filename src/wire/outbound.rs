@@ -4,6 +4,7 @@
 //! likes. One event is one frame, so that offsets have no holes. Touches `session` and `domain`.
 
 mod event;
+mod prompt;
 mod question;
 mod queue;
 mod state;
@@ -55,6 +56,8 @@ pub(crate) struct AckLimits {
     pub(crate) message_bytes: usize,
     /// Characters of a prompt.
     pub(crate) prompt_chars: usize,
+    /// Bytes of an uploaded file.
+    pub(crate) attachment_bytes: u64,
     /// Levels of nesting in a frame.
     pub(crate) depth: usize,
     /// Bytes of an id that the client chooses.

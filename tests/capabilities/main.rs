@@ -11,6 +11,7 @@ mod raw;
 
 mod accounts;
 mod addresses;
+mod attachments;
 mod bad_input;
 mod commands;
 mod configuration;
@@ -31,4 +32,5 @@ mod resuming;
 mod slow_readers;
 mod sockets;
 mod steering;
+mod streams;
 mod tokens;

@@ -126,6 +126,11 @@ impl Sessions for Backend {
             return Ok(false);
         }
         search::forget(&mut tx, id).await?;
+        // Nobody can get at them any more, and they would count as their owner's.
+        sqlx::query("delete from attachments where session_id = $1")
+            .bind(id.to_string())
+            .execute(&mut *tx)
+            .await?;
         audit(&mut tx, act).await?;
         tx.commit().await?;
         Ok(true)

@@ -157,7 +157,7 @@ impl Fields {
         }
     }
 
-    fn fault(&self, name: &str, fault: &str) -> Rejected {
+    pub(super) fn fault(&self, name: &str, fault: &str) -> Rejected {
         Rejected::field(&self.path_of(name), fault)
     }
 }

@@ -116,10 +116,12 @@ fn optional_context(payload: &mut Fields, name: &str) -> Result<Option<Value>, R
 }
 
 fn attachment(mut entry: Fields) -> Result<Attachment, Rejected> {
-    if entry.take("attachmentId").is_some() {
-        return Err(Rejected::unserved("uploaded attachments"));
+    if let Some(id) = entry.optional_text("attachmentId")? {
+        let fault = || entry.fault("attachmentId", "is not the id of a file");
+        let id = id.parse().map_err(|_| fault())?;
+        return Ok(Attachment::Named { id });
     }
-    Ok(Attachment {
+    Ok(Attachment::Inline {
         name: entry.text("name")?,
         media_type: entry.text("type")?,
         content: entry.text("content")?,

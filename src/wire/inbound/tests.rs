@@ -51,7 +51,7 @@ fn the_documented_prompt_is_read() {
             text: "Fix the failing test".into(),
             mode: Mode::Act,
             images: vec!["aW1hZ2U=".into()],
-            attachments: vec![Attachment {
+            attachments: vec![Attachment::Inline {
                 name: "trace.txt".into(),
                 media_type: "text/plain".into(),
                 content: "line 1\nline 2".into(),
