@@ -15,6 +15,7 @@ use crate::domain::secret::Secret;
 mod changes;
 mod deadline;
 mod error;
+mod grants;
 mod journals;
 mod keys;
 mod links;
@@ -31,6 +32,7 @@ use deadline::Deadline;
 
 pub use changes::{Change, Changes, Subject};
 pub use error::{OpenError, StoreError};
+pub use grants::{GrantRow, Grants, ShareError};
 pub use journals::{
     Append, AppendError, ClaimError, CommandRecord, Journals, Lease, NewEvent, Snapshot,
     StoredEvent, Summary,
@@ -47,7 +49,7 @@ pub use users::{ChangeUserError, CreateUserError, Credentials, KeepLogin, NewUse
 
 /// Everything that can be stored and found again.
 pub trait Store:
-    Users + Logins + Links + Keys + Changes + Sessions + Journals + Retention + Upkeep
+    Users + Logins + Links + Keys + Changes + Sessions + Grants + Journals + Retention + Upkeep
 {
 }
 

@@ -12,13 +12,15 @@ use jiff::Timestamp;
 
 use super::{
     Append, AppendError, AuditRow, BackupError, Change, ChangeUserError, Changes, ClaimError,
-    CommandRecord, CreateUserError, Credentials, JournalFacts, Journals, KeepLogin, Keys, Lease,
-    Links, LoginRow, Logins, NewLink, NewLogin, NewSession, NewUser, OldKeys, Redeemed,
-    RefreshError, Refreshed, Retention, Rotation, SessionChange, SessionRow, Sessions, SetUpError,
-    Snapshot, StartLoginError, Store, StoreError, StoredEvent, StoredKey, Upkeep, Users,
+    CommandRecord, CreateUserError, Credentials, GrantRow, Grants, JournalFacts, Journals,
+    KeepLogin, Keys, Lease, Links, LoginRow, Logins, NewLink, NewLogin, NewSession, NewUser,
+    OldKeys, Redeemed, RefreshError, Refreshed, Retention, Rotation, SessionChange, SessionRow,
+    Sessions, SetUpError, ShareError, Snapshot, StartLoginError, Store, StoreError, StoredEvent,
+    StoredKey, Upkeep, Users,
 };
 use crate::domain::account::{Role, User, Username};
 use crate::domain::act::{Act, By};
+use crate::domain::grant::GrantRole;
 use crate::domain::id::{LoginId, SessionId, UserId};
 
 /// Less than the three seconds after which a caller must have heard that storage is unavailable.
@@ -103,9 +105,16 @@ hand_on!(PATIENCE: Changes {
 hand_on!(PATIENCE: Sessions {
     fn create_session(new: &NewSession) -> Result<(), StoreError>;
     fn session(id: SessionId) -> Result<Option<SessionRow>, StoreError>;
-    fn sessions(owner: UserId, before: Option<(Timestamp, SessionId)>, limit: u32) -> Result<Vec<SessionRow>, StoreError>;
+    fn session_for(id: SessionId, user: UserId) -> Result<Option<SessionRow>, StoreError>;
+    fn sessions(user: UserId, before: Option<(Timestamp, SessionId)>, limit: u32) -> Result<Vec<SessionRow>, StoreError>;
     fn change_session(id: SessionId, owner: UserId, change: &SessionChange, now: Timestamp) -> Result<bool, StoreError>;
     fn end_session(id: SessionId, owner: UserId, act: &Act) -> Result<bool, StoreError>;
+});
+
+hand_on!(PATIENCE: Grants {
+    fn grants(session: SessionId) -> Result<Vec<GrantRow>, StoreError>;
+    fn share_session(session: SessionId, owner: UserId, with: &Username, role: GrantRole, act: &Act) -> Result<GrantRow, ShareError>;
+    fn unshare_session(session: SessionId, owner: UserId, with: &Username, act: &Act) -> Result<bool, StoreError>;
 });
 
 hand_on!(UPKEEP: Retention {

@@ -22,6 +22,8 @@ use crate::store::upkeep::AuditRow;
 
 #[path = "sql/changes.rs"]
 mod changes;
+#[path = "sql/grants.rs"]
+mod grants;
 #[path = "sql/journals.rs"]
 mod journals;
 #[path = "sql/keys.rs"]

@@ -24,7 +24,7 @@ crate::on_both_databases!(
     events_of_a_removed_session_are_gone_with_it,
 );
 
-fn new_session(owner: UserId) -> NewSession {
+pub(crate) fn new_session(owner: UserId) -> NewSession {
     NewSession {
         id: SessionId::new(),
         owner,

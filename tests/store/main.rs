@@ -25,6 +25,7 @@ use on_both_databases;
 
 mod accounts;
 mod changes;
+mod grants;
 mod journals;
 mod keys;
 mod links;
