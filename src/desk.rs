@@ -12,12 +12,15 @@ use std::time::Duration;
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
+mod circle;
 mod cursor;
 mod ears;
 mod greeting;
 mod reception;
+mod rights;
 mod stack;
 
+pub(crate) use circle::Told;
 pub(crate) use cursor::{Cursor, Next};
 pub(crate) use ears::{Ears, Signal};
 pub(crate) use greeting::{HEARTBEAT, Position, begin};
@@ -73,11 +76,6 @@ impl Desk {
         }
     }
 
-    /// May this user still act in this session?
-    pub(crate) fn may(&self, principal: &Principal) -> bool {
-        self.session.access(principal).is_some() && self.reception.auth.stands(principal)
-    }
-
     /// Reads a frame and judges its shape.
     pub(crate) fn read(&self, frame: &str) -> Result<Inbound, Rejected> {
         inbound::parse(frame, self.session.id(), &self.reception.rules)
@@ -103,12 +101,18 @@ impl Desk {
         let Inbound {
             message_id,
             idempotency_key,
+            fence: _,
             request,
         } = inbound;
         let id = message_id.as_deref();
         let now = self.reception.clock.wall();
         match request {
-            Request::Heartbeat => Outcome::Answer(outbound::heartbeat(self.session.id(), id, now)),
+            Request::Heartbeat => {
+                self.session.keeps_driving(self.connection);
+                Outcome::Answer(outbound::heartbeat(self.session.id(), id, now))
+            }
+            Request::TakeControl { steal } => self.take_control(principal, steal, id),
+            Request::ReleaseControl => self.release_control(id),
             Request::State {
                 include_history,
                 include_settings,
@@ -222,11 +226,6 @@ impl Desk {
             id,
             self.reception.clock.wall(),
         )
-    }
-
-    /// The answer to somebody whose rights have just ended.
-    pub(crate) fn not_allowed(&self, id: Option<&str>) -> Utf8Bytes {
-        self.error(Code::AuthFailed, "This login has ended; log in again.", id)
     }
 
     pub(crate) fn rejected(&self, rejected: &Rejected) -> Utf8Bytes {

@@ -39,6 +39,7 @@ mod cookie;
 mod documents;
 mod error;
 mod extract;
+mod grants;
 mod headers;
 mod health;
 mod links;
@@ -277,6 +278,8 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(sessions::events))
         .routes(routes!(sessions::list, sessions::create))
         .routes(routes!(sessions::show, sessions::change, sessions::end))
+        .routes(routes!(grants::list))
+        .routes(routes!(grants::share, grants::unshare))
         .routes(routes!(sessions::agents))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))

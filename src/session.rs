@@ -17,9 +17,13 @@ use tokio_util::task::TaskTracker;
 mod access;
 mod agent;
 mod ask;
+mod bell;
+mod circle;
 mod compaction;
 mod config;
+mod control;
 mod failure;
+mod grants;
 mod head;
 mod journal;
 mod keeper;
@@ -31,9 +35,12 @@ mod scribe;
 pub(crate) mod state;
 mod tail;
 
-pub(crate) use access::Access;
+pub(crate) use access::{Access, may_join};
 pub(crate) use ask::{Effect, Refused, Request};
+pub(crate) use circle::Circle;
 pub use config::{Config, JournalConfig};
+pub(crate) use control::{Asker, NotDriving, Wish};
+pub(crate) use grants::Driving;
 pub(crate) use journal::{CommitLoop, Found, Journal};
 pub(crate) use keeper::{EVERY as TIDY_EVERY, Keeper};
 pub(crate) use members::{Member, Members};
@@ -43,9 +50,10 @@ use crate::clock::Clock;
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::domain::event::Recorded;
+use crate::domain::grant::ControlMode;
 use crate::domain::id::{Epoch, SessionId, UserId};
 use crate::runtime::Catalog;
-use crate::store::{ClaimError, NewSession, SessionRow, Store, StoreError};
+use crate::store::{ClaimError, NewSession, Store, StoreError};
 use ask::Ask;
 use journal::{Committer, Writer};
 use live::{Live, Present};
@@ -75,6 +83,8 @@ pub(crate) struct Parts {
     tails: Arc<Tails>,
     live: Live,
     idle: Duration,
+    /// How long somebody drives without a sign of life.
+    lease: Duration,
     stopping: Stopping,
     tracker: TaskTracker,
 }
@@ -109,6 +119,7 @@ struct Inner {
     over: CancellationToken,
     /// The session was ended for good.
     ended: AtomicBool,
+    circle: Circle,
 }
 
 /// Boxed: the channel keeps room for many in advance, and most sessions are asked little.
@@ -117,11 +128,6 @@ type Asks = mpsc::Sender<Box<Ask>>;
 impl Session {
     pub(crate) fn id(&self) -> SessionId {
         self.0.id
-    }
-
-    /// What this user may do here; `None` if nothing.
-    pub(crate) fn access(&self, principal: &Principal) -> Option<Access> {
-        access::access(principal, self.0.id, self.0.owner)
     }
 
     /// Which agent it talks to.
@@ -251,14 +257,16 @@ impl Sessions {
         stopping: Stopping,
     ) -> (Self, CommitLoop) {
         let (committer, commits) = Committer::new(Arc::clone(&store), clock.clone());
+        let live = Live::default();
         let parts = Parts {
             store,
             clock,
             catalog,
             committer,
             tails: Arc::new(Tails::new(journal.tail_bytes as usize)),
-            live: Live::default(),
+            live: live.clone(),
             idle: Duration::from_mins(config.idle_minutes.get().into()),
+            lease: Duration::from_secs(config.control_lease_secs.get().into()),
             stopping,
             tracker: TaskTracker::new(),
         };
@@ -266,7 +274,7 @@ impl Sessions {
             parts: Arc::new(parts),
             default_agent: config.default_agent.clone(),
             node: format!("node-{}", uuid::Uuid::now_v7().simple()),
-            members: Members::default(),
+            members: Members::new(live),
             waking: (0..TURNS).map(|_| Mutex::default()).collect(),
         };
         (sessions, commits)
@@ -310,7 +318,7 @@ impl Sessions {
         let new = self.describe(principal.user, agent, title)?;
         let journal = Journal::new(new.id, new.epoch, 0, Arc::clone(&self.parts.store));
         let (owner, agent) = (new.owner, new.agent.clone());
-        let session = self.handle(owner, agent, journal, Some(new));
+        let session = self.handle(owner, agent, ControlMode::Open, journal, Some(new));
         self.parts.live.lock().insert(session.id(), session.clone());
         Ok(session)
     }
@@ -336,22 +344,6 @@ impl Sessions {
         })
     }
 
-    /// What is stored about a session, and what the principal may do in it: none that has ended, none
-    /// that the principal may not know of.
-    pub(crate) async fn look_up(
-        &self,
-        principal: &Principal,
-        id: SessionId,
-    ) -> Result<(SessionRow, Access), JoinError> {
-        let row = self.parts.store.session(id).await?;
-        row.filter(|row| row.ended_at.is_none())
-            .and_then(|row| {
-                let access = access::access(principal, id, row.owner)?;
-                Some((row, access))
-            })
-            .ok_or(JoinError::NotFound)
-    }
-
     /// The session of that id, if the principal may join it; woken if it was at rest.
     pub(crate) async fn join(
         &self,
@@ -359,11 +351,11 @@ impl Sessions {
         id: SessionId,
     ) -> Result<Session, JoinError> {
         if let Some(session) = self.live(id) {
-            return admit(principal, session);
+            return self.admit(principal, session).await;
         }
         let _turn = self.turn_to_wake(id).await?;
         if let Some(session) = self.live(id) {
-            return admit(principal, session);
+            return self.admit(principal, session).await;
         }
         // Looked up before it is woken: a stranger must not be able to wake anything.
         let (row, _) = self.look_up(principal, id).await?;
@@ -373,7 +365,7 @@ impl Sessions {
             Err(ClaimError::Store(error)) => return Err(error.into()),
         };
         let journal = Journal::new(id, lease.epoch, lease.head, Arc::clone(&self.parts.store));
-        let session = self.handle(row.owner, row.agent, journal, None);
+        let session = self.handle(row.owner, row.agent, row.control, journal, None);
         let (asks, receiver) = mpsc::channel(ASKS);
         let mut router = session.router(lease.term, receiver);
         router.recover().await?;
@@ -382,11 +374,14 @@ impl Sessions {
         session.spawn(router);
         // It may have been ended between the look and the insertion.
         let row = self.parts.store.session(id).await?;
-        if row.is_none_or(|row| row.ended_at.is_some()) {
+        let Some(row) = row.filter(|row| row.ended_at.is_none()) else {
             self.ended(id);
             return Err(JoinError::NotFound);
+        };
+        if row.control != session.circle().mode() {
+            self.grants_changed(id).await;
         }
-        Ok(session)
+        self.admit(principal, session).await
     }
 
     /// Taken before anything is asked of storage: when everybody comes back at once, they wait here
@@ -458,13 +453,14 @@ impl Sessions {
     }
 
     fn live(&self, id: SessionId) -> Option<Session> {
-        self.parts.live.lock().get(&id).cloned()
+        self.parts.live.find(id)
     }
 
     fn handle(
         &self,
         owner: UserId,
         agent: String,
+        mode: ControlMode,
         journal: Journal,
         draft: Option<NewSession>,
     ) -> Session {
@@ -479,15 +475,8 @@ impl Sessions {
             left: AtomicBool::new(false),
             over: CancellationToken::new(),
             ended: AtomicBool::new(false),
+            circle: Circle::new(mode),
         }))
-    }
-}
-
-fn admit(principal: &Principal, session: Session) -> Result<Session, JoinError> {
-    if session.access(principal).is_some() {
-        Ok(session)
-    } else {
-        Err(JoinError::NotFound)
     }
 }
 

@@ -1,4 +1,5 @@
-//! `/api/sessions` and `/api/agents`: one's own sessions, and what they can talk to.
+//! `/api/sessions` and `/api/agents`: one's own sessions, those shared with one, and what they can
+//! talk to.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -13,8 +14,9 @@ use super::AppState;
 use super::caller::Authenticated;
 use super::error::{ApiError, Problem};
 use super::extract::{Json, Named, Query};
-use crate::domain::account::Principal;
+use crate::domain::account::{Principal, Username};
 use crate::domain::act::Action;
+use crate::domain::grant::ControlMode;
 use crate::domain::id::{Epoch, SessionId};
 use crate::session::{Access, JoinError};
 use crate::store::{NewSession, SessionChange, SessionRow};
@@ -26,7 +28,7 @@ const EVENTS: u32 = 500;
 const MOST_EVENTS: u32 = 1_000;
 const TITLE_CHARS: usize = 200;
 
-/// A session, as its owner sees it in a list.
+/// A session, as those see it who may.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SessionBody {
@@ -36,6 +38,15 @@ pub(super) struct SessionBody {
     agent: String,
     /// `running`, `idle` or `archived`.
     status: &'static str,
+    /// What you may do: `viewer`, `editor` or `owner`.
+    access: &'static str,
+    /// Whose it is.
+    #[schema(value_type = String)]
+    owner: Username,
+    /// Whose commands it takes: `open` (everybody's who may) or `exclusive` (of the one who took
+    /// control).
+    #[schema(value_type = String)]
+    control: ControlMode,
     #[schema(value_type = String)]
     epoch: Epoch,
     /// The offset of its last event.
@@ -60,6 +71,9 @@ impl From<SessionRow> for SessionBody {
             title: row.title,
             agent: row.agent,
             status,
+            access: row.granted.map_or(Access::Owner, Access::from).as_str(),
+            owner: row.owner_name,
+            control: row.control,
             epoch: row.epoch,
             offset: row.head,
             message_count: row.messages,
@@ -89,11 +103,11 @@ pub(super) struct SessionsBody {
     next: Option<String>,
 }
 
-/// Lists one's own sessions.
+/// Lists one's own sessions and those shared with one.
 #[utoipa::path(
     get, path = "/api/sessions", tag = "sessions", security(("bearer" = [])), params(Page),
     responses(
-        (status = 200, description = "Your sessions, the newest change first", body = SessionsBody),
+        (status = 200, description = "Your sessions and those shared with you, the newest change first", body = SessionsBody),
         (status = 401, description = "AUTH_FAILED", body = Problem)
     )
 )]
@@ -173,7 +187,7 @@ fn check_title(title: String) -> Result<String, ApiError> {
     })
 }
 
-/// Shows one of one's own sessions.
+/// Shows a session.
 #[utoipa::path(
     get, path = "/api/sessions/{id}", tag = "sessions", security(("bearer" = [])),
     params(("id" = String, Path, description = "The session")),
@@ -189,7 +203,7 @@ pub(super) async fn show(
     Named(id): Named<SessionId>,
 ) -> Result<Answer<SessionBody>, ApiError> {
     Ok(Answer(
-        find(&state, &caller.principal, id, Access::Owner)
+        find(&state, &caller.principal, id, Access::Viewer)
             .await?
             .into(),
     ))
@@ -200,15 +214,19 @@ pub(super) async fn show(
 pub(super) struct ChangeRequest {
     title: Option<String>,
     archived: Option<bool>,
+    /// `open` or `exclusive`.
+    #[schema(value_type = Option<String>, example = "exclusive")]
+    control: Option<ControlMode>,
 }
 
-/// Renames a session, puts it away or brings it back.
+/// Renames a session, puts it away or brings it back, or decides whose commands it takes.
 #[utoipa::path(
     patch, path = "/api/sessions/{id}", tag = "sessions", security(("bearer" = [])),
     request_body = ChangeRequest,
     params(("id" = String, Path, description = "The session")),
     responses(
         (status = 200, description = "The session as it is now", body = SessionBody),
+        (status = 403, description = "FORBIDDEN: it is only shared with you", body = Problem),
         (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem),
         (status = 422, description = "VALIDATION_ERROR", body = Problem)
     )
@@ -219,17 +237,22 @@ pub(super) async fn change(
     Named(id): Named<SessionId>,
     Json(request): Json<ChangeRequest>,
 ) -> Result<Answer<SessionBody>, ApiError> {
+    find(&state, &caller.principal, id, Access::Owner).await?;
     let title = request.title.map(check_title).transpose()?;
     let changes = title
         .map(SessionChange::Title)
         .into_iter()
-        .chain(request.archived.map(SessionChange::Archived));
+        .chain(request.archived.map(SessionChange::Archived))
+        .chain(request.control.map(SessionChange::Control));
     for change in changes {
         let owner = caller.principal.user;
         let now = state.clock.wall();
         if !state.store.change_session(id, owner, &change, now).await? {
             return Err(no_such_session());
         }
+    }
+    if request.control.is_some() {
+        state.sessions.grants_changed(id).await;
     }
     Ok(Answer(
         find(&state, &caller.principal, id, Access::Owner)
@@ -244,6 +267,7 @@ pub(super) async fn change(
     params(("id" = String, Path, description = "The session")),
     responses(
         (status = 204, description = "Ended"),
+        (status = 403, description = "FORBIDDEN: it is only shared with you", body = Problem),
         (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem)
     )
 )]
@@ -277,7 +301,7 @@ pub(super) struct Part {
     limit: Option<u32>,
 }
 
-/// The journal of one of one's own sessions: one envelope per line, as a socket would send them.
+/// The journal of a session: one envelope per line, as a socket would send them.
 #[utoipa::path(
     get, path = "/api/sessions/{id}/events", tag = "sessions", security(("bearer" = [])),
     params(("id" = String, Path, description = "The session"), Part),
@@ -293,7 +317,7 @@ pub(super) async fn events(
     Named(id): Named<SessionId>,
     Query(part): Query<Part>,
 ) -> Result<Response, ApiError> {
-    find(&state, &caller.principal, id, Access::Owner).await?;
+    find(&state, &caller.principal, id, Access::Viewer).await?;
     let limit = part.limit.unwrap_or(EVENTS).clamp(1, MOST_EVENTS);
     let recorded = state
         .sessions
@@ -316,6 +340,9 @@ pub(super) async fn find(
 ) -> Result<SessionRow, ApiError> {
     match state.sessions.look_up(principal, id).await {
         Ok((row, access)) if access >= least => Ok(row),
+        Ok(_) if least == Access::Owner => Err(ApiError::forbidden(
+            "This session is shared with you; only its owner may do this.",
+        )),
         Ok(_) => Err(ApiError::forbidden(
             "You may look at this session, not change it.",
         )),

@@ -35,6 +35,7 @@ fn sessions_config() -> Config {
         idle_minutes: NonZeroU32::MIN,
         retention_days: 0,
         ended_days: 0,
+        control_lease_secs: NonZeroU32::MIN,
     }
 }
 

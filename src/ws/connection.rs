@@ -138,6 +138,9 @@ impl Connection {
         if !desk.reception.auth.stands(&visit.principal) {
             return Ok(unauthenticated(desk, Code::AuthFailed));
         }
+        if let Some(end) = visit.shut_out(desk) {
+            return Ok(end);
+        }
         let mut alarm = pin!(tokio::time::sleep_until(visit.due()));
         loop {
             self.send(desk, cursor, visit).await?;
@@ -238,6 +241,9 @@ impl Connection {
         visit: &mut Visit,
         head: u64,
     ) -> Result<bool, Error> {
+        if visit.waiting.is_empty() {
+            visit.hear_of_others(desk);
+        }
         if visit.waiting.is_empty() && cursor.sent() < head {
             visit.take_from(desk, cursor, head).await;
         }

@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use super::close::CloseReason;
 use super::pulse::Pulse;
-use crate::desk::{Answering, Cursor, Desk, Frame, Next, Outcome, Signal};
+use crate::desk::{Answering, Cursor, Desk, Frame, Next, Outcome, Signal, Told};
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::wire::outbound::{self, StateParts};
@@ -41,6 +41,8 @@ pub(super) struct Visit {
     pub(super) told_expiring: bool,
     /// When to look into the journal again after it could not be read.
     pub(super) retry: Option<Instant>,
+    /// What it was told of the others in its session.
+    told: Told,
 }
 
 impl Visit {
@@ -60,6 +62,7 @@ impl Visit {
             flushing: false,
             told_expiring: false,
             retry: None,
+            told: Told::new(desk),
         }
     }
 
@@ -98,6 +101,8 @@ impl Visit {
                 let stands = desk.reception.auth.stands(&self.principal);
                 (!stands).then(|| unauthenticated(desk, Code::AuthFailed))
             }
+            // What there is to tell is told as soon as the reader has room for it.
+            Signal::Circle => self.shut_out(desk),
             Signal::Notice(notice) => {
                 if let Some(notice) = notice.filter(|_| has_room) {
                     let now = desk.reception.clock.wall();
@@ -107,6 +112,25 @@ impl Visit {
                 None
             }
         }
+    }
+
+    /// The end, if this user may not be in the session any more.
+    pub(super) fn shut_out(&self, desk: &Desk) -> Option<End> {
+        if desk.session.access(&self.principal).is_some() {
+            return None;
+        }
+        // Storage could not be asked: it is asked when they come back.
+        if !desk.session.circle().knows_grants() {
+            return Some(End::Close(None, CloseReason::RESTART));
+        }
+        let now = desk.reception.clock.wall();
+        let word = outbound::revoked(desk.session.id(), now);
+        Some(End::Close(Some(word), CloseReason::ACCESS_REVOKED))
+    }
+
+    /// Takes what there is to tell of the others, only the newest of it.
+    pub(super) fn hear_of_others(&mut self, desk: &Desk) {
+        self.told.catch_up(desk, &mut self.waiting);
     }
 
     /// What a frame came to.
@@ -135,6 +159,10 @@ impl Visit {
 
     /// Takes what comes next from the journal, or the state in its place.
     pub(super) async fn take_from(&mut self, desk: &Arc<Desk>, cursor: &mut Cursor, head: u64) {
+        // About to be sent away: what was recorded since is not for them.
+        if desk.session.access(&self.principal).is_none() {
+            return;
+        }
         let again = Some(Instant::now() + RETRY);
         match cursor.next(head).await {
             Ok(Next::Frames(frames)) => self.waiting.extend(frames),

@@ -73,6 +73,17 @@ impl Fields {
         }
     }
 
+    /// A number without sign or fraction.
+    pub(super) fn optional_integer(&mut self, name: &str) -> Result<Option<u64>, Rejected> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(value) => match value.as_u64() {
+                Some(number) => Ok(Some(number)),
+                None => Err(self.fault(name, "is not an integer of 0 or more")),
+            },
+        }
+    }
+
     /// One of two words.
     pub(super) fn optional_choice<T>(
         &mut self,

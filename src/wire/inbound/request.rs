@@ -12,7 +12,7 @@ const HOTTEST: f64 = 2.0;
 const MODEL_CHARS: usize = 128;
 
 /// Types that the protocol names and this version does not serve.
-const NOT_SERVED: [&str; 12] = [
+const NOT_SERVED: [&str; 10] = [
     "ANSWER",
     "STEER",
     "FOLLOW_UP",
@@ -22,8 +22,6 @@ const NOT_SERVED: [&str; 12] = [
     "QUERY",
     "BRANCH_SESSION",
     "WITHDRAW",
-    "TAKE_CONTROL",
-    "RELEASE_CONTROL",
     "EXTENSION",
 ];
 
@@ -41,6 +39,10 @@ pub(super) fn read(kind: &str, mut payload: Fields, rules: &Rules) -> Result<Req
         "AUTH_REFRESH" => Request::RefreshAuth {
             token: payload.text("token")?,
         },
+        "TAKE_CONTROL" => Request::TakeControl {
+            steal: payload.optional_bool("steal")?.unwrap_or(false),
+        },
+        "RELEASE_CONTROL" => Request::ReleaseControl,
         other if NOT_SERVED.contains(&other) => return Err(Rejected::unserved(other)),
         other => {
             let message = format!("The type {} is unknown", shown(other));
