@@ -189,8 +189,14 @@ mod tests {
     use super::*;
     use crate::session::control::{Asker, Now, Wish};
 
-    fn granted(user: UserId, role: GrantRole) -> Option<Granted> {
-        Some(Granted::from([(user, role)]))
+    fn granted(user: UserId, role: GrantRole) -> Granted {
+        Granted::from([(user, role)])
+    }
+
+    #[test]
+    fn it_is_small_while_nothing_happens() {
+        let bytes = size_of::<Circle>();
+        assert!(bytes <= 256, "{bytes} bytes in every open session");
     }
 
     #[test]
@@ -220,7 +226,7 @@ mod tests {
             ControlMode::Exclusive,
         );
         let late = granted(ben, GrantRole::Editor);
-        circle.take_in(&before_the_change, owner, late, ControlMode::Open);
+        circle.take_in(&before_the_change, owner, Some(late), ControlMode::Open);
         assert_eq!(circle.granted(ben), None);
         assert_eq!(circle.mode(), ControlMode::Exclusive);
     }
@@ -242,10 +248,10 @@ mod tests {
         taken.unwrap();
         let editor = granted(ben, GrantRole::Editor);
         let mode = ControlMode::Open;
-        circle.take_in(&circle.begin_reading(), owner, editor, mode);
+        circle.take_in(&circle.begin_reading(), owner, Some(editor), mode);
         assert!(circle.control().holder(now).is_some());
         let viewer = granted(ben, GrantRole::Viewer);
-        circle.take_in(&circle.begin_reading(), owner, viewer, mode);
+        circle.take_in(&circle.begin_reading(), owner, Some(viewer), mode);
         assert!(circle.control().holder(now).is_none());
     }
 }

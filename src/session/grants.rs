@@ -6,7 +6,7 @@ use super::circle::Granted;
 use super::control::{Asker, Control, Holder, NotDriving, Now, Wish};
 use super::{Access, Circle, JoinError, Session, Sessions, access};
 use crate::domain::account::{Principal, Username};
-use crate::domain::grant::ControlMode;
+use crate::domain::grant::{ControlMode, GrantRole};
 use crate::domain::id::{ConnectionId, SessionId, UserId};
 use crate::store::{SessionRow, StoreError};
 
@@ -25,13 +25,26 @@ pub(crate) struct Driving {
 impl Session {
     /// What this user may do here; `None` if nothing.
     pub(crate) fn access(&self, principal: &Principal) -> Option<Access> {
-        let granted = self.0.circle.granted(principal.user);
-        access::access(principal, self.id(), self.0.owner, granted)
+        access::access(
+            principal,
+            self.id(),
+            self.0.owner,
+            self.granted(principal.user),
+        )
     }
 
     /// The same of anybody, whatever they prove it with.
     pub(crate) fn access_of(&self, user: UserId) -> Option<Access> {
-        access::access_of(user, self.0.owner, self.0.circle.granted(user))
+        access::access_of(user, self.0.owner, self.granted(user))
+    }
+
+    /// Asked before everything that is sent: the owner needs no grant, and no lock.
+    fn granted(&self, user: UserId) -> Option<GrantRole> {
+        if user == self.0.owner {
+            None
+        } else {
+            self.0.circle.granted(user)
+        }
     }
 
     /// The people around it.

@@ -144,6 +144,9 @@ impl Connection {
         let mut alarm = pin!(tokio::time::sleep_until(visit.due()));
         loop {
             self.send(desk, cursor, visit).await?;
+            if let Some(end) = visit.shut_out(desk) {
+                return Ok(end);
+            }
             // Too early is no harm: then there is nothing to do but to set it anew.
             if visit.due() < alarm.deadline() {
                 alarm.as_mut().reset(visit.due());

@@ -43,6 +43,9 @@ pub(super) struct Visit {
     pub(super) retry: Option<Instant>,
     /// What it was told of the others in its session.
     told: Told,
+    /// Something was kept from somebody who may not be here any more: there is no way back, as it
+    /// would be missing.
+    is_out: bool,
 }
 
 impl Visit {
@@ -63,6 +66,7 @@ impl Visit {
             told_expiring: false,
             retry: None,
             told: Told::new(desk),
+            is_out: false,
         }
     }
 
@@ -116,7 +120,7 @@ impl Visit {
 
     /// The end, if this user may not be in the session any more.
     pub(super) fn shut_out(&self, desk: &Desk) -> Option<End> {
-        if desk.session.access(&self.principal).is_some() {
+        if !self.is_out && desk.session.access(&self.principal).is_some() {
             return None;
         }
         // Storage could not be asked: it is asked when they come back.
@@ -128,13 +132,25 @@ impl Visit {
         Some(End::Close(Some(word), CloseReason::ACCESS_REVOKED))
     }
 
+    /// Asked after every wait for something that is then sent: what came to be meanwhile is not for
+    /// somebody who lost their access meanwhile.
+    fn is_kept_from(&mut self, desk: &Desk) -> bool {
+        self.is_out |= desk.session.access(&self.principal).is_none();
+        self.is_out
+    }
+
     /// Takes what there is to tell of the others, only the newest of it.
     pub(super) fn hear_of_others(&mut self, desk: &Desk) {
-        self.told.catch_up(desk, &mut self.waiting);
+        if !self.is_kept_from(desk) {
+            self.told.catch_up(desk, &mut self.waiting);
+        }
     }
 
     /// What a frame came to.
     pub(super) fn take(&mut self, desk: &Arc<Desk>, outcome: Outcome) {
+        if self.is_kept_from(desk) {
+            return;
+        }
         match outcome {
             Outcome::Silent => {}
             Outcome::Answer(answer) => self.waiting.push_back(answer),
@@ -159,10 +175,6 @@ impl Visit {
 
     /// Takes what comes next from the journal, or the state in its place.
     pub(super) async fn take_from(&mut self, desk: &Arc<Desk>, cursor: &mut Cursor, head: u64) {
-        // About to be sent away: what was recorded since is not for them.
-        if desk.session.access(&self.principal).is_none() {
-            return;
-        }
         let again = Some(Instant::now() + RETRY);
         match cursor.next(head).await {
             Ok(Next::Frames(frames)) => self.waiting.extend(frames),
@@ -178,6 +190,9 @@ impl Visit {
                 tracing::warn!(%error, connection.id = %desk.connection, "a journal cannot be read now");
                 self.retry = again;
             }
+        }
+        if self.is_kept_from(desk) {
+            self.waiting.clear();
         }
         let violations = cursor.take_violations();
         if violations > 0 {

@@ -258,16 +258,15 @@ async fn whoever_is_shut_out_while_reading_hears_why_and_nothing_more() {
     for member in [&mut viewer, &mut second] {
         let mut last = Value::Null;
         let closed = loop {
+            let waited = started.elapsed();
+            assert!(waited < Duration::from_secs(1), "{waited:?}");
             match member.receives().await {
                 Ok(frame) => last = frame,
                 Err(closed) => break closed,
             }
         };
-        assert!(
-            started.elapsed() < Duration::from_secs(1),
-            "{:?}",
-            started.elapsed()
-        );
+        let waited = started.elapsed();
+        assert!(waited < Duration::from_secs(1), "{waited:?}");
         assert_eq!(
             (closed.code, closed.reason.as_str()),
             (4403, "access revoked")
@@ -423,4 +422,23 @@ async fn who_is_disabled_or_removed_is_out_whatever_was_granted() {
     gateway.has_user("eve", "member");
     let namesake = gateway.browser("eve").await;
     namesake.finds_no_session(&query).await;
+}
+
+#[tokio::test]
+async fn what_is_said_after_somebody_was_shut_out_never_reaches_them() {
+    let (_gateway, mia, ben, _, mut owner) = house().await;
+    let session = owner.session();
+    for round in 0..10 {
+        mia.shares(&session, "ben", "viewer").await;
+        let mut viewer = ben.enters(&format!("?session={session}")).await;
+        owner.prompts(&format!("/echo before-{round}")).await;
+        owner.sees_run_end().await;
+        mia.unshares(&session, "ben").await;
+        owner.prompts(&format!("/echo secret-{round}")).await;
+        owner.sees_run_end().await;
+        assert_eq!(viewer.sees_close().await.code, 4403);
+        let seen = json!(viewer.events).to_string();
+        assert!(!seen.contains("secret"), "{seen}");
+    }
+    assert!(owner.text().contains("secret-9"));
 }

@@ -83,3 +83,46 @@ pub(crate) fn revoked(session: SessionId, at: Timestamp) -> Utf8Bytes {
     });
     Envelope::new("ERROR_MESSAGE", Some(session), at, &payload).frame()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn payload(frame: &Utf8Bytes) -> Value {
+        let frame: Value = serde_json::from_str(frame).unwrap();
+        assert!(frame["offset"].is_null(), "not of the journal");
+        frame["payload"].clone()
+    }
+
+    #[test]
+    fn members_and_the_one_who_drives_have_their_names_on_the_wire() {
+        let (session, user, at) = (SessionId::new(), UserId::new(), Timestamp::UNIX_EPOCH);
+        let mia = MemberBody {
+            user_id: user,
+            username: "mia".parse().unwrap(),
+            access: "owner",
+            connections: 2,
+        };
+        let expected = json!({ "members": [
+            { "userId": user, "username": "mia", "access": "owner", "connections": 2 },
+        ] });
+        assert_eq!(payload(&presence(session, &[mia], at)), expected);
+        let nobody = Driving {
+            version: 1,
+            mode: ControlMode::Exclusive,
+            fence: 7,
+            holder: None,
+        };
+        let expected = json!({ "mode": "exclusive", "fence": 7 });
+        assert_eq!(payload(&control_update(session, &nobody, at)), expected);
+    }
+
+    #[test]
+    fn who_is_shut_out_need_not_try_again() {
+        let told = payload(&revoked(SessionId::new(), Timestamp::UNIX_EPOCH));
+        assert_eq!(
+            (&told["code"], &told["recoverable"]),
+            (&json!("FORBIDDEN"), &json!(false))
+        );
+    }
+}
