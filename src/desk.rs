@@ -13,11 +13,13 @@ use serde_json::json;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 mod attachments;
+mod circle;
 mod close;
 mod cursor;
 mod ears;
 mod greeting;
 mod reception;
+mod rights;
 mod stack;
 mod stay;
 
@@ -36,7 +38,7 @@ use crate::domain::code::Code;
 use crate::domain::command::Inquiry;
 use crate::domain::id::ConnectionId;
 use crate::limits::{Refusal, SlidingWindow};
-use crate::session::{self, Access, Effect, Sent, Session};
+use crate::session::{self, Effect, Sent, Session};
 use crate::wire::inbound::{self, Inbound, Kind, Rejected, Request};
 use crate::wire::outbound::{self, StateParts};
 
@@ -79,11 +81,6 @@ impl Desk {
         }
     }
 
-    /// May this user still act in this session?
-    pub(crate) fn may(&self, principal: &Principal) -> bool {
-        self.session.access(principal).is_some() && self.reception.auth.stands(principal)
-    }
-
     /// Reads a frame and judges its shape.
     pub(crate) fn read(&self, frame: &str) -> Result<Inbound, Rejected> {
         inbound::parse(frame, self.session.id(), &self.reception.rules)
@@ -109,12 +106,18 @@ impl Desk {
         let Inbound {
             message_id,
             idempotency_key,
+            fence: _,
             request,
         } = inbound;
         let id = message_id.as_deref();
         let now = self.reception.clock.wall();
         match request {
-            Request::Heartbeat => Outcome::Answer(outbound::heartbeat(self.session.id(), id, now)),
+            Request::Heartbeat => {
+                self.session.keeps_driving(self.connection);
+                Outcome::Answer(outbound::heartbeat(self.session.id(), id, now))
+            }
+            Request::TakeControl { steal } => self.take_control(principal, steal, id),
+            Request::ReleaseControl => self.release_control(id),
             Request::State {
                 include_history,
                 include_settings,
@@ -270,7 +273,7 @@ impl Desk {
         }
     }
 
-    /// A new session with the past of this one, for its owner.
+    /// A new session with the past of this one.
     async fn branch(
         &self,
         from: Option<u64>,
@@ -278,9 +281,8 @@ impl Desk {
         principal: &Principal,
         id: Option<&str>,
     ) -> Outcome {
-        let is_owner = self.session.access(principal) >= Some(Access::Owner);
-        if !is_owner || principal.session.is_some() {
-            let message = "Only the owner of a session may branch it, and not with a token that is good for one session only.";
+        if principal.session.is_some() {
+            let message = "A token that is good for one session only cannot make another one.";
             return Outcome::Answer(self.error(Code::Forbidden, message, id));
         }
         let branched = Box::pin(self.reception.sessions.branch(&self.session, from, once));
@@ -304,11 +306,6 @@ impl Desk {
             id,
             self.reception.clock.wall(),
         )
-    }
-
-    /// The answer to somebody whose rights have just ended.
-    pub(crate) fn not_allowed(&self, id: Option<&str>) -> Utf8Bytes {
-        self.error(Code::AuthFailed, "This login has ended; log in again.", id)
     }
 
     pub(crate) fn rejected(&self, rejected: &Rejected) -> Utf8Bytes {

@@ -7,6 +7,7 @@ pub mod act;
 pub mod code;
 pub mod command;
 pub mod event;
+pub mod grant;
 pub mod id;
 pub mod media;
 pub mod question;

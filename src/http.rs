@@ -42,6 +42,7 @@ mod documents;
 mod error;
 mod export;
 mod extract;
+mod grants;
 mod headers;
 mod health;
 mod links;
@@ -296,6 +297,8 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(attachments::download))
         .routes(routes!(sessions::list, sessions::create))
         .routes(routes!(sessions::show, sessions::change, sessions::end))
+        .routes(routes!(grants::list))
+        .routes(routes!(grants::share, grants::unshare))
         .routes(routes!(sessions::agents))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))

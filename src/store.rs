@@ -18,6 +18,7 @@ mod changes;
 mod contents;
 mod deadline;
 mod error;
+mod grants;
 mod journals;
 mod keys;
 mod links;
@@ -38,6 +39,7 @@ pub use branches::{BranchError, Branches, NewBranch};
 pub use changes::{Change, Changes, Subject};
 pub use contents::{Arriving, Content, Contents, KeepError, SweepError, hex};
 pub use error::{OpenError, StoreError};
+pub use grants::{GrantRow, Grants, ShareError};
 pub use journals::{
     Append, AppendError, ClaimError, CommandRecord, Journals, Lease, NewEvent, Snapshot,
     StoredEvent, Summary,
@@ -61,6 +63,7 @@ pub trait Store:
     + Keys
     + Changes
     + Sessions
+    + Grants
     + Search
     + Journals
     + Branches

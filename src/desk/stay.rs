@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::Desk;
+use super::circle::Told;
 use super::close::CloseReason;
 use super::cursor::{Cursor, Next, Outgoing};
 use super::ears::Signal;
@@ -71,6 +72,11 @@ pub(crate) struct Stay {
     told_expiring: bool,
     /// When to look into the journal again after it could not be read.
     retry: Option<Instant>,
+    /// What it was told of the others in its session.
+    told: Told,
+    /// Something was kept from somebody who may not be here any more: there is no way back, as it
+    /// would be missing.
+    is_out: bool,
 }
 
 impl Stay {
@@ -82,6 +88,8 @@ impl Stay {
             principal,
             told_expiring: false,
             retry: None,
+            told: Told::new(desk),
+            is_out: false,
         }
     }
 
@@ -108,6 +116,8 @@ impl Stay {
                 let stands = desk.reception.auth.stands(&self.principal);
                 (!stands).then(|| Goodbye::unauthenticated(desk, Code::AuthFailed))
             }
+            // What there is to tell is told as soon as the reader has room for it.
+            Signal::Circle => self.shut_out(desk),
             Signal::Notice(notice) => {
                 if let Some(notice) = notice.filter(|_| self.has_room()) {
                     let now = desk.reception.clock.wall();
@@ -116,6 +126,41 @@ impl Stay {
                 }
                 None
             }
+        }
+    }
+
+    /// The end, if this user may not be in the session any more.
+    pub(crate) fn shut_out(&self, desk: &Desk) -> Option<Goodbye> {
+        if !self.is_out && desk.session.access(&self.principal).is_some() {
+            return None;
+        }
+        // Storage could not be asked: it is asked when they come back.
+        if !desk.session.circle().knows_grants() {
+            return Some(CloseReason::RESTART.into());
+        }
+        let now = desk.reception.clock.wall();
+        Some(Goodbye {
+            word: Some(outbound::revoked(desk.session.id(), now)),
+            reason: CloseReason::ACCESS_REVOKED,
+        })
+    }
+
+    /// Asked after every wait for something that is then sent: what came to be meanwhile is not for
+    /// somebody who lost their access meanwhile.
+    pub(crate) fn is_kept_from(&mut self, desk: &Desk) -> bool {
+        self.is_out |= desk.session.access(&self.principal).is_none();
+        self.is_out
+    }
+
+    /// Is there something new to tell of the others in the session?
+    pub(crate) fn has_news_of_others(&self, desk: &Desk) -> bool {
+        !self.is_out && self.told.is_behind(desk)
+    }
+
+    /// Takes what there is to tell of the others, only the newest of it.
+    pub(crate) fn hear_of_others(&mut self, desk: &Desk) {
+        if !self.is_kept_from(desk) {
+            self.told.catch_up(desk, &mut self.waiting);
         }
     }
 
@@ -142,6 +187,9 @@ impl Stay {
                 tracing::warn!(%error, connection.id = %desk.connection, "a journal cannot be read now");
                 self.retry = again;
             }
+        }
+        if self.is_kept_from(desk) {
+            self.waiting.clear();
         }
         let violations = cursor.take_violations();
         if violations > 0 {

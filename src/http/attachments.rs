@@ -36,8 +36,8 @@ use crate::session::Access;
 use crate::store::{AddError, AttachmentRow, Content, KeepError, Quotas, hex};
 
 /// Who may bring files, and who may have them.
-const UPLOAD: Access = Access::Owner;
-const DOWNLOAD: Access = Access::Owner;
+const UPLOAD: Access = Access::Editor;
+const DOWNLOAD: Access = Access::Viewer;
 
 const FORM: &str = "multipart/form-data";
 const NAME_CHARS: usize = 255;

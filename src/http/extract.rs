@@ -50,6 +50,24 @@ impl<S: Send + Sync, T: FromStr> FromRequestParts<S> for Named<T> {
     }
 }
 
+/// The id in a path, and what is named within it.
+pub(super) struct NamedWithin<T, U>(pub(super) T, pub(super) U);
+
+impl<S: Send + Sync, T: FromStr, U: FromStr> FromRequestParts<S> for NamedWithin<T, U> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        type Texts = axum::extract::Path<(String, String)>;
+        let texts = Texts::from_request_parts(parts, state).await;
+        texts
+            .ok()
+            .and_then(|axum::extract::Path((outer, inner))| {
+                Some(Self(outer.parse().ok()?, inner.parse().ok()?))
+            })
+            .ok_or_else(|| ApiError::not_found("There is nothing of that id."))
+    }
+}
+
 /// A body that was read as `T`.
 pub(super) struct Json<T>(pub(super) T);
 

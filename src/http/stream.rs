@@ -179,6 +179,9 @@ impl Reading {
         if !self.desk.reception.auth.stands(&self.stay.principal) {
             return Some(Goodbye::unauthenticated(&self.desk, Code::AuthFailed));
         }
+        if let Some(goodbye) = self.stay.shut_out(&self.desk) {
+            return Some(goodbye);
+        }
         let mut ping = Instant::now() + PING;
         let mut alarm = pin!(tokio::time::sleep_until(ping));
         loop {
@@ -187,7 +190,8 @@ impl Reading {
                 alarm.as_mut().reset(due);
             }
             let has_more = self.cursor.sent() < journal.head() && self.stay.may_look();
-            let is_ready = has_more || !self.stay.waiting.is_empty();
+            let news = self.stay.has_news_of_others(&self.desk);
+            let is_ready = has_more || news || !self.stay.waiting.is_empty();
             tokio::select! {
                 biased;
                 // Rights first: nothing more is sent to somebody who lost them.
@@ -210,6 +214,9 @@ impl Reading {
                 () = self.pages.closed() => return None,
                 permit = self.pages.reserve(), if is_ready => {
                     let permit = permit.ok()?;
+                    if self.stay.waiting.is_empty() {
+                        self.stay.hear_of_others(&self.desk);
+                    }
                     if self.stay.waiting.is_empty() {
                         let head = journal.head();
                         self.stay.take_from(&self.desk, &mut self.cursor, head).await;
@@ -292,8 +299,11 @@ pub(super) async fn wait_for_events(
         tokio::select! {
             biased;
             signal = ears.hear() => match stay.heed(&desk, signal) {
-                Some(_) if !desk.may(principal) => {
+                Some(_) if !state.auth.stands(principal) => {
                     return Err(ApiError::unauthenticated("This login has ended; log in again."));
+                }
+                Some(_) if desk.session.access(principal).is_none() => {
+                    return Err(ApiError::not_found("There is no such session."));
                 }
                 Some(_) => return Ok(()),
                 // A notice is for those who are connected.

@@ -13,14 +13,15 @@ use jiff::Timestamp;
 use super::{
     AddError, Append, AppendError, AttachmentRow, Attachments, AuditRow, BackupError, BranchError,
     Branches, Change, ChangeUserError, Changes, ClaimError, CommandRecord, ContentHash,
-    CreateUserError, Credentials, Hit, JournalFacts, Journals, KeepLogin, Keys, Lease, Links,
-    LoginRow, Logins, NewBranch, NewLink, NewLogin, NewSession, NewUser, OldKeys, Quotas, Redeemed,
-    RefreshError, Refreshed, Retention, Rotation, Search, SessionChange, SessionRow, Sessions,
-    SetUpError, Snapshot, StartLoginError, Store, StoreError, StoredEvent, StoredKey, Upkeep,
-    Users,
+    CreateUserError, Credentials, GrantRow, Grants, Hit, JournalFacts, Journals, KeepLogin, Keys,
+    Lease, Links, LoginRow, Logins, NewBranch, NewLink, NewLogin, NewSession, NewUser, OldKeys,
+    Quotas, Redeemed, RefreshError, Refreshed, Retention, Rotation, Search, SessionChange,
+    SessionRow, Sessions, SetUpError, ShareError, Snapshot, StartLoginError, Store, StoreError,
+    StoredEvent, StoredKey, Upkeep, Users,
 };
 use crate::domain::account::{Role, User, Username};
 use crate::domain::act::{Act, By};
+use crate::domain::grant::GrantRole;
 use crate::domain::id::{LoginId, SessionId, UserId};
 use crate::domain::search::Words;
 
@@ -106,7 +107,8 @@ hand_on!(PATIENCE: Changes {
 hand_on!(PATIENCE: Sessions {
     fn create_session(new: &NewSession) -> Result<(), StoreError>;
     fn session(id: SessionId) -> Result<Option<SessionRow>, StoreError>;
-    fn sessions(owner: UserId, before: Option<(Timestamp, SessionId)>, limit: u32) -> Result<Vec<SessionRow>, StoreError>;
+    fn session_for(id: SessionId, user: UserId) -> Result<Option<SessionRow>, StoreError>;
+    fn sessions(user: UserId, before: Option<(Timestamp, SessionId)>, limit: u32) -> Result<Vec<SessionRow>, StoreError>;
     fn unfinished_sessions(limit: u32) -> Result<Vec<SessionId>, StoreError>;
     fn change_session(id: SessionId, owner: UserId, change: &SessionChange, now: Timestamp) -> Result<bool, StoreError>;
     fn end_session(id: SessionId, owner: UserId, act: &Act) -> Result<bool, StoreError>;
@@ -125,6 +127,12 @@ hand_on!(PATIENCE: Attachments {
     fn add_attachment(new: &AttachmentRow, quotas: Quotas) -> Result<(), AddError>;
     fn attachments(session: SessionId) -> Result<Vec<AttachmentRow>, StoreError>;
     fn contents_with(first: u8) -> Result<Vec<ContentHash>, StoreError>;
+});
+
+hand_on!(PATIENCE: Grants {
+    fn grants(session: SessionId) -> Result<Vec<GrantRow>, StoreError>;
+    fn share_session(session: SessionId, owner: UserId, with: &Username, role: GrantRole, act: &Act) -> Result<GrantRow, ShareError>;
+    fn unshare_session(session: SessionId, owner: UserId, with: &Username, act: &Act) -> Result<bool, StoreError>;
 });
 
 hand_on!(UPKEEP: Retention {

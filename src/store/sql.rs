@@ -29,6 +29,8 @@ mod attachments;
 mod branches;
 #[path = "sql/changes.rs"]
 mod changes;
+#[path = "sql/grants.rs"]
+mod grants;
 #[path = "sql/journals.rs"]
 mod journals;
 #[path = "sql/keys.rs"]

@@ -3,6 +3,7 @@
 //! The names on the wire are all here and in `outbound/`: the domain may rename and store as it
 //! likes. One event is one frame, so that offsets have no holes. Touches `session` and `domain`.
 
+mod circle;
 mod event;
 mod prompt;
 mod question;
@@ -24,6 +25,7 @@ use crate::domain::event::Level;
 use crate::domain::id::{ConnectionId, Epoch, SessionId};
 use crate::session::state::Ended;
 
+pub(crate) use circle::{MemberBody, control_body, control_update, presence, revoked};
 pub(crate) use event::event;
 pub(crate) use state::{StateParts, full_state};
 

@@ -133,9 +133,15 @@ impl Connection {
         if !desk.reception.auth.stands(&visit.stay.principal) {
             return Ok(Goodbye::unauthenticated(desk, Code::AuthFailed).into());
         }
+        if let Some(goodbye) = visit.stay.shut_out(desk) {
+            return Ok(goodbye.into());
+        }
         let mut alarm = pin!(tokio::time::sleep_until(visit.due()));
         loop {
             self.send(desk, cursor, visit).await?;
+            if let Some(goodbye) = visit.stay.shut_out(desk) {
+                return Ok(goodbye.into());
+            }
             // Too early is no harm: then there is nothing to do but to set it anew.
             if visit.due() < alarm.deadline() {
                 alarm.as_mut().reset(visit.due());
@@ -229,6 +235,9 @@ impl Connection {
         visit: &mut Visit,
         head: u64,
     ) -> Result<bool, Error> {
+        if visit.stay.waiting.is_empty() {
+            visit.stay.hear_of_others(desk);
+        }
         if visit.stay.waiting.is_empty() && cursor.sent() < head {
             visit.stay.take_from(desk, cursor, head).await;
         }

@@ -69,6 +69,9 @@ impl Visit {
 
     /// What a frame came to.
     pub(super) fn take(&mut self, desk: &Arc<Desk>, outcome: Outcome) {
+        if self.stay.is_kept_from(desk) {
+            return;
+        }
         match outcome {
             // The event that follows says the same.
             Outcome::Begun(_) => {}

@@ -27,6 +27,7 @@ mod accounts;
 mod attachments;
 mod branches;
 mod changes;
+mod grants;
 mod journals;
 mod keys;
 mod links;
