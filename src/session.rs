@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
+use tokio::sync::{Mutex, MutexGuard, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -323,16 +323,9 @@ impl Sessions {
 
     /// Ends the run of a session that is about to be ended, so that it has an end.
     pub(crate) async fn end_run(&self, id: SessionId) {
-        let Some(session) = self.live(id) else { return };
-        let (reply, ended) = oneshot::channel();
-        let asked = async {
-            let ask = Box::new(Ask::EndRun(reply));
-            if session.asks().send(ask).await.is_ok() {
-                // A router that is gone has no run.
-                drop(ended.await);
-            }
-        };
-        drop(tokio::time::timeout(PATIENCE, asked).await);
+        if let Some(session) = self.live(id) {
+            session.end_run().await;
+        }
     }
 
     /// Tells everybody in a session that it is over.

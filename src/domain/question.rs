@@ -80,6 +80,10 @@ pub struct ToolUse {
 }
 
 /// What an agent asks.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a choice of its own, as agents make them"
+)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Question {
     /// What kind of answer is wanted.
@@ -200,6 +204,31 @@ pub struct Misfit {
 }
 
 impl Question {
+    /// A plain one: no options, nothing offered besides.
+    pub fn new(
+        kind: QuestionKind,
+        severity: Severity,
+        title: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind,
+            title: title.into(),
+            message: message.into(),
+            severity,
+            options: Vec::new(),
+            tool: None,
+            confirm_label: None,
+            cancel_label: None,
+            allow_remember: false,
+            allow_reason: false,
+            default_value: None,
+            multiline: false,
+            secret: false,
+            multi: false,
+        }
+    }
+
     /// Does the answer fit?
     pub fn check(&self, answer: &Answer) -> Result<(), Misfit> {
         let misfit = |field, fault: &str| {
@@ -234,7 +263,8 @@ impl Question {
             // Leaving it is always possible.
             (_, Said::Ok(false))
             | (QuestionKind::Permission | QuestionKind::Confirm, Said::Ok(_))
-            | (QuestionKind::Permission | QuestionKind::Pick, Said::Option(_)) => Ok(()),
+            | (QuestionKind::Permission | QuestionKind::Pick, Said::Option(_))
+            | (QuestionKind::Prompt, Said::Value(None)) => Ok(()),
             (QuestionKind::Prompt, Said::Value(Some(text))) => {
                 if self.multiline || !text.contains(['\n', '\r']) {
                     Ok(())
@@ -242,7 +272,6 @@ impl Question {
                     misfit("value", "has more than one line, and one is asked for")
                 }
             }
-            (QuestionKind::Prompt, Said::Value(None)) => Ok(()),
             (QuestionKind::Permission, _) => misfit("optionId", "or `ok` is missing"),
             (QuestionKind::Confirm, _) => misfit("ok", "is missing"),
             (QuestionKind::Prompt, _) => misfit("value", "is missing"),
@@ -291,23 +320,11 @@ mod tests {
             kind: Some(kind),
         };
         Question {
-            kind,
-            title: "t".into(),
-            message: "m".into(),
-            severity: Severity::Info,
             options: vec![
                 choice("yes", ChoiceKind::AllowOnce),
                 choice("no", ChoiceKind::RejectOnce),
             ],
-            tool: None,
-            confirm_label: None,
-            cancel_label: None,
-            allow_remember: false,
-            allow_reason: false,
-            default_value: None,
-            multiline: false,
-            secret: false,
-            multi: false,
+            ..Question::new(kind, Severity::Info, "t", "m")
         }
     }
 

@@ -111,7 +111,7 @@ impl Queue {
     }
 
     /// Takes out what is next, if anything is.
-    pub fn next(&mut self) -> Option<Turn> {
+    pub fn take_turn(&mut self) -> Option<Turn> {
         let why = self.entries.first()?.why;
         let take = match why {
             Waiting::Steer => self.modes.steering,
@@ -207,7 +207,7 @@ mod tests {
     }
 
     fn turns(mut queue: Queue) -> Vec<String> {
-        std::iter::from_fn(|| queue.next())
+        std::iter::from_fn(|| queue.take_turn())
             .map(|turn| turn.first.prompt.text)
             .collect()
     }
@@ -230,7 +230,7 @@ mod tests {
             ..QueueModes::default()
         });
         let second = queue.entries[1].run;
-        assert_eq!(queue.next().unwrap().merged, [second]);
+        assert_eq!(queue.take_turn().unwrap().merged, [second]);
     }
 
     #[test]

@@ -71,12 +71,13 @@ pub(crate) struct Sent {
 
 impl Sent {
     /// The name of whoever sent it.
-    pub(super) fn name(&self) -> Option<String> {
-        Some(self.by.actor.name().to_owned())
+    pub(super) fn name(&self) -> String {
+        self.by.actor.name().to_owned()
     }
 }
 
 /// What a router is asked.
+#[allow(clippy::large_enum_variant, reason = "it travels in a box")]
 pub(super) enum Ask {
     /// With the moment until which its effect may begin.
     Command(Request, Instant, oneshot::Sender<Result<Effect, Refused>>),

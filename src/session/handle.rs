@@ -25,6 +25,24 @@ const INQUIRY: Duration = Duration::from_secs(10);
 /// that it failed before it is done.
 const BEGIN_WITHIN: Duration = Duration::from_secs(2);
 
+/// Why a router did not answer.
+enum Silence {
+    /// It is gone, or going.
+    Closing,
+    /// Not within the time it had.
+    Slow,
+}
+
+impl Silence {
+    /// What whoever asked is told; `slow` if there was no answer in time.
+    fn refusal(self, slow: Code, message: &str) -> Refused {
+        match self {
+            Self::Closing => Refused::new(Code::Busy, "The session is closing; try again."),
+            Self::Slow => Refused::new(slow, message),
+        }
+    }
+}
+
 impl Session {
     pub(crate) fn id(&self) -> SessionId {
         self.0.id
@@ -52,54 +70,52 @@ impl Session {
 
     /// Has a command carried out, or hears why not.
     pub(crate) async fn command(&self, request: Request) -> Result<Effect, Refused> {
-        let (reply, outcome) = oneshot::channel();
         let until = tokio::time::Instant::now() + BEGIN_WITHIN;
-        let asked = async {
-            let ask = Box::new(Ask::Command(request, until, reply));
-            self.asks().send(ask).await.ok()?;
-            outcome.await.ok()
-        };
-        match tokio::time::timeout(PATIENCE, asked).await {
-            Ok(Some(outcome)) => outcome,
-            Ok(None) => Err(Refused::new(
-                Code::Busy,
-                "The session is closing; try again.",
-            )),
-            Err(_) => Err(Refused::new(
+        let asked = self.ask(PATIENCE, |reply| Ask::Command(request, until, reply));
+        asked.await.unwrap_or_else(|silence| {
+            Err(silence.refusal(
                 Code::StorageUnavailable,
                 "The database does not answer at the moment; try again.",
-            )),
-        }
+            ))
+        })
     }
 
     /// The state as of the last committed event; `None` if the session is closing.
     pub(crate) async fn state(&self) -> Option<SessionState> {
-        let (reply, state) = oneshot::channel();
-        let asked = async {
-            self.asks().send(Box::new(Ask::State(reply))).await.ok()?;
-            state.await.ok()
-        };
-        tokio::time::timeout(PATIENCE, asked).await.ok().flatten()
+        self.ask(PATIENCE, Ask::State).await.ok()
     }
 
     /// Asks the agent itself for something; its answer is for the asker only.
     pub(crate) async fn inquire(&self, inquiry: Inquiry) -> Result<Value, Refused> {
-        let (reply, answer) = oneshot::channel();
-        let asked = async {
-            let ask = Box::new(Ask::Inquire(inquiry, reply));
-            self.asks().send(ask).await.ok()?;
-            answer.await.ok()
-        };
-        match tokio::time::timeout(INQUIRY, asked).await {
-            Ok(Some(answer)) => answer,
-            Ok(None) => Err(Refused::new(
-                Code::Busy,
-                "The session is closing; try again.",
-            )),
-            Err(_) => Err(Refused::new(
+        let asked = self.ask(INQUIRY, |reply| Ask::Inquire(inquiry, reply));
+        asked.await.unwrap_or_else(|silence| {
+            Err(silence.refusal(
                 Code::ConnectionLost,
                 "The agent did not answer in time; try again.",
-            )),
+            ))
+        })
+    }
+
+    /// Ends the run, so that it has an end before its session has.
+    pub(super) async fn end_run(&self) {
+        // A router that is gone has no run.
+        self.ask(PATIENCE, Ask::EndRun).await.ok();
+    }
+
+    /// Asks the router, and waits so long for its answer.
+    async fn ask<T>(
+        &self,
+        patience: Duration,
+        ask: impl FnOnce(oneshot::Sender<T>) -> Ask,
+    ) -> Result<T, Silence> {
+        let (reply, answer) = oneshot::channel();
+        let asked = async {
+            self.asks().send(Box::new(ask(reply))).await.ok()?;
+            answer.await.ok()
+        };
+        match tokio::time::timeout(patience, asked).await {
+            Ok(answer) => answer.ok_or(Silence::Closing),
+            Err(_) => Err(Silence::Slow),
         }
     }
 

@@ -110,11 +110,8 @@ async fn steering_goes_before_following_up_in_both_modes() {
             let stands_for = |event: &Value| event["payload"]["mergedTaskIds"] == json!([merged]);
             assert!(root.events.iter().any(stands_for), "the others are named");
         }
-        let updates = root
-            .events
-            .iter()
-            .filter(|event| event["type"] == "QUEUE_UPDATE");
-        let last = updates.last().unwrap();
+        let of_queue = |event: &&Value| event["type"] == "QUEUE_UPDATE";
+        let last = root.events.iter().rfind(of_queue).unwrap();
         assert_eq!(last["payload"]["queue"], json!([]));
         assert_eq!(last["payload"]["queueModes"]["steering"], mode);
     }

@@ -144,15 +144,12 @@ impl Scene {
                 .collect(),
             Self::Confirm | Self::Prompt => Vec::new(),
         };
+        let severity = match self {
+            Self::Tool => Severity::Warn,
+            Self::Confirm => Severity::Critical,
+            Self::Prompt | Self::Pick => Severity::Info,
+        };
         Question {
-            kind,
-            title: title.into(),
-            message: message.into(),
-            severity: match self {
-                Self::Tool => Severity::Warn,
-                Self::Confirm => Severity::Critical,
-                Self::Prompt | Self::Pick => Severity::Info,
-            },
             options,
             tool: (self == Self::Tool).then(|| ToolUse {
                 tool: tool_id(run),
@@ -164,9 +161,9 @@ impl Scene {
             allow_remember: self == Self::Tool,
             allow_reason: matches!(self, Self::Tool | Self::Confirm),
             default_value: (self == Self::Prompt && !secret).then(|| "Ada".into()),
-            multiline: false,
             secret: self == Self::Prompt && secret,
             multi: self == Self::Pick && multi,
+            ..Question::new(kind, severity, title, message)
         }
     }
 }

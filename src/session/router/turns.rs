@@ -15,7 +15,7 @@ use crate::domain::code::Code;
 use crate::domain::command::{IfBusy, Mode, Prompt, SettingsChange};
 use crate::domain::event::Event;
 use crate::domain::id::{MessageId, RunId};
-use crate::domain::question::Resolution;
+use crate::domain::question::{OpenQuestion, Resolution};
 use crate::domain::queue::{Queue, Queued, Take, Turn, Waiting};
 use crate::domain::run::RunOutcome;
 use crate::runtime::{FromAgent, ToAgent};
@@ -37,7 +37,7 @@ impl Router {
             prompt.context.clone_from(&self.context);
         }
         let run = RunId::new();
-        let by = sent.name();
+        let by = Some(sent.name());
         let command = sent.once.map(|once| recorded(once, Some(run)));
         let queued = Queued {
             run,
@@ -138,14 +138,14 @@ impl Router {
             Vec::new()
         };
         let resolver = super::questions::resolver(&sent.by);
-        let resolved = |open: &crate::domain::question::OpenQuestion| Event::QuestionResolved {
+        let cancelled = |open: &OpenQuestion| Event::QuestionResolved {
             question: open.id,
             run: open.run,
             by: resolver.clone(),
             granted: false,
             resolution: Resolution::Cancelled,
         };
-        let events: Vec<Event> = questions.iter().map(resolved).collect();
+        let events: Vec<Event> = questions.iter().map(cancelled).collect();
         if !events.is_empty() || (command.is_some() && self.writer.is_stored()) {
             let change = Change {
                 events,
@@ -158,7 +158,9 @@ impl Router {
             self.cancel_by.get_or_insert(Instant::now() + CANCEL_GRACE);
             if let Some(scribe) = &mut self.scribe {
                 scribe.cancel();
-                questions.iter().for_each(|open| scribe.resolved(open.id));
+                for open in &questions {
+                    scribe.resolved(open.id);
+                }
             }
             for open in questions {
                 self.tell_resolution(open.asked_as, Resolution::Cancelled)
@@ -176,7 +178,7 @@ impl Router {
             return Ok(());
         }
         let mut queue = self.state.queue.clone();
-        let Some(turn) = queue.next() else {
+        let Some(turn) = queue.take_turn() else {
             return Ok(());
         };
         let events = vec![updated(&queue, Vec::new()), started(&turn)];

@@ -21,22 +21,7 @@ fn noted(said: Vec<FromAgent>, run: RunId, auto_approve: bool) -> Notes {
 }
 
 fn permission(run: RunId, severity: Severity) -> FromAgent {
-    let asked = Question {
-        kind: QuestionKind::Permission,
-        title: "May I?".into(),
-        message: String::new(),
-        severity,
-        options: Vec::new(),
-        tool: None,
-        confirm_label: None,
-        cancel_label: None,
-        allow_remember: false,
-        allow_reason: false,
-        default_value: None,
-        multiline: false,
-        secret: false,
-        multi: false,
-    };
+    let asked = Question::new(QuestionKind::Permission, severity, "May I?", "");
     FromAgent::Asked {
         run,
         question: "q".into(),

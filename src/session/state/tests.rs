@@ -48,22 +48,7 @@ fn asked(of: u8, number: u8) -> Event {
         asked_as: format!("q{number}"),
         run: run(of),
         expires_at: Some(at(1)),
-        question: Question {
-            kind: QuestionKind::Confirm,
-            title: "Shall I?".into(),
-            message: "Really".into(),
-            severity: Severity::Warn,
-            options: Vec::new(),
-            tool: None,
-            confirm_label: None,
-            cancel_label: None,
-            allow_remember: false,
-            allow_reason: true,
-            default_value: None,
-            multiline: false,
-            secret: false,
-            multi: false,
-        },
+        question: Question::new(QuestionKind::Confirm, Severity::Warn, "Shall I?", "Really"),
     })
 }
 

@@ -12,10 +12,15 @@ use crate::domain::question::{
 use crate::wire::envelope::Moment;
 
 /// A question that waits.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a choice of its own, as agents make them"
+)]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Question<'a> {
-    question_id: QuestionId,
+    #[serde(rename = "questionId")]
+    id: QuestionId,
     task_id: RunId,
     kind: &'static str,
     title: &'a str,
@@ -43,7 +48,7 @@ impl<'a> From<&'a OpenQuestion> for Question<'a> {
     fn from(open: &'a OpenQuestion) -> Self {
         let asked = &open.question;
         Self {
-            question_id: open.id,
+            id: open.id,
             task_id: open.run,
             kind: kind(asked.kind),
             title: &asked.title,
@@ -108,9 +113,9 @@ impl<'a> From<&'a Choice> for Offer<'a> {
 }
 
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
 struct Tool<'a> {
-    tool_call_id: &'a str,
+    #[serde(rename = "toolCallId")]
+    id: &'a str,
     name: &'a str,
     args: &'a Value,
 }
@@ -118,7 +123,7 @@ struct Tool<'a> {
 impl<'a> From<&'a ToolUse> for Tool<'a> {
     fn from(tool: &'a ToolUse) -> Self {
         Self {
-            tool_call_id: &tool.tool,
+            id: &tool.tool,
             name: &tool.name,
             args: &tool.args,
         }

@@ -202,13 +202,13 @@ impl Gateway {
 
     /// A shell function that runs commands beside the gateway.
     pub(crate) fn shell_function(&self, name: &str) -> String {
-        let variables: String = self
-            .variables
-            .iter()
-            .map(|(name, value)| format!("{name}='{value}' "))
+        let variables = self.variables.iter();
+        let variables: Vec<String> = variables
+            .map(|(name, value)| format!("{name}='{value}'"))
             .collect();
+        let variables = variables.join(" ");
         let data = self.data.display();
-        format!("{name}() {{ {variables}'{BINARY}' \"$@\" --data-dir '{data}'; }}")
+        format!("{name}() {{ {variables} '{BINARY}' \"$@\" --data-dir '{data}'; }}")
     }
 
     /// Runs a command beside the gateway.
