@@ -19,6 +19,7 @@ mod agent;
 mod ask;
 mod compaction;
 mod config;
+mod count;
 mod failure;
 mod head;
 mod journal;
@@ -430,20 +431,6 @@ impl Sessions {
         self.parts.committer.finish();
         // A live session holds the parts that hold it.
         self.parts.live.lock().clear();
-    }
-
-    /// The one who makes room in the journals.
-    pub(crate) fn keeper(&self, config: &Config, journal: &JournalConfig) -> Keeper {
-        let Parts {
-            store, clock, live, ..
-        } = &*self.parts;
-        Keeper::new(
-            Arc::clone(store),
-            clock.clone(),
-            live.clone(),
-            config,
-            journal,
-        )
     }
 
     /// Puts what is held in memory under its name.

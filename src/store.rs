@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::secret::Secret;
 
+mod audit;
 mod changes;
 mod deadline;
 mod error;
@@ -19,6 +20,7 @@ mod journals;
 mod keys;
 mod links;
 mod logins;
+mod overview;
 mod postgres;
 mod retention;
 mod schema;
@@ -29,6 +31,7 @@ mod users;
 
 use deadline::Deadline;
 
+pub use audit::{ActFilter, Audit, AuditConfig};
 pub use changes::{Change, Changes, Subject};
 pub use error::{OpenError, StoreError};
 pub use journals::{
@@ -40,6 +43,7 @@ pub use links::{LinkKind, Links, NewLink, Redeemed, SetUpError};
 pub use logins::{
     LoginKind, LoginRow, Logins, NewLogin, RefreshError, Refreshed, Rotation, StartLoginError,
 };
+pub use overview::{Counts, Overview, SessionFacts, SessionFilter, SessionStatus};
 pub use retention::{JournalFacts, Retention};
 pub use sessions::{NewSession, SessionChange, SessionRow, Sessions};
 pub use upkeep::{AuditRow, BackupError, Upkeep};
@@ -47,7 +51,17 @@ pub use users::{ChangeUserError, CreateUserError, Credentials, KeepLogin, NewUse
 
 /// Everything that can be stored and found again.
 pub trait Store:
-    Users + Logins + Links + Keys + Changes + Sessions + Journals + Retention + Upkeep
+    Users
+    + Logins
+    + Links
+    + Keys
+    + Changes
+    + Sessions
+    + Journals
+    + Retention
+    + Overview
+    + Audit
+    + Upkeep
 {
 }
 

@@ -11,11 +11,12 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{
-    Append, AppendError, AuditRow, BackupError, Change, ChangeUserError, Changes, ClaimError,
-    CommandRecord, CreateUserError, Credentials, JournalFacts, Journals, KeepLogin, Keys, Lease,
-    Links, LoginRow, Logins, NewLink, NewLogin, NewSession, NewUser, OldKeys, Redeemed,
-    RefreshError, Refreshed, Retention, Rotation, SessionChange, SessionRow, Sessions, SetUpError,
-    Snapshot, StartLoginError, Store, StoreError, StoredEvent, StoredKey, Upkeep, Users,
+    ActFilter, Append, AppendError, Audit, AuditRow, BackupError, Change, ChangeUserError, Changes,
+    ClaimError, CommandRecord, Counts, CreateUserError, Credentials, JournalFacts, Journals,
+    KeepLogin, Keys, Lease, Links, LoginRow, Logins, NewLink, NewLogin, NewSession, NewUser,
+    OldKeys, Overview, Redeemed, RefreshError, Refreshed, Retention, Rotation, SessionChange,
+    SessionFacts, SessionFilter, SessionRow, Sessions, SetUpError, Snapshot, StartLoginError,
+    Store, StoreError, StoredEvent, StoredKey, Upkeep, Users,
 };
 use crate::domain::account::{Role, User, Username};
 use crate::domain::act::{Act, By};
@@ -106,6 +107,16 @@ hand_on!(PATIENCE: Sessions {
     fn sessions(owner: UserId, before: Option<(Timestamp, SessionId)>, limit: u32) -> Result<Vec<SessionRow>, StoreError>;
     fn change_session(id: SessionId, owner: UserId, change: &SessionChange, now: Timestamp) -> Result<bool, StoreError>;
     fn end_session(id: SessionId, owner: UserId, act: &Act) -> Result<bool, StoreError>;
+});
+
+hand_on!(PATIENCE: Overview {
+    fn all_sessions(filter: &SessionFilter, limit: u32) -> Result<Vec<SessionFacts>, StoreError>;
+    fn counts() -> Result<Counts, StoreError>;
+});
+
+hand_on!(PATIENCE: Audit {
+    fn acts(filter: &ActFilter, limit: u32) -> Result<Vec<AuditRow>, StoreError>;
+    fn drop_acts(before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 });
 
 hand_on!(UPKEEP: Retention {

@@ -20,6 +20,8 @@ use crate::domain::act::Act;
 use crate::store::changes::Subject;
 use crate::store::upkeep::AuditRow;
 
+#[path = "sql/audit.rs"]
+mod audit;
 #[path = "sql/changes.rs"]
 mod changes;
 #[path = "sql/journals.rs"]
@@ -30,6 +32,8 @@ mod keys;
 mod links;
 #[path = "sql/logins.rs"]
 mod logins;
+#[path = "sql/overview.rs"]
+mod overview;
 #[path = "sql/retention.rs"]
 mod retention;
 #[path = "sql/rows.rs"]
@@ -125,22 +129,12 @@ pub(super) async fn recent_acts(
     limit: u32,
 ) -> sqlx::Result<Vec<AuditRow>> {
     let rows = sqlx::query(
-        "select at, actor_name, address, action, target from audit_log order by id desc limit $1",
+        "select id, at, actor_name, address, action, target from audit_log order by id desc limit $1",
     )
     .bind(i64::from(limit))
     .fetch_all(connection)
     .await?;
-    rows.iter()
-        .map(|row| {
-            Ok(AuditRow {
-                at: time(row, "at")?,
-                actor: row.try_get("actor_name")?,
-                address: row.try_get("address")?,
-                action: row.try_get("action")?,
-                target: row.try_get("target")?,
-            })
-        })
-        .collect()
+    rows.iter().map(audit::audit_row).collect()
 }
 
 /// Takes the next place in the order of changes, inside an act.

@@ -24,6 +24,7 @@ macro_rules! on_both_databases {
 use on_both_databases;
 
 mod accounts;
+mod audit;
 mod changes;
 mod journals;
 mod keys;
