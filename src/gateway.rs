@@ -222,6 +222,7 @@ impl Gateway {
             sockets,
             reception,
             limits: self.limits.clone(),
+            agents: self.config.agents.clone(),
             registry: Arc::clone(&registry),
             metrics: metrics.clone(),
             metrics_token: self.config.metrics.token.clone(),
@@ -257,7 +258,11 @@ impl Gateway {
             sessions.clone(),
             stop.clone(),
         ));
-        let keeper = sessions.keeper(&self.config.sessions, &self.config.journal);
+        let keeper = sessions.keeper(
+            &self.config.sessions,
+            &self.config.journal,
+            &self.config.audit,
+        );
         tasks.spawn(tidy(keeper, stop.clone()));
         (self.instance, sessions)
     }

@@ -32,6 +32,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 mod accept;
+mod admin;
 mod auth;
 mod caller;
 mod connections;
@@ -59,6 +60,7 @@ use crate::desk::Reception;
 use crate::domain::id;
 use crate::domain::secret::Secret;
 use crate::limits::{Limits, Network, TrustedProxies};
+use crate::runtime;
 use crate::session::Sessions;
 use crate::store::Store;
 use crate::web;
@@ -213,6 +215,10 @@ pub(crate) struct AppState {
     openapi: Arc<utoipa::openapi::OpenApi>,
     sessions: Sessions,
     notices: Notices,
+    limits: Limits,
+    agents: runtime::Config,
+    /// When this gateway started, on the clock that only goes forward.
+    started: Duration,
     reception: Arc<Reception>,
     draining: CancellationToken,
 }
@@ -229,6 +235,7 @@ pub(crate) struct Parts {
     pub(crate) listening: SocketAddr,
     pub(crate) sessions: Sessions,
     pub(crate) notices: Notices,
+    pub(crate) agents: runtime::Config,
     /// What desks need, for the streams of this door.
     pub(crate) reception: Arc<Reception>,
     /// The other door, behind the same layers.
@@ -268,12 +275,6 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(auth::revoke_login))
         .routes(routes!(links::set_up))
         .routes(routes!(links::accept_invite))
-        .routes(routes!(users::list, users::create))
-        .routes(routes!(users::show, users::change, users::remove))
-        .routes(routes!(users::invite))
-        .routes(routes!(notices::send))
-        .routes(routes!(connections::list))
-        .routes(routes!(connections::disconnect))
         .routes(routes!(sessions::events))
         .routes(routes!(sessions::list, sessions::create))
         .routes(routes!(sessions::show, sessions::change, sessions::end))
@@ -284,6 +285,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(metrics::get_metrics))
         .routes(routes!(documents::openapi))
         .routes(routes!(documents::jwks))
+        .merge(admin::routes())
 }
 
 /// The OpenAPI description of every route.
@@ -311,6 +313,7 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
     let state = AppState {
         auth: parts.auth,
         store: parts.store,
+        started: parts.clock.monotonic(),
         clock: parts.clock,
         cookies: CookieJar::new(&config.base_path, https),
         addresses: Addresses::new(config, parts.listening),
@@ -319,6 +322,8 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         openapi: Arc::new(openapi(&config.base_path)),
         sessions: parts.sessions,
         notices: parts.notices,
+        limits: parts.limits.clone(),
+        agents: parts.agents,
         reception: parts.reception,
         draining: parts.draining,
     };

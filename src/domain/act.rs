@@ -89,6 +89,8 @@ pub enum Action {
     NoticeSent,
     /// A socket was closed by an administrator.
     Disconnected,
+    /// Limits were changed until the next start.
+    LimitsChanged,
 }
 
 impl Action {
@@ -115,6 +117,7 @@ impl Action {
             Self::SessionExpired => "session.expired",
             Self::NoticeSent => "notice.sent",
             Self::Disconnected => "connection.closed",
+            Self::LimitsChanged => "limits.changed",
         }
     }
 }

@@ -11,6 +11,7 @@ mod raw;
 
 mod accounts;
 mod addresses;
+mod admin;
 mod bad_input;
 mod commands;
 mod configuration;
