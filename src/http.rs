@@ -63,7 +63,7 @@ use crate::limits::{Limits, Network, TrustedProxies};
 use crate::runtime;
 use crate::session::Sessions;
 use crate::store::Store;
-use crate::web;
+use crate::{web, wire};
 use cookie::CookieJar;
 use origin::Origins;
 
@@ -213,6 +213,7 @@ pub(crate) struct AppState {
     registry: Arc<Registry>,
     metrics_token: Arc<Option<Secret>>,
     openapi: Arc<utoipa::openapi::OpenApi>,
+    asyncapi: Arc<serde_json::Value>,
     sessions: Sessions,
     notices: Notices,
     limits: Limits,
@@ -284,6 +285,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(health::version))
         .routes(routes!(metrics::get_metrics))
         .routes(routes!(documents::openapi))
+        .routes(routes!(documents::asyncapi))
         .routes(routes!(documents::jwks))
         .merge(admin::routes())
 }
@@ -298,6 +300,11 @@ pub fn openapi(base_path: &str) -> utoipa::openapi::OpenApi {
         document.servers = Some(vec![utoipa::openapi::Server::new(base_path)]);
     }
     document
+}
+
+/// The AsyncAPI description of the WebSocket.
+pub fn asyncapi(base_path: &str) -> serde_json::Value {
+    wire::asyncapi::document(base_path)
 }
 
 /// Everything a request passes through, outermost first.
@@ -320,6 +327,7 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         registry: parts.registry,
         metrics_token: Arc::new(parts.metrics_token),
         openapi: Arc::new(openapi(&config.base_path)),
+        asyncapi: Arc::new(asyncapi(&config.base_path)),
         sessions: parts.sessions,
         notices: parts.notices,
         limits: parts.limits.clone(),

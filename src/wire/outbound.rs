@@ -3,6 +3,7 @@
 //! The names on the wire are all here and in `outbound/`: the domain may rename and store as it
 //! likes. One event is one frame, so that offsets have no holes. Touches `session` and `domain`.
 
+mod described;
 mod event;
 mod state;
 #[cfg(test)]
@@ -13,12 +14,14 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
+use utoipa::ToSchema;
 
 use super::envelope::{Envelope, moment};
 use crate::domain::code::Code;
 use crate::domain::event::Level;
-use crate::domain::id::{ConnectionId, Epoch, SessionId};
+use crate::domain::id::{ConnectionId, Epoch, RunId, SessionId};
 
+pub(super) use described::described;
 pub(crate) use event::event;
 pub(crate) use state::{StateParts, full_state};
 
@@ -26,7 +29,7 @@ pub(crate) use state::{StateParts, full_state};
 const PROTOCOL_VERSION: &str = "1";
 
 /// How a connection begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Resume {
     /// There is nothing to resume.
@@ -38,7 +41,7 @@ pub(crate) enum Resume {
 }
 
 /// The limits that a client is told.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AckLimits {
     /// Messages of one session in any 60 seconds.
@@ -58,7 +61,7 @@ pub(crate) struct AckLimits {
 }
 
 /// The first thing a client is told.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Ack<'a> {
     /// The session that was joined.
@@ -91,20 +94,35 @@ pub(crate) struct Ack<'a> {
     pub(crate) at: Timestamp,
 }
 
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ConnectionAck<'a> {
+    protocol_version: &'static str,
+    #[serde(flatten)]
+    ack: &'a Ack<'a>,
+}
+
 /// `CONNECTION_ACK`: the connection stands.
 pub(crate) fn connection_ack(ack: &Ack<'_>) -> Utf8Bytes {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Payload<'a> {
-        protocol_version: &'static str,
-        #[serde(flatten)]
-        ack: &'a Ack<'a>,
-    }
-    let payload = Payload {
+    let payload = ConnectionAck {
         protocol_version: PROTOCOL_VERSION,
         ack,
     };
     Envelope::new("CONNECTION_ACK", Some(ack.session), ack.at, &payload).frame()
+}
+
+#[derive(Serialize, ToSchema)]
+struct Error<'a> {
+    #[schema(schema_with = super::words::code)]
+    code: Code,
+    /// What a person reads.
+    message: &'a str,
+    /// The field or the limit, for programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    details: Option<&'a Value>,
+    /// Can the client go on as before?
+    recoverable: bool,
 }
 
 /// `ERROR_MESSAGE`: something was refused, or failed.
@@ -116,15 +134,7 @@ pub(crate) fn error(
     message_id: Option<&str>,
     at: Timestamp,
 ) -> Utf8Bytes {
-    #[derive(Serialize)]
-    struct Payload<'a> {
-        code: Code,
-        message: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        details: Option<&'a Value>,
-        recoverable: bool,
-    }
-    let payload = Payload {
+    let payload = Error {
         code,
         message,
         details,
@@ -142,6 +152,19 @@ pub(crate) fn heartbeat(session: SessionId, message_id: Option<&str>, at: Timest
         .frame()
 }
 
+/// What the answers to different requests say; put together where the request is served.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[allow(dead_code, reason = "it is only described")]
+struct Done {
+    /// The task that it concerned.
+    task_id: Option<RunId>,
+    /// It was carried out earlier, under the same key.
+    repeated: Option<bool>,
+    /// When the newer token expires.
+    token_expires_at: Option<Timestamp>,
+}
+
 /// `ACK`: a request was carried out.
 pub(crate) fn ack(
     session: SessionId,
@@ -154,15 +177,24 @@ pub(crate) fn ack(
         .frame()
 }
 
+#[derive(Serialize, ToSchema)]
+struct Notice<'a> {
+    #[schema(schema_with = super::words::level)]
+    level: &'static str,
+    message: &'a str,
+}
+
 /// `NOTICE`: something for everyone, whichever session they are in.
 pub(crate) fn notice(level: Level, message: &str, at: Timestamp) -> Utf8Bytes {
-    #[derive(Serialize)]
-    struct Payload<'a> {
-        level: &'static str,
-        message: &'a str,
-    }
     let level = words::level(level);
-    Envelope::new("NOTICE", None, at, &Payload { level, message }).frame()
+    Envelope::new("NOTICE", None, at, &Notice { level, message }).frame()
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Expiring {
+    #[serde(serialize_with = "moment")]
+    expires_at: Timestamp,
 }
 
 /// `TOKEN_EXPIRING`: without a newer token this connection ends soon.
@@ -171,11 +203,11 @@ pub(crate) fn token_expiring(
     expires_at: Timestamp,
     at: Timestamp,
 ) -> Utf8Bytes {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Payload {
-        #[serde(serialize_with = "moment")]
-        expires_at: Timestamp,
-    }
-    Envelope::new("TOKEN_EXPIRING", Some(session), at, &Payload { expires_at }).frame()
+    Envelope::new(
+        "TOKEN_EXPIRING",
+        Some(session),
+        at,
+        &Expiring { expires_at },
+    )
+    .frame()
 }

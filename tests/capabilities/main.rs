@@ -8,6 +8,8 @@ mod actors;
 mod postgres;
 #[path = "../support/raw.rs"]
 mod raw;
+#[path = "../support/schema.rs"]
+mod schema;
 
 mod accounts;
 mod addresses;

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
+use utoipa::ToSchema;
 
 use super::words::{self, Step, TaskError, TaskProgress, TokenUsage};
 use crate::domain::command::{Prompt, SettingsChange};
@@ -11,6 +12,7 @@ use crate::domain::event::{Author, Channel, Event, Recorded};
 use crate::domain::id::{MessageId, RunId, SessionId};
 use crate::domain::run::{RunOutcome, Usage};
 use crate::wire::envelope::Envelope;
+use crate::wire::words as vocabulary;
 
 /// Agents report what a tool is called, not what kind it is.
 const TOOL_KIND: &str = "other";
@@ -180,10 +182,11 @@ impl Place<'_> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct TaskStatus<'a> {
+pub(super) struct TaskStatus<'a> {
     task_id: RunId,
+    #[schema(schema_with = vocabulary::task_status)]
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<TaskProgress<'a>>,
@@ -211,20 +214,22 @@ impl TaskStatus<'_> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Asked<'a> {
     text: &'a str,
+    #[schema(schema_with = vocabulary::mode)]
     mode: &'static str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Chunk<'a> {
+pub(super) struct Chunk<'a> {
     content: &'a str,
     is_complete: bool,
     #[serde(rename = "chunkIndex")]
     index: u64,
     task_id: RunId,
+    #[schema(schema_with = vocabulary::channel)]
     channel: &'static str,
     /// Tells the utterances of one run apart, and finds the one that a state left unfinished.
     message_id: MessageId,
@@ -252,28 +257,32 @@ impl<'a> Chunk<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Utterance<'a> {
+pub(super) struct Utterance<'a> {
     id: MessageId,
     task_id: RunId,
+    #[schema(schema_with = vocabulary::author)]
     role: &'static str,
     content: &'a str,
     format: &'static str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct ToolUpdate<'a> {
+pub(super) struct ToolUpdate<'a> {
     tool_call_id: &'a str,
     task_id: RunId,
     name: &'a str,
     title: &'a str,
     kind: &'static str,
+    #[schema(schema_with = vocabulary::tool_status)]
     status: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
     input: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
     output: Option<&'a Value>,
 }
 
@@ -282,38 +291,40 @@ fn present(value: Option<&Value>) -> Option<&Value> {
     value.filter(|value| !value.is_null())
 }
 
-#[derive(Serialize)]
-struct AgentState {
+#[derive(Serialize, ToSchema)]
+pub(super) struct AgentState {
+    #[schema(schema_with = vocabulary::activity)]
     state: &'static str,
 }
 
-#[derive(Serialize)]
-struct Plan<'a> {
+#[derive(Serialize, ToSchema)]
+pub(super) struct Plan<'a> {
     steps: Vec<Step<'a>>,
 }
 
-#[derive(Serialize)]
-struct Title<'a> {
+#[derive(Serialize, ToSchema)]
+pub(super) struct Title<'a> {
     title: &'a str,
 }
 
-#[derive(Serialize)]
-struct AgentNotice<'a> {
+#[derive(Serialize, ToSchema)]
+pub(super) struct AgentNotice<'a> {
+    #[schema(schema_with = vocabulary::level)]
     level: &'static str,
     text: &'a str,
 }
 
-#[derive(Serialize)]
-struct StateUpdate<'a> {
+#[derive(Serialize, ToSchema)]
+pub(super) struct StateUpdate<'a> {
     updates: Updates<'a>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Updates<'a> {
     settings: ChangedSettings<'a>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ChangedSettings<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,11 +4,13 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
+use utoipa::ToSchema;
 
 use super::words::{self, Step, TaskError, TaskProgress, TokenUsage};
 use crate::domain::id::{Epoch, MessageId, RunId, SessionId};
 use crate::session::state::{CurrentRun, Message, RunStatus, SessionState, Settings, Tool};
 use crate::wire::envelope::{Envelope, Moment, moment};
+use crate::wire::words as vocabulary;
 
 /// What of the state is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,9 +59,9 @@ pub(crate) fn full_state(
         .frame()
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct FullState<'a> {
+pub(super) struct FullState<'a> {
     conversation_history: Vec<HistoryMessage<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     current_task: Option<TaskState<'a>>,
@@ -69,6 +71,7 @@ struct FullState<'a> {
     offset: u64,
     epoch: Epoch,
     history_truncated: bool,
+    #[schema(schema_with = vocabulary::activity)]
     activity: &'static str,
     plan: Vec<Step<'a>>,
     tools: Vec<ToolState<'a>>,
@@ -76,11 +79,12 @@ struct FullState<'a> {
     title: Option<&'a str>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct HistoryMessage<'a> {
     id: MessageId,
     #[serde(rename = "type")]
+    #[schema(schema_with = vocabulary::author)]
     author: &'static str,
     content: &'a str,
     #[serde(serialize_with = "moment")]
@@ -106,10 +110,11 @@ impl<'a> From<&'a Message> for HistoryMessage<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct TaskState<'a> {
     id: RunId,
+    #[schema(schema_with = vocabulary::task_status)]
     status: &'static str,
     prompt: &'a str,
     #[serde(serialize_with = "moment")]
@@ -145,7 +150,7 @@ impl<'a> From<&'a CurrentRun> for TaskState<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct AllSettings<'a> {
     auto_approve: bool,
@@ -165,16 +170,19 @@ impl<'a> From<&'a Settings> for AllSettings<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ToolState<'a> {
     tool_call_id: &'a str,
     name: &'a str,
     title: &'a str,
+    #[schema(schema_with = vocabulary::tool_status)]
     status: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
     input: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
     output: Option<&'a Value>,
 }
 

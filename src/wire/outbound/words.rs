@@ -1,6 +1,7 @@
 //! What the words of the domain are called on the wire, and the shapes that several messages share.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::domain::code::Code;
 use crate::domain::command::Mode;
@@ -47,7 +48,7 @@ pub(super) fn mode(mode: Mode) -> &'static str {
 }
 
 /// Tokens used.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct TokenUsage {
     input: u64,
     output: u64,
@@ -69,7 +70,7 @@ impl From<&Usage> for TokenUsage {
 }
 
 /// How far a task is.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct TaskProgress<'a> {
     current: u64,
     total: u64,
@@ -87,14 +88,15 @@ impl<'a> From<&'a Progress> for TaskProgress<'a> {
 }
 
 /// Why a task failed.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct TaskError<'a> {
+    #[schema(schema_with = crate::wire::words::code)]
     pub(super) code: Code,
     pub(super) message: &'a str,
 }
 
 /// A step of a plan.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct Step<'a> {
     title: &'a str,
     status: &'a str,

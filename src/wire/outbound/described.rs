@@ -1,0 +1,64 @@
+//! Every message of the gateway with the type that its payload is made from.
+
+use utoipa::ToSchema;
+
+use super::event::{
+    AgentNotice, AgentState, Chunk, Plan, StateUpdate, TaskStatus, Title, ToolUpdate, Utterance,
+};
+use super::state::FullState;
+use super::words::TokenUsage;
+use super::{ConnectionAck, Done, Error, Expiring, Notice};
+use crate::wire::asyncapi::{Described, Place};
+use crate::wire::inbound::shapes::Empty;
+
+/// Every message of the gateway: one line each.
+pub(in crate::wire) fn described() -> Vec<Described> {
+    fn says<P: ToSchema>(kind: &'static str, place: Place, summary: &'static str) -> Described {
+        Described::new::<P>(kind, place, summary).without_nulls()
+    }
+    use Place::{Anywhere, Journal, Nowhere, Session};
+    vec![
+        says::<ConnectionAck<'_>>(
+            "CONNECTION_ACK",
+            Session,
+            "The first frame: the connection stands.",
+        ),
+        says::<TaskStatus<'_>>(
+            "TASK_STATUS_UPDATE",
+            Journal,
+            "A task begins, goes on or has ended.",
+        ),
+        says::<Chunk<'_>>("TASK_OUTPUT_CHUNK", Journal, "A piece of an answer."),
+        says::<Utterance<'_>>("MESSAGE", Journal, "A whole utterance that is no answer."),
+        says::<ToolUpdate<'_>>("TOOL_UPDATE", Journal, "A tool is used, or has been."),
+        says::<AgentState>("AGENT_STATE", Journal, "What the agent does now."),
+        says::<TokenUsage>("USAGE_UPDATE", Journal, "Tokens were used."),
+        says::<Plan<'_>>("PLAN_UPDATE", Journal, "The agent's plan, all of it."),
+        says::<StateUpdate<'_>>("STATE_UPDATE", Journal, "Settings were changed."),
+        says::<Title<'_>>("TITLE_UPDATE", Journal, "The session has another title."),
+        says::<AgentNotice<'_>>(
+            "AGENT_NOTICE",
+            Journal,
+            "The agent wants something to be known.",
+        ),
+        says::<FullState<'_>>(
+            "FULL_STATE",
+            Session,
+            "All that is needed to show the session.",
+        ),
+        says::<Error<'_>>(
+            "ERROR_MESSAGE",
+            Anywhere,
+            "Something was refused, or failed.",
+        ),
+        // A task that there is none of is told as null.
+        Described::new::<Done>("ACK", Session, "A request was carried out."),
+        says::<Empty>("HEARTBEAT", Session, "The answer to a heartbeat."),
+        says::<Notice<'_>>("NOTICE", Nowhere, "Something for everybody."),
+        says::<Expiring>(
+            "TOKEN_EXPIRING",
+            Session,
+            "Without a newer token this connection ends soon.",
+        ),
+    ]
+}
