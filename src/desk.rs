@@ -26,11 +26,12 @@ pub(crate) use stack::{Answering, Frame};
 
 use crate::auth::TokenError;
 use crate::domain::account::Principal;
+use crate::domain::act::By;
 use crate::domain::code::Code;
-use crate::domain::command::Command;
+use crate::domain::command::Inquiry;
 use crate::domain::id::ConnectionId;
 use crate::limits::{Aside, Refusal, SlidingWindow};
-use crate::session::{self, Effect, Session};
+use crate::session::{self, Effect, Sent, Session};
 use crate::wire::inbound::{self, Inbound, Kind, Rejected, Request};
 use crate::wire::outbound::{self, StateParts};
 
@@ -134,24 +135,70 @@ impl Desk {
                 }
             }
             Request::RefreshAuth { token } => self.refresh(&token, principal, id),
+            Request::Inquiry(inquiry) => self.inquire(inquiry, id).await,
             Request::Command(command) => {
-                let is_prompt = matches!(command, Command::SubmitPrompt { .. });
-                let once = idempotency_key.map(|key| (key, digest(frame)));
-                let request = session::Request {
-                    command,
+                let sent = Sent {
+                    by: self.by(principal),
                     message_id: message_id.clone(),
-                    once,
+                    once: idempotency_key.map(|key| (key, digest(frame))),
                 };
-                match self.session.command(request).await {
-                    // A prompt's first status carries the message's id itself.
-                    Ok(Effect::Done(_)) if is_prompt => Outcome::Silent,
-                    Ok(Effect::Done(run)) => self.ack(id, &json!({ "taskId": run })),
-                    Ok(Effect::DoneBefore(run)) => {
-                        self.ack(id, &json!({ "taskId": run, "repeated": true }))
-                    }
+                match self
+                    .session
+                    .command(session::Request { command, sent })
+                    .await
+                {
+                    Ok(effect) => self.effect(&effect, id),
                     Err(refused) => Outcome::Answer(self.error(refused.code, &refused.message, id)),
                 }
             }
+        }
+    }
+
+    /// Who acts, from where.
+    fn by(&self, principal: &Principal) -> By {
+        By {
+            actor: principal.into(),
+            address: self.reception.sessions.members().address(self.connection),
+            at: self.reception.clock.wall(),
+        }
+    }
+
+    /// What the sender of a command hears about its effect.
+    fn effect(&self, effect: &Effect, id: Option<&str>) -> Outcome {
+        match effect {
+            // A prompt's first status carries the message's id itself.
+            Effect::Begun(_) => Outcome::Silent,
+            Effect::Queued(run) => self.ack(id, &json!({ "taskId": run, "queued": true })),
+            Effect::Done(run) => self.ack(id, &json!({ "taskId": run })),
+            Effect::DoneBefore(run) => self.ack(id, &json!({ "taskId": run, "repeated": true })),
+            Effect::Resolved { ended, accepted } => Outcome::Answer(outbound::answer_ack(
+                self.session.id(),
+                id,
+                ended,
+                *accepted,
+                self.reception.clock.wall(),
+            )),
+        }
+    }
+
+    /// Asks the agent itself.
+    async fn inquire(&self, inquiry: Inquiry, id: Option<&str>) -> Outcome {
+        let topic = match &inquiry {
+            Inquiry::Query { topic, .. } => Some(*topic),
+            Inquiry::Extension { .. } => None,
+        };
+        let told = self.session.inquire(inquiry).await;
+        let now = self.reception.clock.wall();
+        match (told, topic) {
+            (Ok(told), Some(topic)) => Outcome::Answer(outbound::query_result(
+                self.session.id(),
+                id,
+                topic,
+                &told,
+                now,
+            )),
+            (Ok(told), None) => self.ack(id, &json!({ "result": told })),
+            (Err(refused), _) => Outcome::Answer(self.error(refused.code, &refused.message, id)),
         }
     }
 

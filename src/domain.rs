@@ -1,4 +1,4 @@
-//! The words everything else is said in: ids, users, commands, events, runs, error codes, acts.
+//! The words everything else is said in: ids, users, commands, events, runs, questions, the queue, error codes, acts.
 //!
 //! No I/O, no clock, no wire format of any door. Touches std, serde, `serde_json`, thiserror, secrecy, uuid and jiff only.
 
@@ -8,5 +8,7 @@ pub mod code;
 pub mod command;
 pub mod event;
 pub mod id;
+pub mod question;
+pub mod queue;
 pub mod run;
 pub mod secret;

@@ -258,6 +258,7 @@ impl Gateway {
             sessions.clone(),
             stop.clone(),
         ));
+        tasks.spawn(take_up(sessions.clone()));
         let keeper = sessions.keeper(
             &self.config.sessions,
             &self.config.journal,
@@ -298,6 +299,16 @@ async fn sweep(auth: Auth, limits: Limits, sessions: Sessions, stop: Cancellatio
         if let Err(error) = auth.sweep().await {
             tracing::warn!(%error, "what has expired could not be dropped; trying again later");
         }
+    }
+}
+
+/// Takes up what was under way when the gateway was last stopped.
+async fn take_up(sessions: Sessions) {
+    match sessions.wake_unfinished().await {
+        Ok(0) => {}
+        Ok(woken) => tracing::info!(woken, "took up sessions that were not done"),
+        // Whoever comes back wakes them.
+        Err(error) => tracing::warn!(%error, "not every unfinished session could be taken up"),
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -20,6 +21,7 @@ mod ask;
 mod compaction;
 mod config;
 mod count;
+mod decision;
 mod failure;
 mod head;
 mod journal;
@@ -33,7 +35,7 @@ pub(crate) mod state;
 mod tail;
 
 pub(crate) use access::Access;
-pub(crate) use ask::{Effect, Refused, Request};
+pub(crate) use ask::{Effect, Refused, Request, Sent};
 pub use config::{Config, JournalConfig};
 pub(crate) use journal::{CommitLoop, Found, Journal};
 pub(crate) use keeper::{EVERY as TIDY_EVERY, Keeper};
@@ -43,6 +45,7 @@ pub(crate) use tail::Entry;
 use crate::clock::Clock;
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
+use crate::domain::command::Inquiry;
 use crate::domain::event::Recorded;
 use crate::domain::id::{Epoch, SessionId, UserId};
 use crate::runtime::Catalog;
@@ -60,8 +63,13 @@ const ASKS: usize = 64;
 const TURNS: u64 = 64;
 /// How long a session may wait to be woken behind others.
 const CROWD: Duration = Duration::from_secs(10);
+/// So many unfinished sessions are woken at the start.
+const UNFINISHED: u32 = 10_000;
 /// After this long, storage counts as unavailable.
 const PATIENCE: Duration = Duration::from_millis(2_500);
+
+/// How long an agent may take to answer a question about itself.
+const INQUIRY: Duration = Duration::from_secs(10);
 
 /// A command whose effect has not begun by then does not begin any more: its sender would be told
 /// that it failed before it is done.
@@ -76,6 +84,8 @@ pub(crate) struct Parts {
     tails: Arc<Tails>,
     live: Live,
     idle: Duration,
+    /// How long a question waits for its answer.
+    question_patience: Option<Duration>,
     stopping: Stopping,
     tracker: TaskTracker,
 }
@@ -177,6 +187,27 @@ impl Session {
         tokio::time::timeout(PATIENCE, asked).await.ok().flatten()
     }
 
+    /// Asks the agent itself for something; its answer is for the asker only.
+    pub(crate) async fn inquire(&self, inquiry: Inquiry) -> Result<Value, Refused> {
+        let (reply, answer) = oneshot::channel();
+        let asked = async {
+            let ask = Box::new(Ask::Inquire(inquiry, reply));
+            self.asks().send(ask).await.ok()?;
+            answer.await.ok()
+        };
+        match tokio::time::timeout(INQUIRY, asked).await {
+            Ok(Some(answer)) => answer,
+            Ok(None) => Err(Refused::new(
+                Code::Busy,
+                "The session is closing; try again.",
+            )),
+            Err(_) => Err(Refused::new(
+                Code::ConnectionLost,
+                "The agent did not answer in time; try again.",
+            )),
+        }
+    }
+
     /// The way to the router, which is started now if this is a draft and the first question.
     fn asks(&self) -> &Asks {
         self.0.asks.get_or_init(|| {
@@ -260,6 +291,8 @@ impl Sessions {
             tails: Arc::new(Tails::new(journal.tail_bytes as usize)),
             live: Live::default(),
             idle: Duration::from_mins(config.idle_minutes.get().into()),
+            question_patience: (config.question_timeout_minutes > 0)
+                .then(|| Duration::from_mins(config.question_timeout_minutes.into())),
             stopping,
             tracker: TaskTracker::new(),
         };
@@ -368,6 +401,12 @@ impl Sessions {
         }
         // Looked up before it is woken: a stranger must not be able to wake anything.
         let (row, _) = self.look_up(principal, id).await?;
+        self.wake(row).await
+    }
+
+    /// Wakes a session that is at rest; whoever calls holds the turn to do so.
+    async fn wake(&self, row: SessionRow) -> Result<Session, JoinError> {
+        let id = row.id;
         let lease = match self.parts.store.claim_journal(id, &self.node).await {
             Ok(lease) => lease,
             Err(ClaimError::NotFound) => return Err(JoinError::NotFound),
@@ -388,6 +427,30 @@ impl Sessions {
             return Err(JoinError::NotFound);
         }
         Ok(session)
+    }
+
+    /// Wakes the sessions in which something was under way or waits for its turn when the gateway was
+    /// last stopped: a run must have its end and a prompt its turn, also if nobody comes back.
+    pub(crate) async fn wake_unfinished(&self) -> Result<usize, JoinError> {
+        let unfinished = self.parts.store.unfinished_sessions(UNFINISHED).await?;
+        let mut woken = 0;
+        for id in unfinished {
+            if self.parts.stopping.drain.is_cancelled() {
+                break;
+            }
+            let _turn = self.turn_to_wake(id).await?;
+            if self.live(id).is_some() {
+                continue;
+            }
+            match self.parts.store.session(id).await? {
+                Some(row) if row.ended_at.is_none() => {
+                    self.wake(row).await?;
+                    woken += 1;
+                }
+                _ => {}
+            }
+        }
+        Ok(woken)
     }
 
     /// Taken before anything is asked of storage: when everybody comes back at once, they wait here

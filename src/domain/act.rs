@@ -91,6 +91,8 @@ pub enum Action {
     Disconnected,
     /// Limits were changed until the next start.
     LimitsChanged,
+    /// A question of an agent was decided, by a human or by a rule.
+    QuestionAnswered,
 }
 
 impl Action {
@@ -118,6 +120,7 @@ impl Action {
             Self::NoticeSent => "notice.sent",
             Self::Disconnected => "connection.closed",
             Self::LimitsChanged => "limits.changed",
+            Self::QuestionAnswered => "question.answered",
         }
     }
 }

@@ -1,8 +1,11 @@
 //! What a human wants of a session.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::id::RunId;
+use super::id::{QuestionId, RunId};
+use super::question::Answer;
+use super::queue::Take;
 
 /// Shall the agent only plan, or act?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +51,33 @@ pub struct Prompt {
     /// Files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
+    /// Where the user is: files, selection, whatever the client told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Value>,
+    /// What the client wants the agent to know about the prompt itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Value>,
+}
+
+impl Prompt {
+    /// Just a text.
+    pub fn new(text: impl Into<String>, mode: Mode) -> Self {
+        Self {
+            text: text.into(),
+            mode,
+            images: Vec::new(),
+            attachments: Vec::new(),
+            context: None,
+            meta: None,
+        }
+    }
+
+    /// About how much room it takes.
+    pub fn bytes(&self) -> usize {
+        let images: usize = self.images.iter().map(String::len).sum();
+        let files: usize = self.attachments.iter().map(|file| file.content.len()).sum();
+        self.text.len() + images + files
+    }
 }
 
 /// Settings that a client may change; absent ones stay as they are.
@@ -65,6 +95,24 @@ pub struct SettingsChange {
     /// How adventurous the model is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// Which of the agent's own modes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+}
+
+/// What of an agent is asked for, without changing anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// Which models there are.
+    Models,
+    /// Which MCP servers it is connected to.
+    Mcp,
+    /// Which skills it has.
+    Skills,
+    /// Which commands it understands.
+    Commands,
+    /// How its conversation branches.
+    Tree,
 }
 
 /// What a human wants of a session.
@@ -77,11 +125,66 @@ pub enum Command {
         /// And if it is busy?
         if_busy: IfBusy,
     },
+    /// Say something to what is under way, before all that waits.
+    Steer {
+        /// What.
+        text: String,
+    },
+    /// Say something once it is done.
+    FollowUp {
+        /// What.
+        text: String,
+    },
     /// Stop a run, or the current one.
     Cancel {
         /// Which run.
         run: Option<RunId>,
     },
+    /// Take back what waits for its turn.
+    Withdraw {
+        /// The run that it would be.
+        run: RunId,
+    },
+    /// Answer a question.
+    Answer {
+        /// Which.
+        question: QuestionId,
+        /// How.
+        answer: Answer,
+    },
     /// Change settings of the session.
     UpdateSettings(SettingsChange),
+    /// Tell where the user is.
+    UpdateContext(Value),
+    /// Change how the queue is emptied; absent ones stay as they are.
+    SetQueueMode {
+        /// What steers.
+        steering: Option<Take>,
+        /// What follows.
+        follow_up: Option<Take>,
+    },
+    /// Choose the tools that the agent may use.
+    SetTools {
+        /// Their names.
+        tools: Vec<String>,
+    },
+}
+
+/// What is asked of the agent itself; its answer goes to the asker only.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Inquiry {
+    /// Tell something.
+    Query {
+        /// What.
+        topic: Topic,
+        /// Which of it.
+        params: Value,
+    },
+    /// Do something that only this agent knows.
+    Extension {
+        /// What it calls it.
+        name: String,
+        /// What it needs for that.
+        payload: Value,
+    },
 }

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::command::{Prompt, SettingsChange};
-use super::id::{MessageId, RunId};
+use super::id::{MessageId, QuestionId, RunId, UserId};
+use super::question::{OpenQuestion, Resolution};
+use super::queue::{InLine, QueueModes, Queued};
 use super::run::{Progress, RunOutcome, Usage};
 
 /// Who speaks.
@@ -68,6 +70,34 @@ pub struct PlanStep {
     pub status: String,
 }
 
+/// A command that an agent understands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentCommand {
+    /// How it is called.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+}
+
+/// Who or what ended a question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resolver {
+    /// A person.
+    User {
+        /// Their account.
+        id: UserId,
+        /// Their name.
+        name: String,
+    },
+    /// The session's setting.
+    AutoApprove,
+    /// The clock.
+    Timeout,
+    /// The end of the run.
+    RunEnd,
+}
+
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -83,6 +113,12 @@ pub enum Event {
         /// The `messageId` of the command that asked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         correlation: Option<String>,
+        /// Who asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        /// Runs that waited and are part of this one now.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        merged: Vec<RunId>,
     },
     /// The agent works on it.
     RunProgress {
@@ -154,6 +190,31 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output: Option<Value>,
     },
+    /// The agent asks a human, and waits.
+    QuestionAsked(OpenQuestion),
+    /// A question has its end.
+    QuestionResolved {
+        /// Which.
+        question: QuestionId,
+        /// The run that had asked.
+        run: RunId,
+        /// Who ended it: a user, or what else it was.
+        by: Resolver,
+        /// Is it a yes?
+        granted: bool,
+        /// How it ended.
+        resolution: Resolution,
+    },
+    /// What waits for its turn has changed.
+    QueueUpdated {
+        /// All that waits now, in order.
+        line: Vec<InLine>,
+        /// How it is emptied.
+        modes: QueueModes,
+        /// What is new in it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        added: Vec<Queued>,
+    },
     /// The agent does something else now.
     AgentState {
         /// What.
@@ -161,6 +222,11 @@ pub enum Event {
     },
     /// Tokens were used, beyond what was told before.
     Usage(Usage),
+    /// So much of the context is left.
+    ContextLeft {
+        /// In percent.
+        percent: u8,
+    },
     /// The agent's plan, all of it.
     PlanUpdated {
         /// Its steps.
@@ -168,6 +234,16 @@ pub enum Event {
     },
     /// Settings were changed.
     SettingsChanged(SettingsChange),
+    /// Other tools may be used from now on.
+    ToolsChanged {
+        /// Their names.
+        tools: Vec<String>,
+    },
+    /// The agent understands these commands, all of them.
+    CommandsAvailable {
+        /// What it understands.
+        commands: Vec<AgentCommand>,
+    },
     /// The session has another title.
     TitleChanged {
         /// The title.
@@ -180,6 +256,13 @@ pub enum Event {
         /// What.
         text: String,
     },
+    /// Something that only the agent's own protocol has a word for.
+    Raw {
+        /// Which protocol.
+        dialect: String,
+        /// As it came.
+        value: Value,
+    },
 }
 
 impl Event {
@@ -191,7 +274,9 @@ impl Event {
             | Self::RunEnded { run, .. }
             | Self::MessageDelta { run, .. }
             | Self::MessageFinal { run, .. }
-            | Self::ToolUpdate { run, .. } => Some(*run),
+            | Self::ToolUpdate { run, .. }
+            | Self::QuestionResolved { run, .. } => Some(*run),
+            Self::QuestionAsked(asked) => Some(asked.run),
             _ => None,
         }
     }

@@ -101,6 +101,10 @@ id!(
     RunId, "run_"
 );
 id!(
+    /// Names a question that an agent asks.
+    QuestionId, "qst_"
+);
+id!(
     /// Names one utterance in a conversation.
     MessageId, "msg_"
 );

@@ -34,7 +34,7 @@ pub(super) struct SessionBody {
     id: SessionId,
     title: Option<String>,
     agent: String,
-    /// `running`, `idle` or `archived`.
+    /// `running`, `waiting` (for an answer), `idle` or `archived`.
     status: &'static str,
     #[schema(value_type = String)]
     epoch: Epoch,
@@ -42,6 +42,10 @@ pub(super) struct SessionBody {
     offset: u64,
     message_count: u64,
     last_user_message: Option<String>,
+    /// How many questions wait for an answer.
+    open_questions: u64,
+    /// How many prompts wait for their turn.
+    queued_prompts: u64,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     #[schema(value_type = String, format = DateTime)]
@@ -52,6 +56,7 @@ impl From<SessionRow> for SessionBody {
     fn from(row: SessionRow) -> Self {
         let status = match (row.archived_at, row.running) {
             (Some(_), _) => "archived",
+            (None, true) if row.waiting > 0 => "waiting",
             (None, true) => "running",
             (None, false) => "idle",
         };
@@ -64,6 +69,8 @@ impl From<SessionRow> for SessionBody {
             offset: row.head,
             message_count: row.messages,
             last_user_message: row.last_prompt,
+            open_questions: row.waiting,
+            queued_prompts: row.queued,
             created_at: row.created_at,
             updated_at: row.updated_at,
         }

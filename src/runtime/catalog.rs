@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{FromAgent, Link, demo};
+use crate::domain::command::SettingsChange;
 
 /// The agent that is there without being configured.
 const DEMO: &str = "demo";
@@ -29,6 +30,19 @@ struct AgentConfig {
     enabled: bool,
     /// What it speaks. Only the agent `demo` need not say.
     protocol: Option<Protocol>,
+    /// May a session answer its harmless permissions by itself? The demo agent's, unless this says no;
+    /// of others only if this says yes.
+    auto_approve: Option<bool>,
+    /// The models that can be chosen; any if none is named.
+    #[serde(default)]
+    models: Vec<String>,
+    /// Its own modes that can be chosen.
+    #[serde(default)]
+    modes: Vec<String>,
+    /// The longest answer that can be asked for, in tokens.
+    max_tokens: Option<u32>,
+    /// The highest temperature that can be asked for.
+    max_temperature: Option<f64>,
 }
 
 /// What an agent speaks.
@@ -89,6 +103,11 @@ impl Config {
         agents.entry(DEMO.to_owned()).or_insert(AgentConfig {
             enabled: true,
             protocol: None,
+            auto_approve: None,
+            models: Vec::new(),
+            modes: Vec::new(),
+            max_tokens: None,
+            max_temperature: None,
         });
         agents
     }
@@ -136,6 +155,56 @@ impl Catalog {
             Some(Protocol::Demo) => demo::CAPABILITIES,
             None => &[],
         }
+    }
+
+    /// Can an agent go on with a run that waits for answers, after it was started anew?
+    pub(crate) fn can_resume(&self, name: &str) -> bool {
+        self.protocol(name) == Some(Protocol::Demo)
+    }
+
+    /// May a session answer this agent's harmless permissions by itself?
+    pub(crate) fn permits_auto_approve(&self, name: &str) -> bool {
+        let configured = self.0.get(name).and_then(|agent| agent.auto_approve);
+        configured.unwrap_or(self.protocol(name) == Some(Protocol::Demo))
+    }
+
+    /// What is wrong with a change of settings for this agent: the setting, and what it may be.
+    pub(crate) fn complaint(
+        &self,
+        name: &str,
+        change: &SettingsChange,
+    ) -> Option<(&'static str, String)> {
+        let agent = self.0.get(name)?;
+        let one_of = |known: &[String]| format!("is not one of: {}", known.join(", "));
+        if let Some(model) = &change.model
+            && !agent.models.is_empty()
+            && !agent.models.contains(model)
+        {
+            return Some(("model", one_of(&agent.models)));
+        }
+        if let Some(mode) = &change.mode
+            && !agent.modes.contains(mode)
+        {
+            let fault = if agent.modes.is_empty() {
+                format!("cannot be chosen: the agent `{name}` has no modes")
+            } else {
+                one_of(&agent.modes)
+            };
+            return Some(("mode", fault));
+        }
+        let most = agent.max_tokens;
+        if let (Some(tokens), Some(most)) = (change.max_tokens, most)
+            && tokens > most
+        {
+            return Some(("maxTokens", format!("is above {most}")));
+        }
+        let hottest = agent.max_temperature;
+        if let (Some(degree), Some(hottest)) = (change.temperature, hottest)
+            && degree > hottest
+        {
+            return Some(("temperature", format!("is above {hottest}")));
+        }
+        None
     }
 
     /// Starts an agent for one session.
@@ -227,6 +296,52 @@ mod tests {
             assert_eq!(complaints[0].0, "agents");
             assert!(complaints[0].1.contains(part), "{}", complaints[0].1);
         }
+    }
+
+    #[test]
+    fn settings_stay_within_what_the_agent_was_given() {
+        let json = r#"{"toy": {"protocol": "demo", "models": ["a", "b"], "modes": ["ask"],
+            "max_tokens": 100, "max_temperature": 0.5}}"#;
+        let catalog = Catalog::new(&config(json));
+        let none = SettingsChange::default;
+        let wrong = |agent: &str, change: SettingsChange| {
+            catalog
+                .complaint(agent, &change)
+                .map(|(setting, _)| setting)
+        };
+        let model = |name: &str| SettingsChange {
+            model: Some(name.into()),
+            ..none()
+        };
+        let mode = |name: &str| SettingsChange {
+            mode: Some(name.into()),
+            ..none()
+        };
+        assert_eq!(wrong("toy", model("a")), None);
+        assert_eq!(wrong("toy", model("c")), Some("model"));
+        assert_eq!(wrong("demo", model("c")), None);
+        assert_eq!(wrong("toy", mode("ask")), None);
+        assert_eq!(wrong("demo", mode("ask")), Some("mode"));
+        let tokens = Some(101);
+        let max_tokens = SettingsChange {
+            max_tokens: tokens,
+            ..none()
+        };
+        assert_eq!(wrong("toy", max_tokens), Some("maxTokens"));
+        let temperature = SettingsChange {
+            temperature: Some(0.6),
+            ..none()
+        };
+        assert_eq!(wrong("toy", temperature), Some("temperature"));
+    }
+
+    #[test]
+    fn only_the_demo_agent_may_be_answered_for_without_a_word_of_the_operator() {
+        let json = r#"{"strict": {"protocol": "demo", "auto_approve": false}}"#;
+        let catalog = Catalog::new(&config(json));
+        assert!(catalog.permits_auto_approve("demo"));
+        assert!(!catalog.permits_auto_approve("strict"));
+        assert!(!catalog.permits_auto_approve("unknown"));
     }
 
     #[tokio::test]

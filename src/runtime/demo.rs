@@ -1,13 +1,15 @@
 //! The demo agent: built in, deterministic, and obedient, so that people and tests can try everything.
 //!
 //! This is the task: it hears the session and plays what the `agenda` holds. What a prompt makes it
-//! do is written in `script`. It hears also while nobody reads what it says, hence a cancel works at
+//! do is written in `script`, its questions in `scene`, what it tells about itself in `facts`. It hears also while nobody reads what it says, hence a cancel works at
 //! any time.
 
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
 mod agenda;
+mod facts;
+mod scene;
 mod script;
 #[cfg(test)]
 mod tests;
@@ -16,7 +18,22 @@ use super::{FromAgent, ToAgent};
 use agenda::{Agenda, Next};
 
 /// What it can do, in words that clients know.
-pub(super) const CAPABILITIES: &[&str] = &["cancel", "thoughts", "plan", "usage"];
+pub(super) const CAPABILITIES: &[&str] = &[
+    "cancel",
+    "thoughts",
+    "plan",
+    "usage",
+    "tools",
+    "questions",
+    "queue",
+    "steer",
+    "followUp",
+    "context",
+    "setTools",
+    "query",
+    "extension",
+    "branch",
+];
 
 /// How much is said at once before others get their turn.
 const BURST: usize = 256;

@@ -1,11 +1,13 @@
 //! What a session is asked, and what comes of it.
 
+use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::state::SessionState;
+use super::state::{Ended, SessionState};
+use crate::domain::act::By;
 use crate::domain::code::Code;
-use crate::domain::command::Command;
+use crate::domain::command::{Command, Inquiry};
 use crate::domain::id::RunId;
 use crate::store::CommandRecord;
 
@@ -28,12 +30,23 @@ impl Refused {
 }
 
 /// What a command came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Effect {
-    /// It took effect now; a prompt has its run.
+    /// It took effect now; perhaps on a run.
     Done(Option<RunId>),
+    /// A prompt has its run, which begins now.
+    Begun(RunId),
+    /// A prompt has its run, which waits for its turn.
+    Queued(RunId),
     /// It took effect earlier, under the same key.
     DoneBefore(Option<RunId>),
+    /// The question has its end.
+    Resolved {
+        /// How it ended.
+        ended: Ended,
+        /// Was it this answer that ended it?
+        accepted: bool,
+    },
 }
 
 /// A command with what its sender said about it.
@@ -41,10 +54,26 @@ pub(crate) enum Effect {
 pub(crate) struct Request {
     /// What is wanted.
     pub(crate) command: Command,
+    /// What is known about its sending.
+    pub(crate) sent: Sent,
+}
+
+/// What is known about the sending of a command.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent {
+    /// Who wants it, from where.
+    pub(crate) by: By,
     /// What the sender calls it.
     pub(crate) message_id: Option<String>,
     /// The key under which it shall take effect once, and the digest of what was sent.
     pub(crate) once: Option<(String, [u8; 32])>,
+}
+
+impl Sent {
+    /// The name of whoever sent it.
+    pub(super) fn name(&self) -> Option<String> {
+        Some(self.by.actor.name().to_owned())
+    }
 }
 
 /// What a router is asked.
@@ -52,6 +81,8 @@ pub(super) enum Ask {
     /// With the moment until which its effect may begin.
     Command(Request, Instant, oneshot::Sender<Result<Effect, Refused>>),
     State(oneshot::Sender<SessionState>),
+    /// Something of the agent itself.
+    Inquire(Inquiry, oneshot::Sender<Result<Value, Refused>>),
     /// The session is about to end: its run must end first.
     EndRun(oneshot::Sender<()>),
 }

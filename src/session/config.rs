@@ -14,6 +14,8 @@ pub struct Config {
     pub default_agent: String,
     /// How long a session stays awake without anybody in it.
     pub idle_minutes: NonZeroU32,
+    /// A question that nobody has answered for so long is denied; 0 lets it wait.
+    pub question_timeout_minutes: u32,
     /// A session that nothing happened in for so many days is removed; 0 keeps all.
     pub retention_days: u32,
     /// A session that was ended is removed after so many days; 0 keeps all.

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::head::Head;
 use super::tail::{Entry, Tail, Tails};
 use crate::clock::Clock;
+use crate::domain::act::Act;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{Epoch, SessionId};
 use crate::store::{
@@ -377,6 +378,7 @@ impl Writer {
         at: Timestamp,
         summary: Option<Summary>,
         command: Option<CommandRecord>,
+        acts: Vec<Act>,
         until: Option<Instant>,
     ) -> Result<Vec<Arc<Entry>>, RecordError> {
         let bodies: Vec<NewEvent> = events
@@ -396,6 +398,7 @@ impl Writer {
             events: bodies,
             summary,
             command,
+            acts,
         };
         match self.committer.commit(append, until).await {
             Ok(()) => {}

@@ -63,6 +63,11 @@ impl Members {
         all
     }
 
+    /// Where a connection comes from.
+    pub(crate) fn address(&self, connection: ConnectionId) -> Option<IpAddr> {
+        Some(self.lock().get(&connection)?.member.address)
+    }
+
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.lock().len()

@@ -1,31 +1,42 @@
 //! The session's event router: one task that owns state, current run and the link to the agent.
 //!
 //! The only writer of the journal. It hears two sides, those who ask and the agent, and everything
-//! that comes of it is committed before anybody sees it.
+//! that comes of it is committed before anybody sees it. Here is the loop; `turns` is whose turn it
+//! is, `questions` what the agent asks, `inquiries` what the agent is asked, `records` how things are
+//! committed.
 
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::agent::{Agent, hear};
 use super::ask::{Ask, Effect, Refused, Request, recorded};
-use super::failure::{Failure, moved_away, out_of_reach, unavailable};
-use super::journal::{Journal, RecordError, Writer};
+use super::failure::{Failure, moved_away};
+use super::journal::{Journal, Writer};
 use super::scribe::Scribe;
 use super::state::{Bounds, SessionState};
 use super::{Parts, Stopping};
 use crate::domain::code::Code;
-use crate::domain::command::{Command, IfBusy, Prompt};
-use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{MessageId, RunId, SessionId};
+use crate::domain::command::{Command, IfBusy, SettingsChange};
+use crate::domain::event::Event;
+use crate::domain::id::SessionId;
+use crate::domain::queue::Waiting;
 use crate::domain::run::RunOutcome;
-use crate::runtime::{FromAgent, ToAgent};
-use crate::store::{CommandRecord, Snapshot, StoreError, Summary};
+use crate::runtime::ToAgent;
+use crate::store::StoreError;
+
+mod inquiries;
+mod questions;
+mod records;
+mod turns;
+
+use inquiries::Inquiries;
+use records::Change;
 
 /// A cancelled run that goes on is ended without its agent.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
@@ -51,6 +62,11 @@ pub(super) struct Router {
     snapshot_at: u64,
     /// Until when the effect of the command at hand may begin.
     until: Option<Instant>,
+    /// Where the user is, as last told. Not recorded: it changes with every click.
+    context: Option<Value>,
+    inquiries: Inquiries,
+    /// The session is about to end: nothing that waits begins.
+    ending: bool,
 }
 
 /// The journal is not ours any more, or the gateway stops: the router ends.
@@ -79,6 +95,9 @@ impl Router {
             cancel_by: None,
             snapshot_at: 0,
             until: None,
+            context: None,
+            inquiries: Inquiries::default(),
+            ending: false,
         }
     }
 
@@ -121,11 +140,7 @@ impl Router {
 
     async fn run_inner(&mut self, over: &CancellationToken) -> Result<(), Over> {
         let Stopping { drain, stop } = self.parts.stopping.clone();
-        if let Some(run) = self.state.live_run() {
-            self.scribe = Some(Scribe::resumed(run.id, run.message, run.chunks));
-            self.lose_run("The gateway was restarted while this run was under way; ask again.")
-                .await?;
-        }
+        self.take_up().await?;
         let mut batch = Vec::new();
         // Made once and polled again: waiting anew for each of these at every event would cost more
         // than the event.
@@ -133,16 +148,22 @@ impl Router {
         let mut stopped = pin!(stop.cancelled());
         let mut draining = pin!(drain.cancelled());
         loop {
+            self.begin_next().await?;
             let rest_at = Instant::now() + self.patience();
+            let expiry = self.next_expiry();
             tokio::select! {
                 biased;
                 () = &mut over => return Ok(()),
+                // A run that only waits for a human is taken up again after the restart.
                 () = &mut stopped => {
+                    if self.only_waits() {
+                        return Ok(());
+                    }
                     self.lose_run("The gateway was stopped while this run was under way; ask again.").await?;
                     return Ok(());
                 }
                 // A run under way has its grace; whoever asks for another is told to come back.
-                () = &mut draining, if self.scribe.is_none() => return Ok(()),
+                () = &mut draining, if self.scribe.is_none() || self.only_waits() => return Ok(()),
                 // Those who ask come first: a cancel must not wait for a stream.
                 ask = self.asks.recv() => match ask {
                     Some(ask) => self.answer(*ask).await?,
@@ -150,6 +171,7 @@ impl Router {
                 },
                 heard = hear(&mut self.agent, &mut batch) => self.take_down(heard, &mut batch).await?,
                 () = until(self.cancel_by) => self.end_stubborn_run().await?,
+                () = until(expiry) => self.expire().await?,
                 () = tokio::time::sleep_until(rest_at), if self.scribe.is_none() => {
                     if self.parts.live.let_rest(self.id) {
                         return Ok(());
@@ -171,6 +193,7 @@ impl Router {
     async fn answer(&mut self, ask: Ask) -> Result<(), Over> {
         match ask {
             Ask::EndRun(reply) => {
+                self.ending = true;
                 self.agent = None;
                 self.end_run(RunOutcome::Cancelled).await?;
                 reply.send(()).ok();
@@ -179,6 +202,10 @@ impl Router {
             Ask::State(reply) => {
                 // Whoever asked may have left.
                 drop(reply.send(self.state.clone()));
+                Ok(())
+            }
+            Ask::Inquire(inquiry, reply) => {
+                self.inquire(inquiry, reply).await;
                 Ok(())
             }
             // Nobody waits for the outcome any more: it was told to have failed.
@@ -208,280 +235,75 @@ impl Router {
         if let Some(effect) = self.effect_before(&request).await? {
             return Ok(effect);
         }
-        let Request {
-            command,
-            message_id,
-            once,
-        } = request;
+        let Request { command, sent } = request;
         match command {
             Command::SubmitPrompt { prompt, if_busy } => {
-                self.submit(prompt, if_busy, message_id, once).await
+                self.submit(Waiting::Prompt, prompt, if_busy, sent).await
             }
-            Command::Cancel { run } => self.cancel(run, once).await,
+            Command::Steer { text } => {
+                let prompt = self.aside(text);
+                self.submit(Waiting::Steer, prompt, IfBusy::Queue, sent)
+                    .await
+            }
+            Command::FollowUp { text } => {
+                let prompt = self.aside(text);
+                self.submit(Waiting::FollowUp, prompt, IfBusy::Queue, sent)
+                    .await
+            }
+            Command::Cancel { run } => self.cancel(run, sent).await,
+            Command::Withdraw { run } => self.withdraw(run, sent).await,
+            Command::Answer { question, answer } => {
+                self.answer_question(question, answer, sent).await
+            }
+            Command::SetQueueMode {
+                steering,
+                follow_up,
+            } => self.set_queue_mode(steering, follow_up, sent).await,
             Command::UpdateSettings(change) => {
-                let record = once.map(|once| recorded(once, None));
-                self.record(&[Event::SettingsChanged(change)], None, record)
-                    .await?;
+                self.check(&change)?;
+                let changed = Event::SettingsChanged(change.clone());
+                let command = sent.once.map(|once| recorded(once, None));
+                self.record(Change::from(changed).by(command)).await?;
+                self.tell(ToAgent::Settings(change)).await;
+                Ok(Effect::Done(None))
+            }
+            Command::SetTools { tools } => {
+                self.needs("setTools", "choose its tools")?;
+                let changed = Event::ToolsChanged {
+                    tools: tools.clone(),
+                };
+                let command = sent.once.map(|once| recorded(once, None));
+                self.record(Change::from(changed).by(command)).await?;
+                self.tell(ToAgent::Tools(tools)).await;
+                Ok(Effect::Done(None))
+            }
+            Command::UpdateContext(context) => {
+                self.context = Some(context.clone());
+                self.tell(ToAgent::Context(context)).await;
                 Ok(Effect::Done(None))
             }
         }
     }
 
-    /// Has this command taken effect already?
-    async fn effect_before(&self, request: &Request) -> Result<Option<Effect>, Failure> {
-        let Some((key, digest)) = &request.once else {
-            return Ok(None);
-        };
-        if !self.writer.is_stored() {
-            return Ok(None);
-        }
-        let found = self
-            .parts
-            .store
-            .command(self.id, key)
-            .await
-            .map_err(|error| unavailable(&error))?;
-        match found {
-            None => Ok(None),
-            Some(record) if record.digest != *digest => Err(Failure::Refused(Refused::new(
-                Code::ValidationError,
-                "This idempotencyKey was used for another command.",
-            ))),
-            Some(record) => Ok(Some(Effect::DoneBefore(
-                serde_json::from_slice(&record.outcome).unwrap_or_default(),
-            ))),
-        }
+    /// Does the agent allow these settings?
+    fn check(&self, change: &SettingsChange) -> Result<(), Failure> {
+        let complaint = self.parts.catalog.complaint(&self.agent_name, change);
+        complaint.map_or(Ok(()), |(setting, fault)| {
+            let message = format!("`payload.settings.{setting}` {fault}.");
+            let refused = Refused::new(Code::ValidationError, message);
+            Err(Failure::Refused(refused))
+        })
     }
 
-    async fn submit(
-        &mut self,
-        prompt: Prompt,
-        if_busy: IfBusy,
-        correlation: Option<String>,
-        once: Option<(String, [u8; 32])>,
-    ) -> Result<Effect, Failure> {
-        if self.scribe.is_some() {
-            let hint = match if_busy {
-                IfBusy::Queue => "This version does not queue prompts; wait for the run to end.",
-                IfBusy::Refuse => "A run is under way.",
-            };
-            return Err(Failure::Refused(Refused::new(Code::Busy, hint)));
-        }
-        let run = RunId::new();
-        let started = Event::RunStarted {
-            run,
-            prompt: prompt.clone(),
-            message: MessageId::new(),
-            correlation,
-        };
-        let summary = Summary {
-            messages: self.state.message_count + 1,
-            last_prompt: Some(prompt.text.chars().take(200).collect()),
-            running: true,
-            title: None,
-        };
-        let record = once.map(|once| recorded(once, Some(run)));
-        self.record(&[started], Some(summary), record).await?;
-        self.scribe = Some(Scribe::new(run));
-        // Committed first: if the gateway dies from here on, the run is known and ends visibly.
-        if let Err(message) = self.dispatch(run, prompt).await {
-            self.lose_run(&message)
-                .await
-                .map_err(|Over| Failure::Over)?;
-        }
-        Ok(Effect::Done(Some(run)))
-    }
-
-    async fn dispatch(&mut self, run: RunId, prompt: Prompt) -> Result<(), String> {
-        if self.agent.is_none() {
-            let started = Agent::start(&self.agent_name, &self.parts);
-            self.agent = Some(started.map_err(|error| error.to_string())?);
-        }
-        let agent = self.agent.as_ref().expect("it was started just now");
-        let asked = agent.link.send(ToAgent::Prompt { run, prompt }).await;
-        asked.map_err(|_| "The agent is gone; ask again.".to_owned())
-    }
-
-    async fn cancel(
-        &mut self,
-        wanted: Option<RunId>,
-        once: Option<(String, [u8; 32])>,
-    ) -> Result<Effect, Failure> {
-        let live = self.scribe.as_ref().map(Scribe::run);
-        let known = self.state.current.as_ref().map(|run| run.id);
-        if wanted.is_some() && wanted != live && wanted != known {
-            let none = Refused::new(Code::NotFound, "There is no such run.");
-            return Err(Failure::Refused(none));
-        }
-        let target = live.filter(|live| wanted.is_none_or(|wanted| wanted == *live));
-        if let Some(once) = once.filter(|_| self.writer.is_stored()) {
-            let record = recorded(once, target.or(wanted));
-            self.record(&[], None, Some(record)).await?;
-        }
-        if let Some(run) = target {
-            self.cancel_by.get_or_insert(Instant::now() + CANCEL_GRACE);
-            if let Some(agent) = &self.agent {
-                // An agent that is gone is noticed by its silence.
-                drop(agent.link.send(ToAgent::Cancel { run }).await);
-            }
-        }
-        Ok(Effect::Done(target.or(wanted)))
-    }
-
-    /// Writes down what the agent said; nothing at all means that it is gone.
-    async fn take_down(&mut self, heard: usize, batch: &mut Vec<FromAgent>) -> Result<(), Over> {
-        if heard == 0 {
-            self.agent = None;
-            return self
-                .lose_run("The agent ended unexpectedly; ask again.")
-                .await;
-        }
-        let mut events = Vec::with_capacity(heard);
-        for said in batch.drain(..) {
-            if let Some(scribe) = &mut self.scribe {
-                scribe.write(said, &mut events);
-                if matches!(events.last(), Some(Event::RunEnded { .. })) {
-                    self.scribe = None;
-                    self.cancel_by = None;
-                }
-            }
-        }
-        self.record_surely(events).await
-    }
-
-    /// Ends the current run, if there is one, because its agent cannot.
-    async fn lose_run(&mut self, message: &str) -> Result<(), Over> {
-        let failed = RunOutcome::Failed {
-            code: Code::ConnectionLost,
-            message: message.to_owned(),
-        };
-        self.end_run(failed).await
-    }
-
-    async fn end_stubborn_run(&mut self) -> Result<(), Over> {
-        // Dropping the link ends the agent: nothing more of this run can appear.
-        self.agent = None;
-        self.end_run(RunOutcome::Cancelled).await
-    }
-
-    async fn end_run(&mut self, outcome: RunOutcome) -> Result<(), Over> {
-        self.cancel_by = None;
-        let Some(mut scribe) = self.scribe.take() else {
-            return Ok(());
-        };
-        let mut events = Vec::new();
-        scribe.end(outcome, &mut events);
-        self.record_surely(events).await
-    }
-
-    /// Commits the effect of a command, or nothing.
-    async fn record(
-        &mut self,
-        events: &[Event],
-        summary: Option<Summary>,
-        record: Option<CommandRecord>,
-    ) -> Result<(), Failure> {
-        let at = self.parts.clock.wall();
-        let recorded = self.writer.record(events, at, summary, record, self.until);
-        match recorded.await {
-            Ok(entries) => {
-                for entry in entries {
-                    self.state.apply(&entry.recorded, &self.bounds);
-                }
-                Ok(())
-            }
-            Err(RecordError::Store(error)) => Err(unavailable(&error)),
-            Err(RecordError::Late) => Err(Failure::Refused(out_of_reach())),
-            Err(RecordError::Fenced | RecordError::Stopping) => Err(Failure::Over),
-        }
-    }
-
-    /// Commits what has happened already, however long it takes: meanwhile the agent waits, and those
-    /// who want a change are told that storage is unavailable. Folded only afterwards:
-    /// the state never knows more than the journal.
-    async fn record_surely(&mut self, events: Vec<Event>) -> Result<(), Over> {
-        if events.is_empty() {
+    /// Can the agent do this at all?
+    fn needs(&self, capability: &str, what: &str) -> Result<(), Failure> {
+        let name = &self.agent_name;
+        if self.parts.catalog.capabilities(name).contains(&capability) {
             return Ok(());
         }
-        let at = self.parts.clock.wall();
-        let summary = self.summary_after(&events, at);
-        let entries = loop {
-            let recorded = self.writer.record(&events, at, summary.clone(), None, None);
-            match recorded.await {
-                Ok(entries) => break entries,
-                Err(RecordError::Store(error)) if self.is_worth_a_retry(&error) => {
-                    self.excuse_until(Instant::now() + RETRY).await;
-                }
-                Err(_) => return Err(Over),
-            }
-        };
-        for entry in entries {
-            self.state.apply(&entry.recorded, &self.bounds);
-        }
-        if self.state.offset >= self.snapshot_at + SNAPSHOT_EVERY {
-            self.save_snapshot().await;
-        }
-        Ok(())
-    }
-
-    /// Answers what can be answered while storage is away.
-    async fn excuse_until(&mut self, moment: Instant) {
-        while let Ok(asked) = tokio::time::timeout_at(moment, self.asks.recv()).await {
-            match asked.map(|ask| *ask) {
-                Some(Ask::State(reply)) => drop(reply.send(self.state.clone())),
-                Some(Ask::Command(_, _, reply)) => drop(reply.send(Err(out_of_reach()))),
-                // As soon as it can be recorded; its sender does not wait for ever.
-                Some(Ask::EndRun(reply)) => {
-                    self.cancel_by = Some(Instant::now());
-                    drop(reply);
-                }
-                None => return tokio::time::sleep_until(moment).await,
-            }
-        }
-    }
-
-    fn is_worth_a_retry(&self, error: &StoreError) -> bool {
-        matches!(error, StoreError::Unavailable(_)) && !self.parts.stopping.stop.is_cancelled()
-    }
-
-    /// What lists show once these events are committed. Pieces of text change nothing of it, and
-    /// they are most of what there is.
-    fn summary_after(&self, events: &[Event], at: Timestamp) -> Option<Summary> {
-        let is_piece = |event: &Event| matches!(event, Event::MessageDelta { index: 1.., .. });
-        if events.iter().all(is_piece) {
-            return None;
-        }
-        let mut after = self.state.clone();
-        for (offset, event) in (after.offset + 1..).zip(events) {
-            let event = event.clone();
-            after.apply(&Recorded { offset, at, event }, &self.bounds);
-        }
-        Some(summary_of(&after))
-    }
-
-    /// Opening this session again will not have to read all of it.
-    async fn save_snapshot(&mut self) {
-        if self.state.offset == self.snapshot_at || !self.writer.is_stored() {
-            return;
-        }
-        let body = serde_json::to_vec(&self.state).expect("the state is plain JSON");
-        let snapshot = Snapshot {
-            offset: self.state.offset,
-            body,
-        };
-        match self.parts.store.save_snapshot(self.id, &snapshot).await {
-            Ok(()) => self.snapshot_at = snapshot.offset,
-            Err(error) => tracing::warn!(%error, session.id = %self.id, "no snapshot was saved"),
-        }
-    }
-}
-
-fn summary_of(state: &SessionState) -> Summary {
-    Summary {
-        messages: state.message_count,
-        last_prompt: state.last_user_message.clone(),
-        title: state.title.clone(),
-        running: state.live_run().is_some(),
+        let message = format!("The agent `{name}` does not let clients {what}.");
+        let refused = Refused::new(Code::Unsupported, message);
+        Err(Failure::Refused(refused))
     }
 }
 

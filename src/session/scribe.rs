@@ -1,9 +1,18 @@
-//! Turns what an agent says during one run into events: names utterances, numbers pieces.
+//! Turns what an agent says during one run into events: names utterances and questions, numbers
+//! pieces, closes what the run leaves open.
 //!
-//! Pure. What an agent says about another run is dropped: nothing of a run appears after its end.
+//! No I/O and no clock. What an agent says about another run is dropped: nothing of a run appears after its end.
 
-use crate::domain::event::{Author, Channel, Event};
-use crate::domain::id::{MessageId, RunId};
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::state::{CurrentRun, SessionState, Tool};
+use crate::domain::event::{Author, Channel, Event, Resolver};
+use crate::domain::id::{MessageId, QuestionId, RunId};
+use crate::domain::question::{
+    Answer, Choice, ChoiceKind, OpenQuestion, Question, QuestionKind, Resolution, Said, Severity,
+};
 use crate::domain::run::RunOutcome;
 use crate::runtime::FromAgent;
 
@@ -11,10 +20,41 @@ use crate::runtime::FromAgent;
 /// be kept for ever.
 const WHOLE_BYTES: usize = 256 * 1024;
 
+/// More questions of one run than this are denied at once.
+const OPEN_QUESTIONS: usize = 32;
+
+/// What the rules of a session make of a question.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    /// Now.
+    pub(super) at: Timestamp,
+    /// How long a question waits, unless its agent says less.
+    pub(super) patience: Option<Duration>,
+    /// Are harmless permissions granted without asking?
+    pub(super) auto_approve: bool,
+}
+
+/// What came of what an agent said.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    /// What is to be recorded.
+    pub(super) events: Vec<Event>,
+    /// What the agent hears once that is done: its own name for a question, and how that ended.
+    pub(super) answers: Vec<(String, Resolution)>,
+    /// What the session decided by itself.
+    pub(super) decided: Vec<(OpenQuestion, Answer)>,
+}
+
 /// One run, as it is written down.
 #[derive(Debug)]
 pub(super) struct Scribe {
     run: RunId,
+    /// Questions that nobody has answered yet.
+    questions: Vec<QuestionId>,
+    /// Tools that are not done yet, as last seen.
+    tools: Vec<Event>,
+    /// The run is being cancelled: it asks nobody any more.
+    cancelled: bool,
     /// The utterance under way and what it has so far, if that is not too much to keep.
     speaking: Option<(MessageId, Option<String>)>,
     next_index: u64,
@@ -24,17 +64,26 @@ impl Scribe {
     pub(super) fn new(run: RunId) -> Self {
         Self {
             run,
+            questions: Vec::new(),
+            tools: Vec::new(),
+            cancelled: false,
             speaking: None,
             next_index: 0,
         }
     }
 
     /// A run that went on before, as far as the state knows it.
-    pub(super) fn resumed(run: RunId, speaking: Option<MessageId>, next_index: u64) -> Self {
+    pub(super) fn resumed(current: &CurrentRun, state: &SessionState) -> Self {
+        let run = current.id;
+        let questions = state.questions.open.iter();
+        let tools = state.tools.iter().filter(|tool| is_open(&tool.status));
         Self {
             run,
-            speaking: speaking.map(|message| (message, None)),
-            next_index,
+            questions: questions.map(|open| open.id).collect(),
+            tools: tools.map(|tool| update_of(run, tool)).collect(),
+            cancelled: false,
+            speaking: current.message.map(|message| (message, None)),
+            next_index: current.chunks,
         }
     }
 
@@ -42,8 +91,19 @@ impl Scribe {
         self.run
     }
 
-    /// The events for what the agent said; more than one if an answer ends without having begun.
-    pub(super) fn write(&mut self, said: FromAgent, events: &mut Vec<Event>) {
+    /// The run is being cancelled: whatever it asks from now on is answered with that.
+    pub(super) fn cancel(&mut self) {
+        self.cancelled = true;
+    }
+
+    /// A question has its end.
+    pub(super) fn resolved(&mut self, question: QuestionId) {
+        self.questions.retain(|open| *open != question);
+    }
+
+    /// Notes what the agent said; more than one event if it leaves something open.
+    pub(super) fn write(&mut self, said: FromAgent, rules: &Rules, notes: &mut Notes) {
+        let events = &mut notes.events;
         let mine = |run: RunId| run == self.run;
         match said {
             FromAgent::Accepted { run } if mine(run) => {
@@ -68,51 +128,133 @@ impl Scribe {
                 status,
                 input,
                 output,
-            } if mine(run) => events.push(Event::ToolUpdate {
+            } if mine(run) => {
+                let update = Event::ToolUpdate {
+                    run,
+                    tool,
+                    name,
+                    title,
+                    status,
+                    input,
+                    output,
+                };
+                self.follow_tool(&update);
+                events.push(update);
+            }
+            FromAgent::Asked {
                 run,
-                tool,
-                name,
-                title,
-                status,
-                input,
-                output,
-            }),
+                question,
+                asked,
+                patience,
+            } if mine(run) => self.ask(question, *asked, patience, rules, notes),
             FromAgent::Ended {
                 run,
                 outcome,
                 usage,
             } if mine(run) => {
-                events.extend(self.unfinished());
+                self.close(events);
                 events.push(Event::RunEnded {
                     run,
                     outcome,
                     usage,
                 });
             }
-            FromAgent::Usage(usage) => events.push(Event::Usage(usage)),
-            FromAgent::Plan(steps) => events.push(Event::PlanUpdated { steps }),
-            FromAgent::Activity(activity) => events.push(Event::AgentState { activity }),
-            FromAgent::Title(title) => events.push(Event::TitleChanged { title }),
-            FromAgent::Notice { level, text } => events.push(Event::AgentNotice { level, text }),
             FromAgent::Accepted { run }
             | FromAgent::Progress { run, .. }
             | FromAgent::Delta { run, .. }
             | FromAgent::Final { run, .. }
             | FromAgent::Tool { run, .. }
+            | FromAgent::Asked { run, .. }
             | FromAgent::Ended { run, .. } => {
                 tracing::debug!(run.id = %run, "dropped what an agent said about another run");
             }
+            beside => events.extend(beside_runs(beside)),
         }
     }
 
     /// The end of a run whose agent does not tell it.
     pub(super) fn end(&mut self, outcome: RunOutcome, events: &mut Vec<Event>) {
-        events.extend(self.unfinished());
+        self.close(events);
         events.push(Event::RunEnded {
             run: self.run,
             outcome,
             usage: None,
         });
+    }
+
+    fn ask(
+        &mut self,
+        asked_as: String,
+        question: Question,
+        patience: Option<Duration>,
+        rules: &Rules,
+        notes: &mut Notes,
+    ) {
+        if self.cancelled || self.questions.len() >= OPEN_QUESTIONS {
+            notes.answers.push((asked_as, Resolution::Cancelled));
+            return;
+        }
+        let patience = patience.into_iter().chain(rules.patience).min();
+        let open = OpenQuestion {
+            id: QuestionId::new(),
+            asked_as,
+            run: self.run,
+            expires_at: patience.and_then(|wait| rules.at.checked_add(wait).ok()),
+            question,
+        };
+        notes.events.push(Event::QuestionAsked(open.clone()));
+        match granted(&open.question).filter(|_| rules.auto_approve) {
+            None => self.questions.push(open.id),
+            Some(answer) => {
+                let resolution = Resolution::Answered(answer.clone());
+                notes.events.push(Event::QuestionResolved {
+                    question: open.id,
+                    run: self.run,
+                    by: Resolver::AutoApprove,
+                    granted: true,
+                    resolution: resolution.clone(),
+                });
+                notes.answers.push((open.asked_as.clone(), resolution));
+                notes.decided.push((open, answer));
+            }
+        }
+    }
+
+    /// Keeps in mind which tools are not done.
+    fn follow_tool(&mut self, update: &Event) {
+        let Event::ToolUpdate { tool, status, .. } = update else {
+            return;
+        };
+        let is_it =
+            |seen: &Event| matches!(seen, Event::ToolUpdate { tool: known, .. } if known == tool);
+        self.tools.retain(|seen| !is_it(seen));
+        if is_open(status) {
+            let mut brief = update.clone();
+            if let Event::ToolUpdate { input, output, .. } = &mut brief {
+                (*input, *output) = (None, None);
+            }
+            self.tools.push(brief);
+        }
+    }
+
+    /// Whatever the run leaves open ends with it.
+    fn close(&mut self, events: &mut Vec<Event>) {
+        let run = self.run;
+        events.extend(self.unfinished());
+        let resolved = |question| Event::QuestionResolved {
+            question,
+            run,
+            by: Resolver::RunEnd,
+            granted: false,
+            resolution: Resolution::Cancelled,
+        };
+        events.extend(self.questions.drain(..).map(resolved));
+        for mut tool in self.tools.drain(..) {
+            if let Event::ToolUpdate { status, .. } = &mut tool {
+                "cancelled".clone_into(status);
+            }
+            events.push(tool);
+        }
     }
 
     fn piece(&mut self, channel: Channel, text: String) -> Event {
@@ -169,113 +311,52 @@ impl Scribe {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn written(said: Vec<FromAgent>, run: RunId) -> Vec<Event> {
-        let mut scribe = Scribe::new(run);
-        let mut events = Vec::new();
-        for said in said {
-            scribe.write(said, &mut events);
-        }
-        events
-    }
-
-    fn delta(run: RunId, text: &str) -> FromAgent {
-        FromAgent::Delta {
-            run,
-            channel: Channel::Text,
-            text: text.into(),
-        }
-    }
-
-    #[test]
-    fn pieces_are_numbered_and_the_end_holds_the_whole() {
-        let run = RunId::new();
-        let events = written(
-            vec![
-                delta(run, "a"),
-                delta(run, "b"),
-                FromAgent::Final { run, text: None },
-            ],
-            run,
-        );
-        let [
-            Event::MessageDelta {
-                index: 0,
-                message: first,
-                ..
-            },
-            Event::MessageDelta {
-                index: 1,
-                message: second,
-                ..
-            },
-            Event::MessageFinal {
-                index: 2,
-                text: Some(text),
-                rest,
-                message: last,
-                ..
-            },
-        ] = events.as_slice()
-        else {
-            panic!("{events:?}");
-        };
-        assert!(first == second && second == last);
-        assert_eq!((text.as_str(), rest.as_str()), ("ab", ""));
-    }
-
-    #[test]
-    fn an_answer_that_comes_at_once_is_sent_with_its_end() {
-        let run = RunId::new();
-        let text = Some("all of it".to_owned());
-        let events = written(vec![FromAgent::Final { run, text }], run);
-        assert!(
-            matches!(events.as_slice(), [Event::MessageFinal { rest, .. }] if rest == "all of it")
-        );
-    }
-
-    #[test]
-    fn an_answer_cut_off_by_the_end_is_completed() {
-        let run = RunId::new();
-        let ended = FromAgent::Ended {
-            run,
-            outcome: RunOutcome::Cancelled,
-            usage: None,
-        };
-        let events = written(vec![delta(run, "half"), ended], run);
-        assert!(matches!(
-            events.as_slice(),
-            [
-                Event::MessageDelta { .. },
-                Event::MessageFinal { .. },
-                Event::RunEnded { .. }
-            ]
-        ));
-    }
-
-    #[test]
-    fn nothing_about_another_run_is_written() {
-        assert!(written(vec![delta(RunId::new(), "x")], RunId::new()).is_empty());
-    }
-
-    #[test]
-    fn a_very_long_answer_is_not_kept_twice() {
-        let run = RunId::new();
-        let long = "x".repeat(WHOLE_BYTES);
-        let events = written(
-            vec![
-                delta(run, &long),
-                delta(run, "y"),
-                FromAgent::Final { run, text: None },
-            ],
-            run,
-        );
-        assert!(matches!(
-            events.last(),
-            Some(Event::MessageFinal { text: None, rest, .. }) if rest.is_empty()
-        ));
+/// The event for what an agent says about no run.
+pub(super) fn beside_runs(said: FromAgent) -> Option<Event> {
+    match said {
+        FromAgent::Usage(usage) => Some(Event::Usage(usage)),
+        FromAgent::ContextLeft(percent) => Some(Event::ContextLeft {
+            percent: percent.min(100),
+        }),
+        FromAgent::Plan(steps) => Some(Event::PlanUpdated { steps }),
+        FromAgent::Activity(activity) => Some(Event::AgentState { activity }),
+        FromAgent::Title(title) => Some(Event::TitleChanged { title }),
+        FromAgent::Notice { level, text } => Some(Event::AgentNotice { level, text }),
+        FromAgent::Commands(commands) => Some(Event::CommandsAvailable { commands }),
+        FromAgent::Raw { dialect, value } => Some(Event::Raw { dialect, value }),
+        _ => None,
     }
 }
+
+/// The answer that grants a permission this time, if it is harmless and can be granted.
+fn granted(question: &Question) -> Option<Answer> {
+    if question.kind != QuestionKind::Permission || question.severity == Severity::Critical {
+        return None;
+    }
+    let once = |option: &&Choice| option.kind == Some(ChoiceKind::AllowOnce);
+    let said = match question.options.iter().find(once) {
+        Some(option) => Said::Option(option.id.clone()),
+        None if question.options.is_empty() => Said::Ok(true),
+        None => return None,
+    };
+    Some(Answer::new(said))
+}
+
+fn is_open(status: &str) -> bool {
+    matches!(status, "pending" | "running")
+}
+
+fn update_of(run: RunId, tool: &Tool) -> Event {
+    Event::ToolUpdate {
+        run,
+        tool: tool.id.clone(),
+        name: tool.name.clone(),
+        title: tool.title.clone(),
+        status: tool.status.clone(),
+        input: None,
+        output: None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -13,20 +13,26 @@ use std::collections::VecDeque;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::event::{Activity, Author, Channel, Event, PlanStep, Recorded};
+use crate::domain::command::Prompt;
+use crate::domain::event::{Activity, AgentCommand, Author, Channel, Event, PlanStep, Recorded};
 use crate::domain::id::{MessageId, RunId};
+use crate::domain::queue::Queue;
 use crate::domain::run::{RunOutcome, Usage};
 
+mod questions;
 mod run;
 mod settings;
 mod tool;
 
+pub(crate) use questions::{Ended, Questions};
 pub(crate) use run::{CurrentRun, RunStatus};
 pub(crate) use settings::Settings;
 pub(crate) use tool::Tool;
 
 /// How much of the last user message is kept for lists, in characters.
 const EXCERPT_CHARS: usize = 200;
+/// So many runs are remembered by their ids.
+const PAST_RUNS: usize = 64;
 
 /// A session after some part of its journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,6 +61,24 @@ pub(crate) struct SessionState {
     pub(crate) tools: Vec<Tool>,
     /// The title, if it has one.
     pub(crate) title: Option<String>,
+    /// What the agent wants to know of a human.
+    #[serde(default)]
+    pub(crate) questions: Questions,
+    /// The prompts that wait for their turn.
+    #[serde(default)]
+    pub(crate) queue: Queue,
+    /// Runs that are over or left the queue, the newest last.
+    #[serde(default)]
+    pub(crate) past_runs: VecDeque<RunId>,
+    /// The tools that the agent may use, if somebody has chosen.
+    #[serde(default)]
+    pub(crate) chosen_tools: Option<Vec<String>>,
+    /// The commands that the agent understands.
+    #[serde(default)]
+    pub(crate) commands: Vec<AgentCommand>,
+    /// How much of the context is left, in percent.
+    #[serde(default)]
+    pub(crate) context_left: Option<u8>,
     /// The bytes of all kept texts, so that nobody has to add them up for every piece.
     text_bytes: usize,
     /// The message that lost its end: more pieces must not be glued to what is left of it.
@@ -104,6 +128,12 @@ impl Default for SessionState {
             plan: Vec::new(),
             tools: Vec::new(),
             title: None,
+            questions: Questions::default(),
+            queue: Queue::default(),
+            past_runs: VecDeque::new(),
+            chosen_tools: None,
+            commands: Vec::new(),
+            context_left: None,
             text_bytes: 0,
             cut: None,
         }
@@ -144,7 +174,7 @@ impl SessionState {
                 prompt,
                 message,
                 ..
-            } => self.start(*run, *message, &prompt.text, at),
+            } => self.start(*run, *message, prompt, at),
             Event::RunProgress { run, progress } => {
                 if let Some(current) = self.live(*run) {
                     current.status = RunStatus::Running;
@@ -207,12 +237,37 @@ impl SessionState {
                     tool::update(&mut self.tools, seen);
                 }
             }
+            Event::QuestionAsked(asked) => {
+                if self.live(asked.run).is_some() {
+                    self.questions.ask(asked);
+                }
+            }
+            Event::QuestionResolved {
+                question,
+                by,
+                granted,
+                resolution,
+                ..
+            } => self.questions.resolve(Ended {
+                question: *question,
+                by: by.clone(),
+                granted: *granted,
+                resolution: resolution.clone(),
+            }),
+            Event::QueueUpdated { line, modes, added } => {
+                for gone in self.queue.follow(line, *modes, added) {
+                    self.pass(gone);
+                }
+            }
             Event::AgentState { activity } => self.activity = *activity,
             Event::Usage(usage) => self.add_usage(&storable(usage)),
+            Event::ContextLeft { percent } => self.context_left = Some(*percent),
             Event::PlanUpdated { steps } => self.plan.clone_from(steps),
             Event::SettingsChanged(change) => self.settings.change(change),
+            Event::ToolsChanged { tools } => self.chosen_tools = Some(tools.clone()),
+            Event::CommandsAvailable { commands } => self.commands.clone_from(commands),
             Event::TitleChanged { title } => self.title = Some(title.clone()),
-            Event::AgentNotice { .. } => {}
+            Event::AgentNotice { .. } | Event::Raw { .. } => {}
         }
     }
 
@@ -223,32 +278,34 @@ impl SessionState {
             .filter(|current| current.id == run && current.status.is_live())
     }
 
-    fn start(&mut self, run: RunId, message: MessageId, prompt: &str, at: Timestamp) {
+    fn start(&mut self, run: RunId, message: MessageId, prompt: &Prompt, at: Timestamp) {
         if let Some(before) = &self.current {
             let before = before.id;
             if before == run {
                 return;
             }
-            // Without an end of its own, its utterances would stay open for ever.
+            // Without an end of its own, its utterances and questions would stay open for ever.
             self.complete_messages(before);
+            self.questions.forget(before);
         }
         self.tools.clear();
         self.current = Some(CurrentRun {
             id: run,
             status: RunStatus::Starting,
-            prompt: prompt.to_owned(),
+            prompt: prompt.text.clone(),
+            mode: prompt.mode,
             started_at: at,
             ended_at: None,
             progress: None,
             chunks: 0,
             message: None,
         });
-        self.last_user_message = Some(excerpt(prompt));
+        self.last_user_message = Some(excerpt(&prompt.text));
         if self.message(message).is_none() {
             self.push(Message {
                 id: message,
                 author: Author::User,
-                text: prompt.to_owned(),
+                text: prompt.text.clone(),
                 at,
                 run: Some(run),
                 complete: true,
@@ -266,7 +323,9 @@ impl SessionState {
         current.progress = None;
         current.message = None;
         self.activity = Activity::Idle;
+        self.pass(run);
         self.complete_messages(run);
+        self.questions.forget(run);
         if let Some(usage) = usage.map(storable) {
             self.add_usage(&usage);
             let last = self
@@ -277,6 +336,13 @@ impl SessionState {
                 message.usage = Some(usage);
             }
         }
+    }
+
+    /// Remembers a run that is over, for those who still want to stop it.
+    fn pass(&mut self, run: RunId) {
+        self.past_runs.push_back(run);
+        let surplus = self.past_runs.len().saturating_sub(PAST_RUNS);
+        self.past_runs.drain(..surplus);
     }
 
     /// Follows the index of a chunk; says whether its run is under way.

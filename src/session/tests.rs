@@ -35,6 +35,7 @@ fn sessions_config() -> Config {
         idle_minutes: NonZeroU32::MIN,
         retention_days: 0,
         ended_days: 0,
+        question_timeout_minutes: 0,
     }
 }
 
@@ -130,23 +131,23 @@ impl House {
     }
 }
 
-/// Asks, and waits for the end of the run.
-async fn prompts(session: &Session, text: &str) {
-    let command = Command::SubmitPrompt {
-        prompt: Prompt {
-            text: text.into(),
-            mode: Mode::Act,
-            images: Vec::new(),
-            attachments: Vec::new(),
-        },
-        if_busy: IfBusy::Refuse,
-    };
-    let request = Request {
-        command,
+/// A command of nobody in particular.
+fn request(command: Command) -> Request {
+    let sent = Sent {
+        by: By::gateway(Timestamp::UNIX_EPOCH),
         message_id: None,
         once: None,
     };
-    session.command(request).await.unwrap();
+    Request { command, sent }
+}
+
+/// Asks, and waits for the end of the run.
+async fn prompts(session: &Session, text: &str) {
+    let command = Command::SubmitPrompt {
+        prompt: Prompt::new(text, Mode::Act),
+        if_busy: IfBusy::Refuse,
+    };
+    session.command(request(command)).await.unwrap();
     loop {
         let state = session.state().await.unwrap();
         if state.live_run().is_none() {

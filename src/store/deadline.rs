@@ -105,6 +105,7 @@ hand_on!(PATIENCE: Sessions {
     fn create_session(new: &NewSession) -> Result<(), StoreError>;
     fn session(id: SessionId) -> Result<Option<SessionRow>, StoreError>;
     fn sessions(owner: UserId, before: Option<(Timestamp, SessionId)>, limit: u32) -> Result<Vec<SessionRow>, StoreError>;
+    fn unfinished_sessions(limit: u32) -> Result<Vec<SessionId>, StoreError>;
     fn change_session(id: SessionId, owner: UserId, change: &SessionChange, now: Timestamp) -> Result<bool, StoreError>;
     fn end_session(id: SessionId, owner: UserId, act: &Act) -> Result<bool, StoreError>;
 });

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 
 use super::error::StoreError;
 use super::sessions::NewSession;
+use crate::domain::act::Act;
 use crate::domain::id::{Epoch, SessionId};
 
 /// An event to be stored.
@@ -38,6 +39,10 @@ pub struct Summary {
     pub title: Option<String>,
     /// Is a run under way?
     pub running: bool,
+    /// How many questions wait for an answer.
+    pub waiting: u32,
+    /// How many prompts wait for their turn.
+    pub queued: u32,
 }
 
 /// The outcome of a command that shall take effect once.
@@ -68,6 +73,8 @@ pub struct Append {
     pub summary: Option<Summary>,
     /// The command that these are the first effect of.
     pub command: Option<CommandRecord>,
+    /// What the audit log says about it.
+    pub acts: Vec<Act>,
 }
 
 impl Append {

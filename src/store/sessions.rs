@@ -45,6 +45,10 @@ pub struct SessionRow {
     pub last_prompt: Option<String>,
     /// Is a run under way?
     pub running: bool,
+    /// How many questions wait for an answer.
+    pub waiting: u64,
+    /// How many prompts wait for their turn.
+    pub queued: u64,
     /// When it was made.
     pub created_at: Timestamp,
     /// When something last happened.
@@ -81,6 +85,10 @@ pub trait Sessions: Send + Sync {
         before: Option<(Timestamp, SessionId)>,
         limit: u32,
     ) -> Result<Vec<SessionRow>, StoreError>;
+
+    /// Sessions in which something was under way or waits for its turn: their owners expect that to
+    /// go on, or to end, also if nobody comes back.
+    async fn unfinished_sessions(&self, limit: u32) -> Result<Vec<SessionId>, StoreError>;
 
     /// Changes a session of that owner; false if there is none such.
     async fn change_session(

@@ -34,7 +34,7 @@ pub(super) struct Described {
     summary: &'static str,
     /// The name of the payload's schema.
     payload: String,
-    /// That schema and those that it refers to, by name.
+    /// That schema first, and those that it refers to, by name.
     schemas: Vec<(String, Value)>,
 }
 
@@ -60,8 +60,17 @@ impl Described {
     }
 
     /// The same, of which nothing is ever `null`: what is not there is absent.
-    pub(super) fn without_nulls(mut self) -> Self {
-        for (_, schema) in &mut self.schemas {
+    pub(super) fn without_nulls(self) -> Self {
+        self.dropping_nulls(0)
+    }
+
+    /// The same, of which only the payload itself may have something that is `null`.
+    pub(super) fn without_nulls_inside(self) -> Self {
+        self.dropping_nulls(1)
+    }
+
+    fn dropping_nulls(mut self, from: usize) -> Self {
+        for (_, schema) in self.schemas.iter_mut().skip(from) {
             drop_nulls(schema);
         }
         self

@@ -8,6 +8,7 @@ mod fields;
 mod request;
 pub(super) mod shapes;
 mod strict;
+mod talk;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 
 use self::fields::Fields;
 use crate::domain::code::Code;
-use crate::domain::command::Command;
+use crate::domain::command::{Command, Inquiry};
 use crate::domain::id::SessionId;
 use crate::limits::nests_deeper_than;
 
@@ -78,6 +79,8 @@ pub(crate) struct Inbound {
 pub(crate) enum Request {
     /// Something of the session.
     Command(Command),
+    /// Something of the agent itself.
+    Inquiry(Inquiry),
     /// To see the state.
     State {
         /// With the conversation.
@@ -99,6 +102,7 @@ impl fmt::Debug for Request {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command(command) => formatter.debug_tuple("Command").field(command).finish(),
+            Self::Inquiry(inquiry) => formatter.debug_tuple("Inquiry").field(inquiry).finish(),
             Self::State { .. } => formatter.write_str("State"),
             Self::Heartbeat => formatter.write_str("Heartbeat"),
             Self::RefreshAuth { .. } => formatter.write_str("RefreshAuth"),

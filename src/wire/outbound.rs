@@ -5,6 +5,8 @@
 
 mod described;
 mod event;
+mod question;
+mod queue;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -18,8 +20,10 @@ use utoipa::ToSchema;
 
 use super::envelope::{Envelope, moment};
 use crate::domain::code::Code;
+use crate::domain::command::Topic;
 use crate::domain::event::Level;
-use crate::domain::id::{ConnectionId, Epoch, RunId, SessionId};
+use crate::domain::id::{ConnectionId, Epoch, QuestionId, RunId, SessionId, UserId};
+use crate::session::state::Ended;
 
 pub(super) use described::described;
 pub(crate) use event::event;
@@ -159,10 +163,24 @@ pub(crate) fn heartbeat(session: SessionId, message_id: Option<&str>, at: Timest
 struct Done {
     /// The task that it concerned.
     task_id: Option<RunId>,
+    /// The task waits for its turn.
+    queued: Option<bool>,
     /// It was carried out earlier, under the same key.
     repeated: Option<bool>,
     /// When the newer token expires.
     token_expires_at: Option<Timestamp>,
+    /// What an agent said to an `EXTENSION`.
+    #[schema(value_type = Option<Value>)]
+    result: Option<Value>,
+    /// The question that was answered, and how it ended.
+    question_id: Option<QuestionId>,
+    by: Option<String>,
+    by_user_id: Option<UserId>,
+    #[schema(schema_with = super::words::outcome, required = false)]
+    outcome: Option<String>,
+    answer: Option<question::Given<'static>>,
+    /// Was it this answer that ended it?
+    accepted: Option<bool>,
 }
 
 /// `ACK`: a request was carried out.
@@ -173,6 +191,49 @@ pub(crate) fn ack(
     at: Timestamp,
 ) -> Utf8Bytes {
     Envelope::new("ACK", Some(session), at, payload)
+        .answering(message_id)
+        .frame()
+}
+
+/// `ACK` of an answer: how the question ended, and whether it was this answer that ended it.
+pub(crate) fn answer_ack(
+    session: SessionId,
+    message_id: Option<&str>,
+    ended: &Ended,
+    accepted: bool,
+    at: Timestamp,
+) -> Utf8Bytes {
+    let Ended {
+        question,
+        by,
+        granted,
+        resolution,
+    } = ended;
+    let resolved = question::Resolved::new(*question, None, by, *granted, resolution);
+    Envelope::new("ACK", Some(session), at, &resolved.accepted(accepted))
+        .answering(message_id)
+        .frame()
+}
+
+#[derive(Serialize, ToSchema)]
+struct QueryResult<'a> {
+    #[schema(schema_with = super::words::topic)]
+    kind: &'static str,
+    #[schema(value_type = Value)]
+    result: &'a Value,
+}
+
+/// `QUERY_RESULT`: what the agent told about itself.
+pub(crate) fn query_result(
+    session: SessionId,
+    message_id: Option<&str>,
+    kind: Topic,
+    result: &Value,
+    at: Timestamp,
+) -> Utf8Bytes {
+    let kind = words::topic(kind);
+    let payload = QueryResult { kind, result };
+    Envelope::new("QUERY_RESULT", Some(session), at, &payload)
         .answering(message_id)
         .frame()
 }

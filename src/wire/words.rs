@@ -52,3 +52,31 @@ pub(super) fn channel() -> Schema {
 pub(super) fn code() -> Schema {
     one_of(crate::domain::code::Code::ALL.map(crate::domain::code::Code::as_str))
 }
+
+pub(super) fn topic() -> Schema {
+    one_of(["models", "mcp", "skills", "commands", "tree"])
+}
+
+pub(super) fn take() -> Schema {
+    one_of(["one-at-a-time", "all"])
+}
+
+pub(super) fn waiting() -> Schema {
+    one_of(["steer", "followUp", "prompt"])
+}
+
+pub(super) fn question_kind() -> Schema {
+    one_of(["permission", "confirm", "prompt", "pick"])
+}
+
+pub(super) fn severity() -> Schema {
+    one_of(["INFO", "WARN", "CRITICAL"])
+}
+
+pub(super) fn choice_kind() -> Schema {
+    one_of(["allow_once", "allow_always", "reject_once", "reject_always"])
+}
+
+pub(super) fn outcome() -> Schema {
+    one_of(["allowed", "denied", "answered", "expired", "cancelled"])
+}

@@ -48,6 +48,7 @@ pub(crate) fn append(session: SessionId, term: i64, after: u64, bodies: &[&str])
         events: bodies.iter().map(event).collect(),
         summary: Some(Summary::default()),
         command: None,
+        acts: Vec::new(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the demo agent has to do next: the script of its run, and prompts that came too early.
+//! What the demo agent has to do next: the script of its run, and what is said besides.
 //!
 //! Bookkeeping without tasks or channels; reads Tokio's time.
 
@@ -7,20 +7,23 @@ use std::collections::VecDeque;
 use tokio::time::Instant;
 
 use super::super::{FromAgent, ToAgent};
+use super::facts;
+use super::scene::Habits;
 use super::script::{Script, Step};
 use crate::domain::code::Code;
 use crate::domain::id::RunId;
 use crate::domain::run::RunOutcome;
 
-/// So many refusals wait to be told. With as many, nothing more is heard until one was.
-const WAITING_REFUSALS: usize = 16;
+/// So many answers wait to be told. With as many, nothing more is heard until one was.
+const WAITING_ANSWERS: usize = 16;
 
 /// What the agent has to do.
 #[derive(Default)]
 pub(super) struct Agenda {
     current: Option<Current>,
-    /// Runs that were asked for while another one was under way.
-    refused: VecDeque<RunId>,
+    /// What is said besides the run: refusals of others, answers to inquiries.
+    aside: VecDeque<FromAgent>,
+    habits: Habits,
 }
 
 /// The run under way.
@@ -49,27 +52,65 @@ pub(super) enum Next {
 impl Agenda {
     /// Whether it may hear more. If not, there is something to tell.
     pub(super) fn has_room(&self) -> bool {
-        self.refused.len() < WAITING_REFUSALS
+        self.aside.len() < WAITING_ANSWERS
     }
 
     /// Takes a command in.
     pub(super) fn hear(&mut self, command: ToAgent) {
         match (command, &mut self.current) {
-            (ToAgent::Prompt { run, .. }, Some(_)) => self.refused.push_back(run),
+            (ToAgent::Prompt { run, .. } | ToAgent::Resume { run, .. }, Some(_)) => {
+                self.aside.push_back(refusal(run));
+            }
             (ToAgent::Prompt { run, prompt }, None) => {
-                self.current = Current::new(run, Script::new(run, &prompt));
+                self.current = Current::new(run, Script::new(run, &prompt, &self.habits));
+            }
+            (
+                ToAgent::Resume {
+                    run,
+                    prompt,
+                    questions,
+                },
+                None,
+            ) => {
+                self.current = Current::new(run, Script::resumed(run, &prompt, &questions));
             }
             (ToAgent::Cancel { run }, Some(current)) if current.run == run => {
                 self.current = Current::new(run, Script::cancelled(run));
             }
-            // It has ended already, or never was.
-            (ToAgent::Cancel { .. }, _) => {}
+            (
+                ToAgent::Answer {
+                    question,
+                    resolution,
+                },
+                Some(current),
+            ) => {
+                if let Some(Step::Await(asked)) = &current.step
+                    && asked.name == question
+                {
+                    let run = current.run;
+                    let steps = asked.answered(run, &resolution, &mut self.habits);
+                    self.current = Current::new(run, Script::going_on(steps));
+                }
+            }
+            (ToAgent::Inquire { id, inquiry }, _) => {
+                let answer = facts::answer(&inquiry);
+                self.aside.push_back(FromAgent::Told { id, answer });
+            }
+            (ToAgent::Tools(tools), _) => self.habits.tools = Some(tools),
+            // A run that has ended already or never was; and what makes no difference to a demo.
+            (
+                ToAgent::Cancel { .. }
+                | ToAgent::Answer { .. }
+                | ToAgent::Settings(_)
+                | ToAgent::Context(_),
+                _,
+            ) => {}
         }
     }
 
     /// What there is to do.
     pub(super) fn next(&self) -> Next {
-        if !self.refused.is_empty() {
+        if !self.aside.is_empty() {
             return Next::Tell;
         }
         match self
@@ -80,14 +121,14 @@ impl Agenda {
             Some(Step::Tell(_)) => Next::Tell,
             Some(Step::Wait(_)) => Next::Wait,
             Some(Step::Crash) => Next::Crash,
-            Some(Step::Hang) | None => Next::Listen,
+            Some(Step::Hang | Step::Await(_)) | None => Next::Listen,
         }
     }
 
     /// What is to be told, and is told herewith.
     pub(super) fn take(&mut self) -> Option<FromAgent> {
-        if let Some(run) = self.refused.pop_front() {
-            return Some(refusal(run));
+        if let Some(said) = self.aside.pop_front() {
+            return Some(said);
         }
         match self.advance() {
             Some(Step::Tell(told)) => Some(told),

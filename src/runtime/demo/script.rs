@@ -5,10 +5,13 @@
 use std::time::Duration;
 
 use super::super::FromAgent;
+use super::facts;
+use super::scene::{Asked, Habits, Scene};
 use crate::domain::code::Code;
 use crate::domain::command::Prompt;
 use crate::domain::event::{Activity, Channel, PlanStep};
 use crate::domain::id::RunId;
+use crate::domain::question::OpenQuestion;
 use crate::domain::run::{Progress, RunOutcome, Usage};
 
 const MAX_COUNT: u64 = 1_000_000;
@@ -21,8 +24,9 @@ const WORD_PAUSE: Duration = Duration::from_millis(15);
 const PLAN_PAUSE: Duration = Duration::from_millis(100);
 
 const INTRODUCTION: &str = "I am the demo agent: built in, with no model behind me. A prompt that \
-    starts with a slash tells me what to do: /echo TEXT, /stream N [MS], /chunks N BYTES, /think, \
-    /plan, /usage, /fail, /crash, /hang or /image. Anything else gets this answer.";
+    starts with a slash tells me what to do: /echo TEXT, /stream N [MS], /chunks N BYTES, /tool, /confirm, \
+    /prompt, /pick, /think, /plan, /usage, /fail, /crash, /hang or /image. Anything else gets this \
+    answer.";
 const PLAN: [&str; 3] = ["Read the prompt", "Do what it says", "Tell how it went"];
 /// One pixel of translucent green.
 const IMAGE: &str = "![One pixel](data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==)";
@@ -38,6 +42,8 @@ pub(super) enum Step {
     Crash,
     /// Do nothing until cancelled.
     Hang,
+    /// Do nothing until this is answered.
+    Await(Asked),
 }
 
 /// The steps of one run, the end of the run included.
@@ -45,12 +51,32 @@ pub(super) struct Script(Box<dyn Iterator<Item = Step> + Send>);
 
 impl Script {
     /// What a prompt asks for.
-    pub(super) fn new(run: RunId, prompt: &Prompt) -> Self {
+    pub(super) fn new(run: RunId, prompt: &Prompt, habits: &Habits) -> Self {
         let opening = [
             Step::Tell(FromAgent::Accepted { run }),
             Step::Tell(FromAgent::Activity(Activity::Thinking)),
         ];
-        Self(Box::new(opening.into_iter().chain(body(run, &prompt.text))))
+        Self(Box::new(opening.into_iter().chain(body(
+            run,
+            &prompt.text,
+            habits,
+        ))))
+    }
+
+    /// What is left of a run that another life of this agent had begun.
+    pub(super) fn resumed(run: RunId, prompt: &Prompt, questions: &[OpenQuestion]) -> Self {
+        let waiting = questions
+            .iter()
+            .find_map(|open| Asked::resumed(&prompt.text, &open.asked_as));
+        Self::going_on(match waiting {
+            Some(asked) => Box::new(std::iter::once(Step::Await(asked))),
+            None => fail(run),
+        })
+    }
+
+    /// These steps.
+    pub(super) fn going_on(steps: Steps) -> Self {
+        Self(steps)
     }
 
     /// The end of a run that somebody cancelled.
@@ -67,10 +93,10 @@ impl Iterator for Script {
     }
 }
 
-type Steps = Box<dyn Iterator<Item = Step> + Send>;
+pub(super) type Steps = Box<dyn Iterator<Item = Step> + Send>;
 
 /// All that follows the opening.
-fn body(run: RunId, text: &str) -> Steps {
+fn body(run: RunId, text: &str, habits: &Habits) -> Steps {
     let (word, rest) = text
         .trim_start()
         .split_once(char::is_whitespace)
@@ -94,6 +120,16 @@ fn body(run: RunId, text: &str) -> Steps {
             run,
             format!("Usage: /chunks N BYTES, N from 1 to {MAX_COUNT}, BYTES from 1 to {MAX_BYTES}"),
         ),
+        ("/title", _) if rest.trim().is_empty() => answer(run, "Usage: /title TEXT".into()),
+        ("/title", _) => telling(
+            run,
+            FromAgent::Title(rest.trim().into()),
+            "So it is called.",
+        ),
+        ("/commands", _) => {
+            let told = FromAgent::Commands(facts::commands());
+            telling(run, told, "These are the commands that I understand.")
+        }
         ("/think", _) => think(run),
         ("/plan", _) => plan(run),
         ("/usage", _) => usage(run),
@@ -101,11 +137,10 @@ fn body(run: RunId, text: &str) -> Steps {
         ("/crash", _) => crash(run),
         ("/hang", _) => Box::new(std::iter::once(Step::Hang)),
         ("/image", _) => answer(run, format!("I made an image: {IMAGE}")),
-        ("/tool" | "/confirm" | "/prompt" | "/pick", _) => answer(
-            run,
-            format!("{word} is not available in this version: I cannot ask you anything yet."),
-        ),
-        _ => introduction(run, text),
+        _ => match Scene::of(word) {
+            Some(scene) => scene.play(run, rest, habits),
+            None => introduction(run, text),
+        },
     }
 }
 
@@ -116,8 +151,13 @@ fn numbers(text: &str) -> Option<Vec<u64>> {
         .collect()
 }
 
-fn answer(run: RunId, text: String) -> Steps {
+pub(super) fn answer(run: RunId, text: String) -> Steps {
     Box::new(std::iter::once(said(run, Channel::Text, text)).chain(completed(run, None)))
+}
+
+/// Tells something, and says so.
+fn telling(run: RunId, told: FromAgent, text: &str) -> Steps {
+    Box::new(std::iter::once(Step::Tell(told)).chain(answer(run, text.into())))
 }
 
 fn stream(run: RunId, count: u64, pause_ms: u64) -> Steps {
@@ -184,14 +224,15 @@ fn plan_steps(done: usize) -> Vec<PlanStep> {
 }
 
 fn usage(run: RunId) -> Steps {
+    let left = Step::Tell(FromAgent::ContextLeft(93));
     let usage = Usage {
         input: 1200,
         output: 345,
         cost: Some(0.0125),
     };
     let text = "This took 1200 tokens to read, 345 to write, and cost 0.0125.".into();
-    let steps = std::iter::once(said(run, Channel::Text, text)).chain(completed(run, Some(usage)));
-    Box::new(steps)
+    let steps = [said(run, Channel::Text, text), left].into_iter();
+    Box::new(steps.chain(completed(run, Some(usage))))
 }
 
 fn fail(run: RunId) -> Steps {

@@ -91,12 +91,7 @@ impl Session {
 }
 
 fn prompt(run: RunId, text: &str) -> ToAgent {
-    let prompt = Prompt {
-        text: text.into(),
-        mode: Mode::Act,
-        images: Vec::new(),
-        attachments: Vec::new(),
-    };
+    let prompt = Prompt::new(text, Mode::Act);
     ToAgent::Prompt { run, prompt }
 }
 

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::code::Code;
+use crate::domain::command::Mode;
 use crate::domain::id::{MessageId, RunId};
 use crate::domain::run::{Progress, RunOutcome};
 
@@ -16,6 +17,9 @@ pub(crate) struct CurrentRun {
     pub(crate) status: RunStatus,
     /// What was asked.
     pub(crate) prompt: String,
+    /// To be planned or done.
+    #[serde(default = "act")]
+    pub(crate) mode: Mode,
     /// When it began.
     pub(crate) started_at: Timestamp,
     /// When it ended.
@@ -26,6 +30,10 @@ pub(crate) struct CurrentRun {
     pub(crate) chunks: u64,
     /// The utterance that the agent is writing.
     pub(crate) message: Option<MessageId>,
+}
+
+fn act() -> Mode {
+    Mode::Act
 }
 
 /// How a run stands.

@@ -15,6 +15,9 @@ pub(crate) struct Settings {
     pub(crate) max_tokens: u32,
     /// How adventurous the model is.
     pub(crate) temperature: f64,
+    /// Which of the agent's own modes, if somebody has chosen.
+    #[serde(default)]
+    pub(crate) mode: Option<String>,
 }
 
 impl Default for Settings {
@@ -24,6 +27,7 @@ impl Default for Settings {
             model: "default".to_owned(),
             max_tokens: 4096,
             temperature: 1.0,
+            mode: None,
         }
     }
 }
@@ -36,6 +40,7 @@ impl Settings {
             model,
             max_tokens,
             temperature,
+            mode,
         } = change;
         self.auto_approve = auto_approve.unwrap_or(self.auto_approve);
         if let Some(model) = model {
@@ -45,5 +50,8 @@ impl Settings {
         self.temperature = temperature
             .filter(|temperature| temperature.is_finite())
             .unwrap_or(self.temperature);
+        if mode.is_some() {
+            self.mode.clone_from(mode);
+        }
     }
 }

@@ -7,7 +7,12 @@ use super::tool::KEPT;
 use super::*;
 use crate::domain::code::Code;
 use crate::domain::command::{Mode, Prompt, SettingsChange};
-use crate::domain::event::Level;
+use crate::domain::event::{Level, Resolver};
+use crate::domain::id::QuestionId;
+use crate::domain::question::{
+    Answer, OpenQuestion, Question, QuestionKind, Resolution, Said, Severity,
+};
+use crate::domain::queue::{QueueModes, Queued, Waiting};
 use crate::domain::run::Progress;
 
 fn run(number: u8) -> RunId {
@@ -25,15 +30,107 @@ fn at(offset: u64) -> Timestamp {
 fn started(number: u8, text: &str) -> Event {
     Event::RunStarted {
         run: run(number),
-        prompt: Prompt {
-            text: text.into(),
-            mode: Mode::Act,
-            images: Vec::new(),
-            attachments: Vec::new(),
-        },
+        prompt: Prompt::new(text, Mode::Act),
         message: message(number),
         correlation: None,
+        by: None,
+        merged: Vec::new(),
     }
+}
+
+fn question(number: u8) -> QuestionId {
+    format!("qst_{number:032x}").parse().unwrap()
+}
+
+fn asked(of: u8, number: u8) -> Event {
+    Event::QuestionAsked(OpenQuestion {
+        id: question(number),
+        asked_as: format!("q{number}"),
+        run: run(of),
+        expires_at: Some(at(1)),
+        question: Question {
+            kind: QuestionKind::Confirm,
+            title: "Shall I?".into(),
+            message: "Really".into(),
+            severity: Severity::Warn,
+            options: Vec::new(),
+            tool: None,
+            confirm_label: None,
+            cancel_label: None,
+            allow_remember: false,
+            allow_reason: true,
+            default_value: None,
+            multiline: false,
+            secret: false,
+            multi: false,
+        },
+    })
+}
+
+fn resolved(of: u8, number: u8, granted: bool) -> Event {
+    Event::QuestionResolved {
+        question: question(number),
+        run: run(of),
+        by: Resolver::Timeout,
+        granted,
+        resolution: Resolution::Answered(Answer::new(Said::Ok(granted))),
+    }
+}
+
+fn queue_updated(line: &[u8], added: &[u8]) -> Event {
+    let queued = |number: &u8| Queued {
+        run: run(*number),
+        why: Waiting::Prompt,
+        prompt: Prompt::new(format!("prompt {number}"), Mode::Plan),
+        by: None,
+        correlation: None,
+    };
+    let all: Vec<Queued> = line.iter().map(queued).collect();
+    Event::QueueUpdated {
+        line: all.iter().map(Into::into).collect(),
+        modes: QueueModes::default(),
+        added: added.iter().map(queued).collect(),
+    }
+}
+
+#[test]
+fn a_question_is_open_until_it_is_resolved_or_its_run_ends() {
+    let begun = || [started(1, "x"), asked(1, 1), asked(1, 2), asked(2, 3)];
+    let open = |events: Vec<Event>| {
+        let state = fold(begun().into_iter().chain(events));
+        let ids = state.questions.open.iter().map(|open| open.id);
+        (ids.collect::<Vec<_>>(), state)
+    };
+    assert_eq!(
+        open(vec![]).0,
+        [question(1), question(2)],
+        "not of another run"
+    );
+    let (left, state) = open(vec![resolved(1, 1, true), resolved(1, 1, false)]);
+    assert_eq!(left, [question(2)]);
+    assert!(
+        state.questions.ended(question(1)).unwrap().granted,
+        "the first counts"
+    );
+    assert!(open(vec![resolved(1, 1, true), asked(1, 1)]).0 == [question(2)]);
+    assert!(open(vec![ended(1, None)]).0.is_empty());
+    assert!(open(vec![started(2, "y")]).0.is_empty());
+}
+
+#[test]
+fn the_queue_holds_what_stands_in_line_with_all_of_its_prompt() {
+    let state = fold([
+        queue_updated(&[4], &[4]),
+        queue_updated(&[4, 5], &[5]),
+        queue_updated(&[5], &[]),
+    ]);
+    let queued = &state.queue.entries;
+    assert_eq!(queued.len(), 1);
+    assert_eq!(
+        (queued[0].run, queued[0].prompt.text.as_str()),
+        (run(5), "prompt 5")
+    );
+    assert!(state.past_runs.contains(&run(4)), "it left the queue");
 }
 
 fn progress(number: u8, current: u64) -> Event {
@@ -155,6 +252,7 @@ fn an_empty_session_has_the_default_settings_and_no_run() {
         model: "default".into(),
         max_tokens: 4096,
         temperature: 1.0,
+        mode: None,
     };
     assert_eq!((state.offset, state.settings), (0, settings));
     assert_eq!((state.current, state.activity), (None, Activity::Idle));
@@ -418,6 +516,7 @@ fn settings_that_are_not_mentioned_stay() {
         model: "large".into(),
         max_tokens: 10,
         temperature: 0.5,
+        mode: None,
     };
     assert_eq!(state.settings, settings);
 }
@@ -633,6 +732,7 @@ fn any_outcome() -> impl Strategy<Value = RunOutcome> {
 
 fn any_event() -> impl Strategy<Value = Event> {
     let (runs, messages) = (0..3_u8, 0..6_u8);
+    let (runs4, questions) = (0..3_u8, 0..4_u8);
     let spoken = (runs.clone(), messages.clone(), any_text(), any_index()).boxed();
     prop_oneof![
         3 => (runs.clone(), messages, any_text()).prop_map(|(number, said, text)| {
@@ -660,8 +760,20 @@ fn any_event() -> impl Strategy<Value = Event> {
         }),
         1 => (proptest::option::of(any_number()), proptest::option::of(any_text()))
             .prop_map(|(temperature, model)| Event::SettingsChanged(SettingsChange {
-                auto_approve: Some(true), model, max_tokens: None, temperature,
+                auto_approve: Some(true), model, max_tokens: None, temperature, mode: None,
             })),
+        2 => (runs4, questions.clone()).prop_map(|(of, number)| asked(of, number)),
+        1 => (0..3_u8, questions, any::<bool>()).prop_map(|(of, number, granted)| {
+            resolved(of, number, granted)
+        }),
+        2 => (proptest::collection::vec(4..9_u8, 0..4), proptest::collection::vec(4..9_u8, 0..2))
+            .prop_map(|(line, added)| queue_updated(&line, &added)),
+        1 => any::<u8>().prop_map(|percent| Event::ContextLeft { percent }),
+        1 => any_text().prop_map(|tool| Event::ToolsChanged { tools: vec![tool] }),
+        1 => any_text().prop_map(|name| Event::CommandsAvailable {
+            commands: vec![AgentCommand { name, description: String::new() }],
+        }),
+        1 => any_text().prop_map(|text| Event::Raw { dialect: "x".into(), value: json!(text) }),
         1 => any_text().prop_map(|title| Event::TitleChanged { title }),
         1 => any_text().prop_map(|text| Event::AgentNotice { level: Level::Info, text }),
     ]

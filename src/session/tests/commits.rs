@@ -60,7 +60,10 @@ async fn run(work: Vec<Vec<usize>>) {
             for count in appends {
                 let events: Vec<Event> = (next..next + count).map(event).collect();
                 next += count;
-                let entries = writer.record(&events, at, None, None, None).await.unwrap();
+                let entries = writer
+                    .record(&events, at, None, None, Vec::new(), None)
+                    .await
+                    .unwrap();
                 assert_eq!(entries.len(), count);
             }
         });

@@ -62,12 +62,10 @@ async fn a_router_whose_journal_was_claimed_elsewhere_writes_nothing_more() {
         max_tokens: Some(7),
         ..Default::default()
     });
-    let request = Request {
-        command,
-        message_id: None,
-        once: None,
-    };
-    assert_eq!(session.command(request).await.unwrap_err().code, Code::Busy);
+    assert_eq!(
+        session.command(request(command)).await.unwrap_err().code,
+        Code::Busy
+    );
     session.over().cancelled().await;
     assert!(!session.has_ended(), "it is to be joined anew");
     assert_eq!(house.stored(&session).await, before);

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use sqlx::Row as _;
 
 use super::sessions::{count, insert};
-use super::{BYTES, Backend, Connection, HOLD, Row, Turn, millis, rows, time, word};
+use super::{BYTES, Backend, Connection, HOLD, Row, Turn, audit, millis, rows, time, word};
 use crate::domain::id::SessionId;
 use crate::store::error::StoreError;
 use crate::store::journals::{
@@ -35,13 +35,15 @@ static FIND_OURS: rows::Shape = rows::Shape::new(WISH, PLACE, &[") select id ", 
 
 /// Changes what lists show, and the head as it is known without a look at the events.
 static TELL: rows::Shape = rows::Shape::new(
-    "with wish (id, head, messages, last_prompt, running, title, now) as (values ",
+    "with wish (id, head, messages, last_prompt, running, waiting, queued, title, now)
+     as (values ",
     &[
-        "text", "bigint", "bigint", "text", "bigint", "text", "bigint",
+        "text", "bigint", "bigint", "text", "bigint", "bigint", "bigint", "text", "bigint",
     ],
     &[
         ") update sessions set head = wish.head, messages = wish.messages,
            last_prompt = wish.last_prompt, running = (wish.running = 1),
+           waiting = wish.waiting, queued = wish.queued,
            title = coalesce(wish.title, sessions.title), updated_at = wish.now
        from wish where sessions.id = wish.id",
     ],
@@ -255,6 +257,9 @@ async fn add(
         if let Some(command) = &append.command {
             insert_command(connection, append.session, command, now).await?;
         }
+        for act in &append.acts {
+            audit(connection, act).await?;
+        }
     }
     Ok(ours)
 }
@@ -314,6 +319,8 @@ async fn tell(connection: &mut Connection, added: &[&Append], now: i64) -> sqlx:
                 .bind(told.map(|(_, summary)| number_of(summary.messages)))
                 .bind(told.and_then(|(_, summary)| summary.last_prompt.clone()))
                 .bind(told.map(|(_, summary)| i64::from(summary.running)))
+                .bind(told.map(|(_, summary)| i64::from(summary.waiting)))
+                .bind(told.map(|(_, summary)| i64::from(summary.queued)))
                 .bind(told.and_then(|(_, summary)| summary.title.clone()))
                 .bind(now);
         }

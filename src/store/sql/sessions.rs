@@ -61,6 +61,21 @@ impl Sessions for Backend {
             .collect::<sqlx::Result<_>>()?)
     }
 
+    async fn unfinished_sessions(&self, limit: u32) -> Result<Vec<SessionId>, StoreError> {
+        let rows = sqlx::query(
+            "select id from sessions
+             where ended_at is null and (running = $1 or queued > 0) order by updated_at limit $2",
+        )
+        .bind(true)
+        .bind(i64::from(limit))
+        .fetch_all(self.reader())
+        .await?;
+        Ok(rows
+            .iter()
+            .map(|row| word(row, "id"))
+            .collect::<sqlx::Result<_>>()?)
+    }
+
     async fn change_session(
         &self,
         id: SessionId,
@@ -159,6 +174,8 @@ impl Backend {
             messages: count(row, "messages")?,
             last_prompt: row.try_get("last_prompt")?,
             running: row.try_get("running")?,
+            waiting: count(row, "waiting")?,
+            queued: count(row, "queued")?,
             created_at: time(row, "created_at")?,
             updated_at: time(row, "updated_at")?,
             archived_at: optional_time(row, "archived_at")?,

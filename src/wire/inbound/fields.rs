@@ -30,6 +30,16 @@ impl Fields {
         self.map.remove(name).filter(|value| !value.is_null())
     }
 
+    /// Is there something of this name?
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.map.get(name).is_some_and(|value| !value.is_null())
+    }
+
+    /// Everything that nobody took.
+    pub(super) fn rest(self) -> Map<String, Value> {
+        self.map
+    }
+
     /// The name of something that nobody took.
     pub(super) fn any_left(&self) -> Option<&str> {
         self.map.keys().next().map(String::as_str)
@@ -75,11 +85,11 @@ impl Fields {
         }
     }
 
-    /// One of two words.
-    pub(super) fn optional_choice<T>(
+    /// One of a few words.
+    pub(super) fn optional_choice<T, const N: usize>(
         &mut self,
         name: &str,
-        choices: [(&str, T); 2],
+        choices: [(&str, T); N],
     ) -> Result<Option<T>, Rejected> {
         let Some(value) = self.take(name) else {
             return Ok(None);

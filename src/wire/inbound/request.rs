@@ -1,9 +1,9 @@
 //! What a client wants, from the payload of its message.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::fields::{Fields, shown};
-use super::{Rejected, Request, Rules};
+use super::{Rejected, Request, Rules, talk};
 use crate::domain::code::Code;
 use crate::domain::command::{Attachment, Command, IfBusy, Mode, Prompt, SettingsChange};
 
@@ -12,20 +12,7 @@ const HOTTEST: f64 = 2.0;
 const MODEL_CHARS: usize = 128;
 
 /// Types that the protocol names and this version does not serve.
-const NOT_SERVED: [&str; 12] = [
-    "ANSWER",
-    "STEER",
-    "FOLLOW_UP",
-    "SET_QUEUE_MODE",
-    "UPDATE_CONTEXT",
-    "SET_TOOLS",
-    "QUERY",
-    "BRANCH_SESSION",
-    "WITHDRAW",
-    "TAKE_CONTROL",
-    "RELEASE_CONTROL",
-    "EXTENSION",
-];
+const NOT_SERVED: [&str; 3] = ["BRANCH_SESSION", "TAKE_CONTROL", "RELEASE_CONTROL"];
 
 /// Reads the payload of a message of that type.
 pub(super) fn read(kind: &str, mut payload: Fields, rules: &Rules) -> Result<Request, Rejected> {
@@ -37,6 +24,22 @@ pub(super) fn read(kind: &str, mut payload: Fields, rules: &Rules) -> Result<Req
             include_settings: payload.optional_bool("includeSettings")?.unwrap_or(true),
         },
         "UPDATE_SETTINGS" => Request::Command(update_settings(payload)?),
+        "ANSWER" => Request::Command(talk::answer(payload)?),
+        "STEER" => Request::Command(Command::Steer {
+            text: text(&mut payload, rules)?,
+        }),
+        "FOLLOW_UP" => Request::Command(Command::FollowUp {
+            text: text(&mut payload, rules)?,
+        }),
+        "WITHDRAW" => Request::Command(talk::withdraw(payload)?),
+        "SET_QUEUE_MODE" => Request::Command(talk::set_queue_mode(payload)?),
+        "SET_TOOLS" => Request::Command(talk::set_tools(payload, rules)?),
+        "UPDATE_CONTEXT" => {
+            let context = talk::context(payload.rest(), "payload")?;
+            Request::Command(Command::UpdateContext(context))
+        }
+        "QUERY" => Request::Inquiry(talk::query(payload)?),
+        "EXTENSION" => Request::Inquiry(talk::extension(payload, rules)?),
         "HEARTBEAT" => Request::Heartbeat,
         "AUTH_REFRESH" => Request::RefreshAuth {
             token: payload.text("token")?,
@@ -49,7 +52,8 @@ pub(super) fn read(kind: &str, mut payload: Fields, rules: &Rules) -> Result<Req
     })
 }
 
-fn submit_prompt(mut payload: Fields, rules: &Rules) -> Result<Command, Rejected> {
+/// What is said to the agent: within the bound, and not empty.
+fn text(payload: &mut Fields, rules: &Rules) -> Result<String, Rejected> {
     let text = payload.text("text")?;
     let (max, actual) = (rules.prompt_chars, text.chars().count());
     if actual > max {
@@ -67,6 +71,11 @@ fn submit_prompt(mut payload: Fields, rules: &Rules) -> Result<Command, Rejected
     if text.trim().is_empty() {
         return Err(Rejected::field("payload.text", "is empty"));
     }
+    Ok(text)
+}
+
+fn submit_prompt(mut payload: Fields, rules: &Rules) -> Result<Command, Rejected> {
+    let text = text(&mut payload, rules)?;
     let mode = payload
         .optional_choice("mode", [("plan", Mode::Plan), ("act", Mode::Act)])?
         .ok_or_else(|| Rejected::field("payload.mode", "is missing"))?;
@@ -80,15 +89,27 @@ fn submit_prompt(mut payload: Fields, rules: &Rules) -> Result<Command, Rejected
         .into_iter()
         .map(attachment)
         .collect::<Result<_, _>>()?;
+    let context = optional_context(&mut payload, "context")?;
+    let meta = optional_context(&mut payload, "meta")?;
     Ok(Command::SubmitPrompt {
         prompt: Prompt {
             text,
             mode,
             images,
             attachments,
+            context,
+            meta,
         },
         if_busy: if_busy.unwrap_or(IfBusy::Queue),
     })
+}
+
+fn optional_context(payload: &mut Fields, name: &str) -> Result<Option<Value>, Rejected> {
+    if !payload.has(name) {
+        return Ok(None);
+    }
+    let map = payload.optional_object(name)?.rest();
+    talk::context(map, &format!("payload.{name}")).map(Some)
 }
 
 fn attachment(mut entry: Fields) -> Result<Attachment, Rejected> {
@@ -119,12 +140,14 @@ fn update_settings(mut payload: Fields) -> Result<Command, Rejected> {
         model: settings.optional_text("model")?,
         max_tokens: max_tokens(&mut settings)?,
         temperature: temperature(&mut settings)?,
+        mode: settings.optional_text("mode")?,
     };
-    if let Some(model) = &change.model {
-        let path = "payload.settings.model";
-        if !(1..=MODEL_CHARS).contains(&model.chars().count()) {
+    for (name, word) in [("model", &change.model), ("mode", &change.mode)] {
+        if let Some(word) = word
+            && !(1..=MODEL_CHARS).contains(&word.chars().count())
+        {
             let fault = format!("does not have 1 to {MODEL_CHARS} characters");
-            return Err(Rejected::field(path, &fault));
+            return Err(Rejected::field(&format!("payload.settings.{name}"), &fault));
         }
     }
     if let Some(unknown) = settings.any_left() {

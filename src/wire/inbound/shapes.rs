@@ -6,9 +6,10 @@
 
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::domain::id::{RunId, SessionId};
+use crate::domain::id::{QuestionId, RunId, SessionId};
 use crate::wire::asyncapi::{Described, Place};
 use crate::wire::words;
 
@@ -22,6 +23,18 @@ pub(in crate::wire) fn described() -> Vec<Described> {
         says::<CancelTask>("CANCEL_TASK", "Stops a task, by default the current one."),
         says::<RequestState>("REQUEST_STATE", "Asks for the whole state."),
         says::<UpdateSettings>("UPDATE_SETTINGS", "Changes settings of the session."),
+        says::<Answer>("ANSWER", "Answers a question of the agent."),
+        says::<Aloud>("STEER", "Says something to the agent while it works."),
+        says::<Aloud>("FOLLOW_UP", "Says what comes after the current task."),
+        says::<Withdraw>("WITHDRAW", "Takes back a task that waits."),
+        says::<SetQueueMode>(
+            "SET_QUEUE_MODE",
+            "Changes how much of what waits is taken at once.",
+        ),
+        says::<SetTools>("SET_TOOLS", "Chooses the tools that the agent may use."),
+        says::<Context>("UPDATE_CONTEXT", "Tells where the user is."),
+        says::<Query>("QUERY", "Asks the agent about itself."),
+        says::<Extension>("EXTENSION", "Something that only this agent understands."),
         says::<Empty>("HEARTBEAT", "A sign of life; it is answered."),
         says::<AuthRefresh>("AUTH_REFRESH", "Brings a newer token for this connection."),
     ]
@@ -64,6 +77,12 @@ struct SubmitPrompt {
     /// Base64.
     images: Option<Vec<String>>,
     attachments: Option<Vec<InlineAttachment>>,
+    /// Where the user is; at most 64 KiB.
+    #[schema(value_type = Option<Object>)]
+    context: Option<Value>,
+    /// Whatever the agent understands besides; at most 64 KiB.
+    #[schema(value_type = Option<Object>)]
+    meta: Option<Value>,
 }
 
 #[derive(ToSchema)]
@@ -106,6 +125,85 @@ struct SettingsToChange {
     max_tokens: Option<u32>,
     #[schema(minimum = 0, maximum = 2)]
     temperature: Option<f64>,
+    #[schema(min_length = 1, max_length = 128)]
+    mode: Option<String>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    question_id: QuestionId,
+    #[serde(flatten)]
+    said: SaidOnce,
+    /// Where the question allows it.
+    remember: Option<bool>,
+    /// At most 2000 characters.
+    #[schema(max_length = 2_000)]
+    reason: Option<String>,
+}
+
+/// Exactly one of them.
+#[derive(Deserialize, ToSchema)]
+#[serde(untagged)]
+enum SaidOnce {
+    #[serde(rename_all = "camelCase")]
+    Ok { ok: bool },
+    #[serde(rename_all = "camelCase")]
+    Option { option_id: String },
+    #[serde(rename_all = "camelCase")]
+    Value { value: String },
+    #[serde(rename_all = "camelCase")]
+    Ids { ids: Vec<String> },
+}
+
+#[derive(ToSchema)]
+struct Aloud {
+    /// At most as many characters as a prompt.
+    #[schema(min_length = 1)]
+    text: String,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+struct Withdraw {
+    task_id: RunId,
+}
+
+/// At least one of them.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+struct SetQueueMode {
+    #[schema(schema_with = words::take, required = false)]
+    steering: Option<String>,
+    #[schema(schema_with = words::take, required = false)]
+    follow_up: Option<String>,
+}
+
+#[derive(ToSchema)]
+struct SetTools {
+    /// At most 256.
+    tools: Vec<String>,
+}
+
+/// Whatever the client knows about where its user is; at most 64 KiB.
+#[derive(ToSchema)]
+#[schema(value_type = Object)]
+struct Context(Value);
+
+#[derive(ToSchema)]
+struct Query {
+    #[schema(schema_with = words::topic)]
+    kind: String,
+    #[schema(value_type = Option<Object>)]
+    params: Option<Value>,
+}
+
+#[derive(ToSchema)]
+struct Extension {
+    #[schema(min_length = 1, max_length = 128)]
+    name: String,
+    #[schema(value_type = Option<Value>)]
+    payload: Option<Value>,
 }
 
 #[derive(ToSchema)]

@@ -67,6 +67,8 @@ fn the_documented_prompt_is_read() {
                 media_type: "text/plain".into(),
                 content: "line 1\nline 2".into(),
             }],
+            context: None,
+            meta: None,
         },
         if_busy: IfBusy::Queue,
     };
@@ -82,6 +84,7 @@ fn the_other_documented_messages_are_read() {
         model: Some("large".into()),
         max_tokens: Some(4096),
         temperature: None,
+        mode: None,
     };
     let state = Request::State {
         include_history: true,

@@ -3,11 +3,14 @@
 use utoipa::ToSchema;
 
 use super::event::{
-    AgentNotice, AgentState, Chunk, Plan, StateUpdate, TaskStatus, Title, ToolUpdate, Utterance,
+    AgentNotice, AgentState, Chunk, Commands, Plan, Raw, StateUpdate, TaskStatus, Title,
+    ToolUpdate, Utterance,
 };
+use super::question::{Question, Resolved};
+use super::queue::Queue;
 use super::state::FullState;
 use super::words::TokenUsage;
-use super::{ConnectionAck, Done, Error, Expiring, Notice};
+use super::{ConnectionAck, Done, Error, Expiring, Notice, QueryResult};
 use crate::wire::asyncapi::{Described, Place};
 use crate::wire::inbound::shapes::Empty;
 
@@ -31,6 +34,24 @@ pub(in crate::wire) fn described() -> Vec<Described> {
         says::<Chunk<'_>>("TASK_OUTPUT_CHUNK", Journal, "A piece of an answer."),
         says::<Utterance<'_>>("MESSAGE", Journal, "A whole utterance that is no answer."),
         says::<ToolUpdate<'_>>("TOOL_UPDATE", Journal, "A tool is used, or has been."),
+        says::<Question<'_>>("QUESTION", Journal, "The agent asks a human, and waits."),
+        says::<Resolved<'_>>("QUESTION_RESOLVED", Journal, "A question has its end."),
+        says::<Queue<'_>>(
+            "QUEUE_UPDATE",
+            Journal,
+            "What waits for its turn, all of it.",
+        ),
+        says::<Commands<'_>>(
+            "COMMANDS_UPDATE",
+            Journal,
+            "The commands that the agent understands.",
+        ),
+        says::<Raw<'_>>(
+            "RAW",
+            Journal,
+            "What an agent said that has no other message.",
+        ),
+        says::<QueryResult<'_>>("QUERY_RESULT", Session, "The answer to a query."),
         says::<AgentState>("AGENT_STATE", Journal, "What the agent does now."),
         says::<TokenUsage>("USAGE_UPDATE", Journal, "Tokens were used."),
         says::<Plan<'_>>("PLAN_UPDATE", Journal, "The agent's plan, all of it."),
@@ -52,7 +73,7 @@ pub(in crate::wire) fn described() -> Vec<Described> {
             "Something was refused, or failed.",
         ),
         // A task that there is none of is told as null.
-        Described::new::<Done>("ACK", Session, "A request was carried out."),
+        Described::new::<Done>("ACK", Session, "A request was carried out.").without_nulls_inside(),
         says::<Empty>("HEARTBEAT", Session, "The answer to a heartbeat."),
         says::<Notice<'_>>("NOTICE", Nowhere, "Something for everybody."),
         says::<Expiring>(

@@ -6,8 +6,10 @@ use serde_json::Value;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 use utoipa::ToSchema;
 
-use super::words::{self, Step, TaskError, TaskProgress, TokenUsage};
-use crate::domain::command::{Prompt, SettingsChange};
+use super::question::{Question, Resolved};
+use super::queue::Queue;
+use super::words::{self, CommandInfo, Step, TaskError, TaskProgress, TokenUsage};
+use crate::domain::command::SettingsChange;
 use crate::domain::event::{Author, Channel, Event, Recorded};
 use crate::domain::id::{MessageId, RunId, SessionId};
 use crate::domain::run::{RunOutcome, Usage};
@@ -26,7 +28,24 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
             prompt,
             message,
             correlation,
-        } => place.run_started(*run, prompt, *message, correlation.as_deref()),
+            by,
+            merged,
+        } => {
+            let status = TaskStatus {
+                prompt: Some(Asked {
+                    text: &prompt.text,
+                    mode: words::mode(prompt.mode),
+                    by: by.as_deref(),
+                }),
+                user_message_id: Some(*message),
+                merged_task_ids: merged,
+                ..TaskStatus::new(*run, "starting")
+            };
+            place
+                .envelope("TASK_STATUS_UPDATE", &status)
+                .answering(correlation.as_deref())
+                .frame()
+        }
         Event::RunProgress { run, progress } => place.frame(
             "TASK_STATUS_UPDATE",
             &TaskStatus {
@@ -110,21 +129,47 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
                 output: present(output.as_ref()),
             },
         ),
+        Event::QuestionAsked(open) => place.frame("QUESTION", &Question::from(open)),
+        Event::QuestionResolved {
+            question,
+            run,
+            by,
+            granted,
+            resolution,
+        } => {
+            let resolved = Resolved::new(*question, Some(*run), by, *granted, resolution);
+            place.frame("QUESTION_RESOLVED", &resolved)
+        }
+        Event::QueueUpdated { line, modes, .. } => {
+            place.frame("QUEUE_UPDATE", &Queue::new(line, *modes))
+        }
         Event::AgentState { activity } => {
             let state = words::activity(*activity);
             place.frame("AGENT_STATE", &AgentState { state })
         }
         Event::Usage(usage) => place.frame("USAGE_UPDATE", &TokenUsage::from(usage)),
+        Event::ContextLeft { percent } => {
+            place.frame("USAGE_UPDATE", &TokenUsage::context_left(*percent))
+        }
         Event::PlanUpdated { steps } => {
             let steps = steps.iter().map(Into::into).collect();
             place.frame("PLAN_UPDATE", &Plan { steps })
         }
         Event::SettingsChanged(change) => place.frame("STATE_UPDATE", &StateUpdate::from(change)),
+        Event::ToolsChanged { tools } => {
+            let updates = Updates::Tools { tools };
+            place.frame("STATE_UPDATE", &StateUpdate { updates })
+        }
+        Event::CommandsAvailable { commands } => {
+            let commands = commands.iter().map(Into::into).collect();
+            place.frame("COMMANDS_UPDATE", &Commands { commands })
+        }
         Event::TitleChanged { title } => place.frame("TITLE_UPDATE", &Title { title }),
         Event::AgentNotice { level, text } => {
             let level = words::level(*level);
             place.frame("AGENT_NOTICE", &AgentNotice { level, text })
         }
+        Event::Raw { dialect, value } => place.frame("RAW", &Raw { dialect, value }),
     }
 }
 
@@ -142,26 +187,6 @@ impl Place<'_> {
 
     fn frame<P: Serialize>(&self, kind: &'static str, payload: &P) -> Utf8Bytes {
         self.envelope(kind, payload).frame()
-    }
-
-    fn run_started(
-        &self,
-        run: RunId,
-        prompt: &Prompt,
-        message: MessageId,
-        correlation: Option<&str>,
-    ) -> Utf8Bytes {
-        let status = TaskStatus {
-            prompt: Some(Asked {
-                text: &prompt.text,
-                mode: words::mode(prompt.mode),
-            }),
-            user_message_id: Some(message),
-            ..TaskStatus::new(run, "starting")
-        };
-        self.envelope("TASK_STATUS_UPDATE", &status)
-            .answering(correlation)
-            .frame()
     }
 
     fn run_ended(&self, run: RunId, outcome: &RunOutcome, usage: Option<&Usage>) -> Utf8Bytes {
@@ -198,6 +223,9 @@ pub(super) struct TaskStatus<'a> {
     prompt: Option<Asked<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     user_message_id: Option<MessageId>,
+    /// Tasks that waited and are part of this one now.
+    #[serde(skip_serializing_if = "<[RunId]>::is_empty")]
+    merged_task_ids: &'a [RunId],
 }
 
 impl TaskStatus<'_> {
@@ -210,6 +238,7 @@ impl TaskStatus<'_> {
             token_usage: None,
             prompt: None,
             user_message_id: None,
+            merged_task_ids: &[],
         }
     }
 }
@@ -219,6 +248,8 @@ struct Asked<'a> {
     text: &'a str,
     #[schema(schema_with = vocabulary::mode)]
     mode: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<&'a str>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -315,13 +346,27 @@ pub(super) struct AgentNotice<'a> {
 }
 
 #[derive(Serialize, ToSchema)]
+pub(super) struct Raw<'a> {
+    dialect: &'a str,
+    #[schema(value_type = Value)]
+    value: &'a Value,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct Commands<'a> {
+    commands: Vec<CommandInfo<'a>>,
+}
+
+#[derive(Serialize, ToSchema)]
 pub(super) struct StateUpdate<'a> {
     updates: Updates<'a>,
 }
 
 #[derive(Serialize, ToSchema)]
-struct Updates<'a> {
-    settings: ChangedSettings<'a>,
+#[serde(untagged)]
+enum Updates<'a> {
+    Settings { settings: ChangedSettings<'a> },
+    Tools { tools: &'a [String] },
 }
 
 #[derive(Serialize, ToSchema)]
@@ -335,6 +380,8 @@ struct ChangedSettings<'a> {
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<&'a str>,
 }
 
 impl<'a> From<&'a SettingsChange> for StateUpdate<'a> {
@@ -344,8 +391,9 @@ impl<'a> From<&'a SettingsChange> for StateUpdate<'a> {
             model: change.model.as_deref(),
             max_tokens: change.max_tokens,
             temperature: change.temperature,
+            mode: change.mode.as_deref(),
         };
-        let updates = Updates { settings };
+        let updates = Updates::Settings { settings };
         Self { updates }
     }
 }

@@ -6,7 +6,9 @@ use serde_json::Value;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 use utoipa::ToSchema;
 
-use super::words::{self, Step, TaskError, TaskProgress, TokenUsage};
+use super::question::Question;
+use super::queue::Queue;
+use super::words::{self, CommandInfo, Step, TaskError, TaskProgress, TokenUsage};
 use crate::domain::id::{Epoch, MessageId, RunId, SessionId};
 use crate::session::state::{CurrentRun, Message, RunStatus, SessionState, Settings, Tool};
 use crate::wire::envelope::{Envelope, Moment, moment};
@@ -40,6 +42,7 @@ pub(crate) fn full_state(
     at: Timestamp,
 ) -> Utf8Bytes {
     let history = state.messages.iter().filter(|_| what.history);
+    let line = state.queue.line();
     let payload = FullState {
         conversation_history: history.map(Into::into).collect(),
         current_task: state.current.as_ref().map(Into::into),
@@ -53,6 +56,11 @@ pub(crate) fn full_state(
         plan: state.plan.iter().map(Into::into).collect(),
         tools: state.tools.iter().map(Into::into).collect(),
         title: state.title.as_deref(),
+        questions: state.questions.open.iter().map(Into::into).collect(),
+        queue: Queue::new(&line, state.queue.modes),
+        commands: state.commands.iter().map(Into::into).collect(),
+        enabled_tools: state.chosen_tools.as_deref(),
+        context_left_percent: state.context_left,
     };
     Envelope::new("FULL_STATE", Some(session), at, &payload)
         .answering(message_id)
@@ -77,6 +85,15 @@ pub(super) struct FullState<'a> {
     tools: Vec<ToolState<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<&'a str>,
+    questions: Vec<Question<'a>>,
+    #[serde(flatten)]
+    queue: Queue<'a>,
+    commands: Vec<CommandInfo<'a>>,
+    /// The tools that were chosen; absent as long as nobody has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enabled_tools: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_left_percent: Option<u8>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -157,6 +174,8 @@ struct AllSettings<'a> {
     model: &'a str,
     max_tokens: u32,
     temperature: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<&'a str>,
 }
 
 impl<'a> From<&'a Settings> for AllSettings<'a> {
@@ -166,6 +185,7 @@ impl<'a> From<&'a Settings> for AllSettings<'a> {
             model: &settings.model,
             max_tokens: settings.max_tokens,
             temperature: settings.temperature,
+            mode: settings.mode.as_deref(),
         }
     }
 }

@@ -58,9 +58,13 @@ fn started() -> Event {
             mode: Mode::Act,
             images: vec!["aW1hZ2U=".into()],
             attachments: Vec::new(),
+            context: None,
+            meta: None,
         },
         message: question(),
         correlation: Some("msg-456".into()),
+        by: None,
+        merged: Vec::new(),
     }
 }
 

@@ -4,8 +4,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::domain::code::Code;
-use crate::domain::command::Mode;
-use crate::domain::event::{Activity, Author, Channel, Level, PlanStep};
+use crate::domain::command::{Mode, Topic};
+use crate::domain::event::{Activity, AgentCommand, Author, Channel, Level, PlanStep};
 use crate::domain::run::{Progress, Usage};
 
 pub(super) fn author(author: Author) -> &'static str {
@@ -47,6 +47,16 @@ pub(super) fn mode(mode: Mode) -> &'static str {
     }
 }
 
+pub(super) fn topic(topic: Topic) -> &'static str {
+    match topic {
+        Topic::Models => "models",
+        Topic::Mcp => "mcp",
+        Topic::Skills => "skills",
+        Topic::Commands => "commands",
+        Topic::Tree => "tree",
+    }
+}
+
 /// Tokens used.
 #[derive(Serialize, ToSchema)]
 pub(super) struct TokenUsage {
@@ -55,6 +65,18 @@ pub(super) struct TokenUsage {
     total: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<f64>,
+    #[serde(rename = "contextLeftPercent", skip_serializing_if = "Option::is_none")]
+    context_left: Option<u8>,
+}
+
+impl TokenUsage {
+    /// Nothing more was used; so much is left.
+    pub(super) fn context_left(percent: u8) -> Self {
+        Self {
+            context_left: Some(percent),
+            ..Self::from(&Usage::default())
+        }
+    }
 }
 
 impl From<&Usage> for TokenUsage {
@@ -65,6 +87,7 @@ impl From<&Usage> for TokenUsage {
             total: usage.total(),
             // JSON has no word for the others; a `null` would break whoever adds costs up.
             cost: usage.cost.filter(|cost| cost.is_finite()),
+            context_left: None,
         }
     }
 }
@@ -93,6 +116,22 @@ pub(super) struct TaskError<'a> {
     #[schema(schema_with = crate::wire::words::code)]
     pub(super) code: Code,
     pub(super) message: &'a str,
+}
+
+/// A command that the agent understands.
+#[derive(Serialize, ToSchema)]
+pub(super) struct CommandInfo<'a> {
+    name: &'a str,
+    description: &'a str,
+}
+
+impl<'a> From<&'a AgentCommand> for CommandInfo<'a> {
+    fn from(command: &'a AgentCommand) -> Self {
+        Self {
+            name: &command.name,
+            description: &command.description,
+        }
+    }
 }
 
 /// A step of a plan.

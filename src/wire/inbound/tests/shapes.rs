@@ -15,11 +15,11 @@ fn resolved<'a>(said: &'a Described, schema: &'a Value) -> &'a Value {
         return said.schema(reference.rsplit('/').next().unwrap());
     }
     match schema["oneOf"].as_array() {
-        Some(choices) => resolved(
+        Some(choices) if choices.iter().any(|one| one["type"] == "null") => resolved(
             said,
             choices.iter().find(|one| one["type"] != "null").unwrap(),
         ),
-        None => schema,
+        _ => schema,
     }
 }
 
@@ -82,38 +82,78 @@ fn read(message: &Value) -> Result<Inbound, Rejected> {
     parse(&message.to_string(), joined(), &RULES)
 }
 
+/// The payload without combinations: one schema for each choice that it leaves.
+fn variants(said: &Described, schema: &Value) -> Vec<Value> {
+    let schema = resolved(said, schema);
+    if let Some(choices) = schema["oneOf"].as_array() {
+        return choices.iter().flat_map(|one| variants(said, one)).collect();
+    }
+    let Some(parts) = schema["allOf"].as_array() else {
+        return vec![schema.clone()];
+    };
+    let mut whole = vec![json!({ "type": "object", "properties": {}, "required": [] })];
+    for part in parts {
+        let joined = |one: &Value| {
+            variants(said, part)
+                .into_iter()
+                .map(|part| join(one, &part))
+                .collect::<Vec<_>>()
+        };
+        whole = whole.iter().flat_map(joined).collect();
+    }
+    whole
+}
+
+fn join(one: &Value, other: &Value) -> Value {
+    let mut whole = one.clone();
+    for (name, schema) in other["properties"].as_object().into_iter().flatten() {
+        whole["properties"][name] = schema.clone();
+    }
+    let required = other["required"].as_array().cloned().unwrap_or_default();
+    whole["required"].as_array_mut().unwrap().extend(required);
+    whole
+}
+
 #[test]
 fn every_field_of_a_shape_is_read_with_its_type_and_no_other_field_is() {
     for said in shapes::described() {
-        let message = json!({ "type": said.kind, "payload": sample(&said, said.payload()) });
-        read(&message).unwrap_or_else(|rejected| panic!("{message}: {rejected:?}"));
-        let asked: BTreeSet<String> = asked()
-            .into_iter()
-            .filter(|path| path.starts_with("payload.") && !REFUSED.contains(&path.as_str()))
-            .collect();
-        let mut described = Vec::new();
-        fields(&said, "payload", said.payload(), &mut described);
-        let names: BTreeSet<String> = described.iter().map(|(path, ..)| path.clone()).collect();
-        assert_eq!(asked, names, "{}", said.kind);
-
-        for (path, schema, required) in described {
-            let place = pointer(&path);
-            let mut without = message.clone();
-            *without.pointer_mut(&place).unwrap() = Value::Null;
-            let absent = read(&without);
-            let missing = absent.is_err_and(|rejected| names_field(&rejected, &path));
-            assert_eq!(missing, required, "{path} left out of {message}");
-            let wrong = match kind(&schema) {
-                "anything" => continue,
-                "string" => json!(7),
-                _ => json!("x"),
-            };
-            let mut mistaken = message.clone();
-            *mistaken.pointer_mut(&place).unwrap() = wrong;
-            let rejected = read(&mistaken).unwrap_err();
-            assert!(names_field(&rejected, &path), "{mistaken}: {rejected:?}");
+        let (mut all_asked, mut all_names) = (BTreeSet::new(), BTreeSet::new());
+        for shape in variants(&said, said.payload()) {
+            let message = json!({ "type": said.kind, "payload": sample(&said, &shape) });
+            read(&message).unwrap_or_else(|rejected| panic!("{message}: {rejected:?}"));
+            all_asked.extend(
+                asked().into_iter().filter(|path| {
+                    path.starts_with("payload.") && !REFUSED.contains(&path.as_str())
+                }),
+            );
+            let mut described = Vec::new();
+            fields(&said, "payload", &shape, &mut described);
+            all_names.extend(described.iter().map(|(path, ..)| path.clone()));
+            for (path, schema, required) in described {
+                check_field(&message, &path, &schema, required);
+            }
         }
+        assert_eq!(all_asked, all_names, "{}", said.kind);
     }
+}
+
+/// Left out, or of another type.
+fn check_field(message: &Value, path: &str, schema: &Value, required: bool) {
+    let with = |value: Value| {
+        let mut changed = message.clone();
+        *changed.pointer_mut(&pointer(path)).unwrap() = value;
+        changed
+    };
+    let absent = read(&with(Value::Null));
+    assert_eq!(absent.is_err(), required, "{path} left out of {message}");
+    let wrong = match kind(schema) {
+        "anything" => return,
+        "string" => json!(7),
+        _ => json!("x"),
+    };
+    let mistaken = with(wrong);
+    let rejected = read(&mistaken).unwrap_err();
+    assert!(names_field(&rejected, path), "{mistaken}: {rejected:?}");
 }
 
 fn names_field(rejected: &Rejected, path: &str) -> bool {

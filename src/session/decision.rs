@@ -1,0 +1,23 @@
+//! What the audit log says about a decision: who, about which tool, with which arguments.
+
+use std::fmt::Write as _;
+
+use crate::domain::act::{Act, Action, By};
+use crate::domain::id::SessionId;
+use crate::domain::question::OpenQuestion;
+
+/// The row for a question that has its end. Arguments are there as a digest only: they may hold what
+/// belongs to nobody but the session.
+pub(super) fn act(by: By, session: SessionId, open: &OpenQuestion, granted: bool) -> Act {
+    let outcome = if granted { "granted" } else { "denied" };
+    let mut target = format!("{session} {} {outcome}", open.id);
+    if let Some(tool) = &open.question.tool {
+        let args = tool.args.to_string();
+        let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, args.as_bytes());
+        write!(target, " tool={} args=sha256:", tool.name).expect("a string takes it");
+        for byte in digest.as_ref() {
+            write!(target, "{byte:02x}").expect("a string takes it");
+        }
+    }
+    by.did(Action::QuestionAnswered, target)
+}

@@ -1,0 +1,378 @@
+//! Whose turn it is: one run at a time, and a queue of those that wait.
+
+use tokio::time::Instant;
+
+use super::super::agent::Agent;
+use super::super::ask::{Effect, Refused, Sent, recorded};
+use super::super::failure::Failure;
+use super::super::scribe::{Notes, Rules, Scribe, beside_runs};
+use super::super::state::CurrentRun;
+use super::super::{decision, state};
+use super::records::Change;
+use super::{CANCEL_GRACE, Over, Router};
+use crate::domain::act::By;
+use crate::domain::code::Code;
+use crate::domain::command::{IfBusy, Mode, Prompt, SettingsChange};
+use crate::domain::event::Event;
+use crate::domain::id::{MessageId, RunId};
+use crate::domain::question::Resolution;
+use crate::domain::queue::{Queue, Queued, Take, Turn, Waiting};
+use crate::domain::run::RunOutcome;
+use crate::runtime::{FromAgent, ToAgent};
+
+/// So many prompts may wait, and so many bytes of them. More: the next is refused.
+const QUEUE: usize = 50;
+const QUEUE_BYTES: usize = 4 * 1024 * 1024;
+
+impl Router {
+    /// Begins with a prompt, or lets it wait for its turn.
+    pub(super) async fn submit(
+        &mut self,
+        why: Waiting,
+        mut prompt: Prompt,
+        if_busy: IfBusy,
+        sent: Sent,
+    ) -> Result<Effect, Failure> {
+        if prompt.context.is_none() {
+            prompt.context.clone_from(&self.context);
+        }
+        let run = RunId::new();
+        let by = sent.name();
+        let command = sent.once.map(|once| recorded(once, Some(run)));
+        let queued = Queued {
+            run,
+            why,
+            prompt,
+            by,
+            correlation: sent.message_id,
+        };
+        if self.scribe.is_none() && self.state.queue.entries.is_empty() {
+            let turn = Turn {
+                first: queued,
+                merged: Vec::new(),
+            };
+            self.record(Change::from(started(&turn)).by(command))
+                .await?;
+            self.begin(turn).await.map_err(|Over| Failure::Over)?;
+            return Ok(Effect::Begun(run));
+        }
+        let queue = &self.state.queue;
+        let busy = |message: &str| Err(Failure::Refused(Refused::new(Code::Busy, message)));
+        if if_busy == IfBusy::Refuse {
+            return busy("A run is under way.");
+        }
+        if queue.entries.len() >= QUEUE || queue.bytes() + queued.prompt.bytes() > QUEUE_BYTES {
+            return busy("Too many prompts wait already; try again when some are done.");
+        }
+        let mut queue = queue.clone();
+        queue.add(queued.clone());
+        let updated = updated(&queue, vec![queued]);
+        self.record(Change::from(updated).by(command)).await?;
+        Ok(Effect::Queued(run))
+    }
+
+    /// Something said to the agent on the way: as the prompt before.
+    pub(super) fn aside(&self, text: String) -> Prompt {
+        let mode = self
+            .state
+            .current
+            .as_ref()
+            .map_or(Mode::Act, |run| run.mode);
+        Prompt::new(text, mode)
+    }
+
+    pub(super) async fn withdraw(&mut self, run: RunId, sent: Sent) -> Result<Effect, Failure> {
+        let mut queue = self.state.queue.clone();
+        if !queue.withdraw(run) {
+            return match self.knows(run) {
+                // Said twice, or too late to matter.
+                true if self.live_run() != Some(run) => Ok(Effect::Done(Some(run))),
+                true => Err(Failure::Refused(Refused::new(
+                    Code::ValidationError,
+                    "That run has begun; cancel it instead.",
+                ))),
+                false => Err(no_such_run()),
+            };
+        }
+        let command = sent.once.map(|once| recorded(once, Some(run)));
+        let updated = updated(&queue, Vec::new());
+        self.record(Change::from(updated).by(command)).await?;
+        Ok(Effect::Done(Some(run)))
+    }
+
+    pub(super) async fn set_queue_mode(
+        &mut self,
+        steering: Option<Take>,
+        follow_up: Option<Take>,
+        sent: Sent,
+    ) -> Result<Effect, Failure> {
+        let mut queue = self.state.queue.clone();
+        queue.modes.steering = steering.unwrap_or(queue.modes.steering);
+        queue.modes.follow_up = follow_up.unwrap_or(queue.modes.follow_up);
+        let command = sent.once.map(|once| recorded(once, None));
+        let updated = updated(&queue, Vec::new());
+        self.record(Change::from(updated).by(command)).await?;
+        Ok(Effect::Done(None))
+    }
+
+    pub(super) async fn cancel(
+        &mut self,
+        wanted: Option<RunId>,
+        sent: Sent,
+    ) -> Result<Effect, Failure> {
+        let live = self.live_run();
+        let target = live.filter(|live| wanted.is_none_or(|wanted| wanted == *live));
+        if let Some(run) = wanted.filter(|_| target.is_none()) {
+            let waits = |queued: &Queued| queued.run == run;
+            if self.state.queue.entries.iter().any(waits) {
+                return self.withdraw(run, sent).await;
+            }
+            if !self.knows(run) {
+                return Err(no_such_run());
+            }
+        }
+        let command = sent.once.map(|once| recorded(once, target.or(wanted)));
+        let questions = if target.is_some() {
+            self.state.questions.open.clone()
+        } else {
+            Vec::new()
+        };
+        let resolver = super::questions::resolver(&sent.by);
+        let resolved = |open: &crate::domain::question::OpenQuestion| Event::QuestionResolved {
+            question: open.id,
+            run: open.run,
+            by: resolver.clone(),
+            granted: false,
+            resolution: Resolution::Cancelled,
+        };
+        let events: Vec<Event> = questions.iter().map(resolved).collect();
+        if !events.is_empty() || (command.is_some() && self.writer.is_stored()) {
+            let change = Change {
+                events,
+                command,
+                ..Change::default()
+            };
+            self.record(change).await?;
+        }
+        if let Some(run) = target {
+            self.cancel_by.get_or_insert(Instant::now() + CANCEL_GRACE);
+            if let Some(scribe) = &mut self.scribe {
+                scribe.cancel();
+                questions.iter().for_each(|open| scribe.resolved(open.id));
+            }
+            for open in questions {
+                self.tell_resolution(open.asked_as, Resolution::Cancelled)
+                    .await;
+            }
+            self.tell(ToAgent::Cancel { run }).await;
+        }
+        Ok(Effect::Done(target.or(wanted)))
+    }
+
+    /// Begins with what waits, if it is its turn.
+    pub(super) async fn begin_next(&mut self) -> Result<(), Over> {
+        let draining = self.parts.stopping.drain.is_cancelled();
+        if self.scribe.is_some() || self.ending || draining {
+            return Ok(());
+        }
+        let mut queue = self.state.queue.clone();
+        let Some(turn) = queue.next() else {
+            return Ok(());
+        };
+        let events = vec![updated(&queue, Vec::new()), started(&turn)];
+        self.record_surely(events, Vec::new()).await?;
+        self.begin(turn).await
+    }
+
+    /// Hands a run that is committed to the agent. Committed first: if the gateway dies from here on,
+    /// the run is known and ends visibly.
+    async fn begin(&mut self, turn: Turn) -> Result<(), Over> {
+        let Queued { run, prompt, .. } = turn.first;
+        self.scribe = Some(Scribe::new(run));
+        match self.dispatch(ToAgent::Prompt { run, prompt }).await {
+            Ok(()) => Ok(()),
+            Err(message) => self.lose_run(&message).await,
+        }
+    }
+
+    /// A run that was under way when this session was last awake: goes on if it only waits for
+    /// answers and its agent can, else it has lost its agent and ends.
+    pub(super) async fn take_up(&mut self) -> Result<(), Over> {
+        let Some(run) = self.state.live_run().cloned() else {
+            return Ok(());
+        };
+        self.scribe = Some(Scribe::resumed(&run, &self.state));
+        if self.only_waits() && self.dispatch(self.resume(&run)).await.is_ok() {
+            return Ok(());
+        }
+        self.lose_run("The gateway was restarted while this run was under way; ask again.")
+            .await
+    }
+
+    fn resume(&self, run: &CurrentRun) -> ToAgent {
+        ToAgent::Resume {
+            run: run.id,
+            prompt: Prompt::new(run.prompt.clone(), run.mode),
+            questions: self.state.questions.open.clone(),
+        }
+    }
+
+    /// Does the run wait for answers only, and can its agent go on after a restart?
+    pub(super) fn only_waits(&self) -> bool {
+        self.scribe.is_some()
+            && self.cancel_by.is_none()
+            && !self.state.questions.open.is_empty()
+            && self.parts.catalog.can_resume(&self.agent_name)
+    }
+
+    /// Tells the agent something, and starts it first if it does not run.
+    pub(super) async fn dispatch(&mut self, said: ToAgent) -> Result<(), String> {
+        if self.agent.is_none() {
+            let started = Agent::start(&self.agent_name, &self.parts);
+            self.agent = Some(started.map_err(|error| error.to_string())?);
+            for known in self.circumstances() {
+                self.tell(known).await;
+            }
+        }
+        let agent = self.agent.as_ref().expect("it was started just now");
+        let asked = agent.link.send(said).await;
+        asked.map_err(|_| "The agent is gone; ask again.".to_owned())
+    }
+
+    /// What an agent has to know before it begins, as far as somebody has chosen.
+    fn circumstances(&self) -> Vec<ToAgent> {
+        let settings = &self.state.settings;
+        let chosen = SettingsChange {
+            auto_approve: Some(settings.auto_approve),
+            model: Some(settings.model.clone()),
+            max_tokens: Some(settings.max_tokens),
+            temperature: Some(settings.temperature),
+            mode: settings.mode.clone(),
+        };
+        let changed = *settings != state::Settings::default();
+        let settings = changed.then_some(ToAgent::Settings(chosen));
+        let tools = self.state.chosen_tools.clone().map(ToAgent::Tools);
+        settings.into_iter().chain(tools).collect()
+    }
+
+    /// Tells the agent something, if it runs. One that is gone is noticed by its silence.
+    pub(super) async fn tell(&self, said: ToAgent) {
+        if let Some(agent) = &self.agent {
+            drop(agent.link.send(said).await);
+        }
+    }
+
+    pub(super) async fn tell_resolution(&self, question: String, resolution: Resolution) {
+        self.tell(ToAgent::Answer {
+            question,
+            resolution,
+        })
+        .await;
+    }
+
+    /// Writes down what the agent said; nothing at all means that it is gone.
+    pub(super) async fn take_down(
+        &mut self,
+        heard: usize,
+        batch: &mut Vec<FromAgent>,
+    ) -> Result<(), Over> {
+        if heard == 0 {
+            self.agent = None;
+            self.inquiries.forget();
+            return self
+                .lose_run("The agent ended unexpectedly; ask again.")
+                .await;
+        }
+        let rules = Rules {
+            at: self.parts.clock.wall(),
+            patience: self.parts.question_patience,
+            auto_approve: self.state.settings.auto_approve
+                && self.parts.catalog.permits_auto_approve(&self.agent_name),
+        };
+        let mut notes = Notes::default();
+        for said in batch.drain(..) {
+            match (said, &mut self.scribe) {
+                (FromAgent::Told { id, answer }, _) => self.inquiries.answer(id, answer),
+                (said, Some(scribe)) => {
+                    scribe.write(said, &rules, &mut notes);
+                    if matches!(notes.events.last(), Some(Event::RunEnded { .. })) {
+                        self.scribe = None;
+                        self.cancel_by = None;
+                    }
+                }
+                // An agent that only introduces itself makes no session of a draft.
+                (said, None) if self.writer.is_stored() => notes.events.extend(beside_runs(said)),
+                (_, None) => {}
+            }
+        }
+        let decided = notes.decided.iter();
+        let acts = decided
+            .map(|(open, _)| decision::act(By::gateway(rules.at), self.id, open, true))
+            .collect();
+        self.record_surely(notes.events, acts).await?;
+        for (question, resolution) in notes.answers {
+            self.tell_resolution(question, resolution).await;
+        }
+        Ok(())
+    }
+
+    /// Ends the current run, if there is one, because its agent cannot.
+    pub(super) async fn lose_run(&mut self, message: &str) -> Result<(), Over> {
+        let failed = RunOutcome::Failed {
+            code: Code::ConnectionLost,
+            message: message.to_owned(),
+        };
+        self.end_run(failed).await
+    }
+
+    pub(super) async fn end_stubborn_run(&mut self) -> Result<(), Over> {
+        // Dropping the link ends the agent: nothing more of this run can appear.
+        self.agent = None;
+        self.inquiries.forget();
+        self.end_run(RunOutcome::Cancelled).await
+    }
+
+    pub(super) async fn end_run(&mut self, outcome: RunOutcome) -> Result<(), Over> {
+        self.cancel_by = None;
+        let Some(mut scribe) = self.scribe.take() else {
+            return Ok(());
+        };
+        let mut events = Vec::new();
+        scribe.end(outcome, &mut events);
+        self.record_surely(events, Vec::new()).await
+    }
+
+    fn live_run(&self) -> Option<RunId> {
+        self.scribe.as_ref().map(Scribe::run)
+    }
+
+    /// Was there ever such a run, not too long ago?
+    fn knows(&self, run: RunId) -> bool {
+        let current = self.state.current.as_ref();
+        current.is_some_and(|current| current.id == run) || self.state.past_runs.contains(&run)
+    }
+}
+
+fn started(turn: &Turn) -> Event {
+    let first = &turn.first;
+    Event::RunStarted {
+        run: first.run,
+        prompt: first.prompt.clone(),
+        message: MessageId::new(),
+        correlation: first.correlation.clone(),
+        by: first.by.clone(),
+        merged: turn.merged.clone(),
+    }
+}
+
+fn updated(queue: &Queue, added: Vec<Queued>) -> Event {
+    Event::QueueUpdated {
+        line: queue.line(),
+        modes: queue.modes,
+        added,
+    }
+}
+
+fn no_such_run() -> Failure {
+    Failure::Refused(Refused::new(Code::NotFound, "There is no such run."))
+}

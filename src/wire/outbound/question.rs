@@ -1,0 +1,234 @@
+//! A question and its end, as clients see them.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::domain::event::Resolver;
+use crate::domain::id::{QuestionId, RunId, UserId};
+use crate::domain::question::{
+    Answer, Choice, ChoiceKind, OpenQuestion, QuestionKind, Resolution, Said, Severity, ToolUse,
+};
+use crate::wire::envelope::Moment;
+use crate::wire::words;
+
+/// A question that waits.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Question<'a> {
+    question_id: QuestionId,
+    task_id: RunId,
+    #[schema(schema_with = words::question_kind)]
+    kind: &'static str,
+    title: &'a str,
+    message: &'a str,
+    #[schema(schema_with = words::severity)]
+    level: &'static str,
+    options: Vec<Offer<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirm_label: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cancel_label: Option<&'a str>,
+    allow_remember: bool,
+    allow_reason: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default_value: Option<&'a str>,
+    multiline: bool,
+    secret: bool,
+    multi: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<Moment>,
+}
+
+impl<'a> From<&'a OpenQuestion> for Question<'a> {
+    fn from(open: &'a OpenQuestion) -> Self {
+        let asked = &open.question;
+        Self {
+            question_id: open.id,
+            task_id: open.run,
+            kind: kind(asked.kind),
+            title: &asked.title,
+            message: &asked.message,
+            level: level(asked.severity),
+            options: asked.options.iter().map(Into::into).collect(),
+            tool: asked.tool.as_ref().map(Into::into),
+            confirm_label: asked.confirm_label.as_deref(),
+            cancel_label: asked.cancel_label.as_deref(),
+            allow_remember: asked.allow_remember,
+            allow_reason: asked.allow_reason,
+            default_value: asked.default_value.as_deref(),
+            multiline: asked.multiline,
+            secret: asked.secret,
+            multi: asked.multi,
+            expires_at: open.expires_at.map(|at: Timestamp| Moment(at)),
+        }
+    }
+}
+
+fn kind(kind: QuestionKind) -> &'static str {
+    match kind {
+        QuestionKind::Permission => "permission",
+        QuestionKind::Confirm => "confirm",
+        QuestionKind::Prompt => "prompt",
+        QuestionKind::Pick => "pick",
+    }
+}
+
+fn level(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "INFO",
+        Severity::Warn => "WARN",
+        Severity::Critical => "CRITICAL",
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+struct Offer<'a> {
+    id: &'a str,
+    label: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::choice_kind)]
+    kind: Option<&'static str>,
+}
+
+impl<'a> From<&'a Choice> for Offer<'a> {
+    fn from(choice: &'a Choice) -> Self {
+        Self {
+            id: &choice.id,
+            label: &choice.label,
+            detail: choice.detail.as_deref(),
+            kind: choice.kind.map(|kind| match kind {
+                ChoiceKind::AllowOnce => "allow_once",
+                ChoiceKind::AllowAlways => "allow_always",
+                ChoiceKind::RejectOnce => "reject_once",
+                ChoiceKind::RejectAlways => "reject_always",
+            }),
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AskedTool)]
+struct Tool<'a> {
+    tool_call_id: &'a str,
+    name: &'a str,
+    #[schema(value_type = Value)]
+    args: &'a Value,
+}
+
+impl<'a> From<&'a ToolUse> for Tool<'a> {
+    fn from(tool: &'a ToolUse) -> Self {
+        Self {
+            tool_call_id: &tool.tool,
+            name: &tool.name,
+            args: &tool.args,
+        }
+    }
+}
+
+/// How a question ended.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Resolved<'a> {
+    question_id: QuestionId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_id: Option<RunId>,
+    by: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by_user_id: Option<UserId>,
+    #[schema(schema_with = words::outcome)]
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<Given<'a>>,
+    /// Only in the reply to an answer: was it the one that counted?
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accepted: Option<bool>,
+}
+
+impl<'a> Resolved<'a> {
+    pub(super) fn new(
+        question: QuestionId,
+        run: Option<RunId>,
+        by: &'a Resolver,
+        granted: bool,
+        resolution: &'a Resolution,
+    ) -> Self {
+        let (by, by_user_id) = match by {
+            Resolver::User { id, name } => (name.as_str(), Some(*id)),
+            Resolver::AutoApprove => ("autoApprove", None),
+            Resolver::Timeout => ("timeout", None),
+            Resolver::RunEnd => ("runEnd", None),
+        };
+        let (outcome, answer) = match resolution {
+            Resolution::Answered(answer) => (outcome(answer, granted), Some(answer.into())),
+            Resolution::Expired => ("expired", None),
+            Resolution::Cancelled => ("cancelled", None),
+        };
+        Self {
+            question_id: question,
+            task_id: run,
+            by,
+            by_user_id,
+            outcome,
+            answer,
+            accepted: None,
+        }
+    }
+
+    pub(super) fn accepted(self, accepted: bool) -> Self {
+        let accepted = Some(accepted);
+        Self { accepted, ..self }
+    }
+}
+
+fn outcome(answer: &Answer, granted: bool) -> &'static str {
+    match (&answer.said, granted) {
+        (_, false) => "denied",
+        (Said::Ok(_) | Said::Option(_), true) => "allowed",
+        (Said::Value(_) | Said::Ids(_), true) => "answered",
+    }
+}
+
+/// What was said.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Given<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ok: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    option_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ids: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    remember: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+impl<'a> From<&'a Answer> for Given<'a> {
+    fn from(answer: &'a Answer) -> Self {
+        let mut given = Self {
+            ok: None,
+            option_id: None,
+            value: None,
+            ids: None,
+            remember: answer.remember,
+            reason: answer.reason.as_deref(),
+        };
+        match &answer.said {
+            Said::Ok(ok) => given.ok = Some(*ok),
+            Said::Option(id) => given.option_id = Some(id),
+            Said::Value(value) => given.value = value.as_deref(),
+            Said::Ids(ids) => given.ids = Some(ids),
+        }
+        given
+    }
+}
