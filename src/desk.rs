@@ -31,7 +31,7 @@ use crate::domain::code::Code;
 use crate::domain::command::Inquiry;
 use crate::domain::id::ConnectionId;
 use crate::limits::{Aside, Refusal, SlidingWindow};
-use crate::session::{self, Effect, Sent, Session};
+use crate::session::{self, Access, Effect, Sent, Session};
 use crate::wire::inbound::{self, Inbound, Kind, Rejected, Request};
 use crate::wire::outbound::{self, StateParts};
 
@@ -136,6 +136,10 @@ impl Desk {
             }
             Request::RefreshAuth { token } => self.refresh(&token, principal, id),
             Request::Inquiry(inquiry) => self.inquire(inquiry, id).await,
+            Request::Branch { from } => {
+                let once = idempotency_key.map(|key| (key, digest(frame)));
+                self.branch(from, once, principal, id).await
+            }
             Request::Command(command) => {
                 let sent = Sent {
                     by: self.by(principal),
@@ -258,6 +262,26 @@ impl Desk {
                 Code::ValidationError,
                 "That token is not valid; the one in use stays.",
             ),
+        }
+    }
+
+    /// A new session with the past of this one, for its owner.
+    async fn branch(
+        &self,
+        from: Option<u64>,
+        once: Option<(String, [u8; 32])>,
+        principal: &Principal,
+        id: Option<&str>,
+    ) -> Outcome {
+        let is_owner = self.session.access(principal) >= Some(Access::Owner);
+        if !is_owner || principal.session.is_some() {
+            let message = "Only the owner of a session may branch it, and not with a token that is good for one session only.";
+            return Outcome::Answer(self.error(Code::Forbidden, message, id));
+        }
+        let branched = Box::pin(self.reception.sessions.branch(&self.session, from, once));
+        match branched.await {
+            Ok(branch) => self.ack(id, &json!(branch)),
+            Err(refused) => Outcome::Answer(self.error(refused.code, &refused.message, id)),
         }
     }
 

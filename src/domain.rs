@@ -11,4 +11,5 @@ pub mod id;
 pub mod question;
 pub mod queue;
 pub mod run;
+pub mod search;
 pub mod secret;

@@ -39,6 +39,7 @@ mod connections;
 mod cookie;
 mod documents;
 mod error;
+mod export;
 mod extract;
 mod headers;
 mod health;
@@ -277,6 +278,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(links::set_up))
         .routes(routes!(links::accept_invite))
         .routes(routes!(sessions::events))
+        .routes(routes!(export::export))
         .routes(routes!(sessions::list, sessions::create))
         .routes(routes!(sessions::show, sessions::change, sessions::end))
         .routes(routes!(sessions::agents))

@@ -18,12 +18,14 @@ use tokio_util::task::TaskTracker;
 mod access;
 mod agent;
 mod ask;
+mod branch;
 mod compaction;
 mod config;
 mod count;
 mod decision;
 mod failure;
 mod head;
+mod history;
 mod journal;
 mod keeper;
 mod live;
@@ -31,6 +33,7 @@ mod members;
 mod metrics;
 mod router;
 mod scribe;
+mod searchable;
 pub(crate) mod state;
 mod tail;
 
@@ -46,7 +49,6 @@ use crate::clock::Clock;
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::domain::command::Inquiry;
-use crate::domain::event::Recorded;
 use crate::domain::id::{Epoch, SessionId, UserId};
 use crate::runtime::Catalog;
 use crate::store::{ClaimError, NewSession, SessionRow, Store, StoreError};
@@ -319,19 +321,6 @@ impl Sessions {
     /// Who is in which session.
     pub(crate) fn members(&self) -> &Members {
         &self.members
-    }
-
-    /// The committed events of a session after an offset, in order. Whoever asks has checked that
-    /// it may.
-    pub(crate) async fn events(
-        &self,
-        id: SessionId,
-        after: u64,
-        limit: u32,
-    ) -> Result<Vec<Recorded>, StoreError> {
-        let stored = self.parts.store.events_after(id, after, limit).await?;
-        let read = |event| journal::read(id, &event).map(|entry| entry.recorded);
-        Ok(stored.into_iter().map_while(read).collect())
     }
 
     /// A session for a newcomer, in memory only until something is recorded in it.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::secret::Secret;
 
 mod audit;
+mod branches;
 mod changes;
 mod deadline;
 mod error;
@@ -24,6 +25,7 @@ mod overview;
 mod postgres;
 mod retention;
 mod schema;
+mod search;
 mod sessions;
 mod sqlite;
 mod upkeep;
@@ -32,6 +34,7 @@ mod users;
 use deadline::Deadline;
 
 pub use audit::{ActFilter, Audit, AuditConfig};
+pub use branches::{BranchError, Branches, NewBranch};
 pub use changes::{Change, Changes, Subject};
 pub use error::{OpenError, StoreError};
 pub use journals::{
@@ -45,6 +48,7 @@ pub use logins::{
 };
 pub use overview::{Counts, Overview, SessionFacts, SessionFilter, SessionStatus};
 pub use retention::{JournalFacts, Retention};
+pub use search::{Hit, Search, SearchText};
 pub use sessions::{NewSession, SessionChange, SessionRow, Sessions};
 pub use upkeep::{AuditRow, BackupError, Upkeep};
 pub use users::{ChangeUserError, CreateUserError, Credentials, KeepLogin, NewUser, Users};
@@ -57,7 +61,9 @@ pub trait Store:
     + Keys
     + Changes
     + Sessions
+    + Search
     + Journals
+    + Branches
     + Retention
     + Overview
     + Audit

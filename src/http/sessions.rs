@@ -16,8 +16,9 @@ use super::extract::{Json, Named, Query};
 use crate::domain::account::Principal;
 use crate::domain::act::Action;
 use crate::domain::id::{Epoch, SessionId, UserId};
+use crate::domain::search::Words;
 use crate::session::{Access, JoinError};
-use crate::store::{NewSession, SessionChange, SessionRow};
+use crate::store::{Hit, NewSession, SessionChange, SessionRow};
 use crate::wire::outbound;
 
 const PAGE: u32 = 50;
@@ -50,6 +51,18 @@ pub(super) struct SessionBody {
     created_at: Timestamp,
     #[schema(value_type = String, format = DateTime)]
     updated_at: Timestamp,
+    /// Where the words of a search were found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snippet: Option<String>,
+}
+
+impl From<Hit> for SessionBody {
+    fn from(hit: Hit) -> Self {
+        Self {
+            snippet: Some(hit.snippet),
+            ..hit.row.into()
+        }
+    }
 }
 
 impl From<SessionRow> for SessionBody {
@@ -73,6 +86,7 @@ impl From<SessionRow> for SessionBody {
             queued_prompts: row.queued,
             created_at: row.created_at,
             updated_at: row.updated_at,
+            snippet: None,
         }
     }
 }
@@ -83,8 +97,11 @@ impl From<SessionRow> for SessionBody {
 pub(super) struct Page {
     /// What the page before gave as `next`.
     before: Option<String>,
-    /// How many, at most 500.
+    /// How many, at most 500; at most 50 of a search.
     limit: Option<u32>,
+    /// Words that shall all be found in its title, prompts and answers, each at the beginning of
+    /// some word.
+    q: Option<String>,
 }
 
 /// Sessions, the newest change first.
@@ -96,7 +113,7 @@ pub(super) struct SessionsBody {
     next: Option<String>,
 }
 
-/// Lists one's own sessions.
+/// Lists one's own sessions, or those in which some words were said.
 #[utoipa::path(
     get, path = "/api/sessions", tag = "sessions", security(("bearer" = [])), params(Page),
     responses(
@@ -109,18 +126,29 @@ pub(super) async fn list(
     caller: Authenticated,
     Query(page): Query<Page>,
 ) -> Result<Answer<SessionsBody>, ApiError> {
-    let limit = page.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
+    let owner = caller.principal.user;
     let before = page.before.as_deref().map(place).transpose()?;
-    let rows = state
-        .store
-        .sessions(caller.principal.user, before, limit)
-        .await?;
-    let full = rows.len() == limit as usize;
-    let next = rows
+    // A search box with nothing in it is no search.
+    let question = page.q.filter(|question| !question.trim().is_empty());
+    let largest = if question.is_some() {
+        PAGE
+    } else {
+        LARGEST_PAGE
+    };
+    let limit = page.limit.unwrap_or(PAGE).clamp(1, largest);
+    let sessions: Vec<SessionBody> = if let Some(question) = question {
+        let words = Words::of(&question);
+        let hits = state.store.search(owner, &words, before, limit).await?;
+        hits.into_iter().map(SessionBody::from).collect()
+    } else {
+        let rows = state.store.sessions(owner, before, limit).await?;
+        rows.into_iter().map(SessionBody::from).collect()
+    };
+    let full = sessions.len() == limit as usize;
+    let next = sessions
         .last()
         .filter(|_| full)
-        .map(|row| format!("{}.{}", row.updated_at.as_millisecond(), row.id));
-    let sessions = rows.into_iter().map(SessionBody::from).collect();
+        .map(|last| format!("{}.{}", last.updated_at.as_millisecond(), last.id));
     Ok(Answer(SessionsBody { sessions, next }))
 }
 
@@ -286,6 +314,9 @@ pub(super) async fn end_as(
 pub(super) struct Part {
     /// The offset of the last event that is known already.
     after: Option<u64>,
+    /// The offset of the first event that is known already: what is wanted are the last ones before
+    /// it. Not together with `after`.
+    before: Option<u64>,
     /// How many, at most 1000.
     limit: Option<u32>,
 }
@@ -297,7 +328,8 @@ pub(super) struct Part {
     responses(
         (status = 200, description = "Envelopes, one per line", body = String, content_type = "application/x-ndjson"),
         (status = 401, description = "AUTH_FAILED", body = Problem),
-        (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem)
+        (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem),
+        (status = 422, description = "VALIDATION_ERROR: both `after` and `before`", body = Problem)
     )
 )]
 pub(super) async fn events(
@@ -308,10 +340,14 @@ pub(super) async fn events(
 ) -> Result<Response, ApiError> {
     find(&state, &caller.principal, id, Access::Owner).await?;
     let limit = part.limit.unwrap_or(EVENTS).clamp(1, MOST_EVENTS);
-    let recorded = state
-        .sessions
-        .events(id, part.after.unwrap_or(0), limit)
-        .await?;
+    let recorded = match (part.after, part.before) {
+        (Some(_), Some(_)) => {
+            let detail = "Ask for events `after` an offset or `before` one, not for both.";
+            return Err(ApiError::invalid(detail));
+        }
+        (None, Some(before)) => state.sessions.events_before(id, before, limit).await?,
+        (after, None) => state.sessions.events(id, after.unwrap_or(0), limit).await?,
+    };
     let mut lines = String::new();
     for event in &recorded {
         lines.push_str(&outbound::event(id, event));

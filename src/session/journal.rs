@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::head::Head;
+use super::searchable::searchable;
 use super::tail::{Entry, Tail, Tails};
 use crate::clock::Clock;
 use crate::domain::act::Act;
@@ -399,6 +400,7 @@ impl Writer {
             summary,
             command,
             acts,
+            texts: searchable(self.head, events),
         };
         match self.committer.commit(append, until).await {
             Ok(()) => {}

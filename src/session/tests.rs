@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+mod branching;
 mod commits;
 mod keeping;
 mod resting;
@@ -14,7 +15,7 @@ use super::*;
 use crate::domain::account::Role;
 use crate::domain::act::{Action, By};
 use crate::domain::command::{Command, IfBusy, Mode, Prompt};
-use crate::domain::event::Event;
+use crate::domain::event::{Event, Recorded};
 use crate::domain::id::LoginId;
 use crate::store::{self, AuditConfig, NewUser};
 

@@ -11,16 +11,17 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{
-    ActFilter, Append, AppendError, Audit, AuditRow, BackupError, Change, ChangeUserError, Changes,
-    ClaimError, CommandRecord, Counts, CreateUserError, Credentials, JournalFacts, Journals,
-    KeepLogin, Keys, Lease, Links, LoginRow, Logins, NewLink, NewLogin, NewSession, NewUser,
-    OldKeys, Overview, Redeemed, RefreshError, Refreshed, Retention, Rotation, SessionChange,
-    SessionFacts, SessionFilter, SessionRow, Sessions, SetUpError, Snapshot, StartLoginError,
-    Store, StoreError, StoredEvent, StoredKey, Upkeep, Users,
+    ActFilter, Append, AppendError, Audit, AuditRow, BackupError, BranchError, Branches, Change,
+    ChangeUserError, Changes, ClaimError, CommandRecord, Counts, CreateUserError, Credentials, Hit,
+    JournalFacts, Journals, KeepLogin, Keys, Lease, Links, LoginRow, Logins, NewBranch, NewLink,
+    NewLogin, NewSession, NewUser, OldKeys, Overview, Redeemed, RefreshError, Refreshed, Retention,
+    Rotation, Search, SessionChange, SessionFacts, SessionFilter, SessionRow, Sessions, SetUpError,
+    Snapshot, StartLoginError, Store, StoreError, StoredEvent, StoredKey, Upkeep, Users,
 };
 use crate::domain::account::{Role, User, Username};
 use crate::domain::act::{Act, By};
 use crate::domain::id::{LoginId, SessionId, UserId};
+use crate::domain::search::Words;
 
 /// Less than the three seconds after which a caller must have heard that storage is unavailable.
 const PATIENCE: Duration = Duration::from_millis(2_300);
@@ -120,6 +121,15 @@ hand_on!(PATIENCE: Audit {
     fn drop_acts(before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 });
 
+hand_on!(PATIENCE: Search {
+    fn search(owner: UserId, words: &Words, before: Option<(Timestamp, SessionId)>, limit: u32) -> Result<Vec<Hit>, StoreError>;
+});
+
+// A long journal takes its time to be copied.
+hand_on!(UPKEEP: Branches {
+    fn branch(new: &NewBranch) -> Result<(), BranchError>;
+});
+
 hand_on!(UPKEEP: Retention {
     fn journals(after: Option<SessionId>, limit: u32) -> Result<Vec<JournalFacts>, StoreError>;
     fn compact_journal(session: SessionId, after: u64, upto: u64, events: Option<&[StoredEvent]>) -> Result<(), StoreError>;
@@ -152,6 +162,15 @@ impl<S: Store> Journals for Deadline<S> {
         limit: u32,
     ) -> Result<Vec<StoredEvent>, StoreError> {
         within(PATIENCE, self.0.events_after(session, after, limit)).await
+    }
+
+    async fn events_before(
+        &self,
+        session: SessionId,
+        before: u64,
+        limit: u32,
+    ) -> Result<Vec<StoredEvent>, StoreError> {
+        within(PATIENCE, self.0.events_before(session, before, limit)).await
     }
 
     async fn snapshot(&self, session: SessionId) -> Result<Option<Snapshot>, StoreError> {

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::error::StoreError;
+use super::search::SearchText;
 use super::sessions::NewSession;
 use crate::domain::act::Act;
 use crate::domain::id::{Epoch, SessionId};
@@ -75,6 +76,8 @@ pub struct Append {
     pub command: Option<CommandRecord>,
     /// What the audit log says about it.
     pub acts: Vec<Act>,
+    /// What the session shall be found by from now on, besides what it had.
+    pub texts: Vec<SearchText>,
 }
 
 impl Append {
@@ -145,6 +148,14 @@ pub trait Journals: Send + Sync {
         &self,
         session: SessionId,
         after: u64,
+        limit: u32,
+    ) -> Result<Vec<StoredEvent>, StoreError>;
+
+    /// The last events before an offset, in order.
+    async fn events_before(
+        &self,
+        session: SessionId,
+        before: u64,
         limit: u32,
     ) -> Result<Vec<StoredEvent>, StoreError>;
 

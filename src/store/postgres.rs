@@ -29,6 +29,22 @@ const BYTES: &str = "bytea";
 /// How a read holds its rows until the end of the transaction.
 const HOLD: &str = " for share of sessions";
 
+/// The words of a question, from a JSON array.
+const WISHED_WORDS: &str = "select value as word from json_array_elements_text(cast($1 as json))";
+/// The texts of an owner in which such a word is.
+const MATCHING: &str = "join session_texts
+    on session_texts.words @@ (cast($2 as tsquery) && to_tsquery('simple', wish.word))";
+
+/// The beginning of a search in one owner's texts.
+fn owned_by(owner: &str) -> String {
+    format!("'={owner}'")
+}
+
+/// A search for a word and what it begins. In quotes it is nothing but a word.
+fn word_beginning(word: &str) -> String {
+    format!("'{word}':*")
+}
+
 /// A parameter by its place.
 fn parameter(number: usize) -> String {
     format!("${number}")
@@ -100,6 +116,12 @@ impl Backend {
     /// Events that are committed and not in their journal yet: none.
     #[allow(clippy::unused_self, reason = "the same call as for SQLite")]
     fn waiting_after(&self, _session: SessionId, _offset: u64) -> Vec<StoredEvent> {
+        Vec::new()
+    }
+
+    /// The last of those before an offset.
+    #[allow(clippy::unused_self, reason = "the same call as for SQLite")]
+    fn waiting_before(&self, _session: SessionId, _offset: u64, _most: u32) -> Vec<StoredEvent> {
         Vec::new()
     }
 

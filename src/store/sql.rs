@@ -14,7 +14,10 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use sqlx::Row as _;
 
-use super::{BYTES, Backend, Connection, HOLD, Row, Turn, parameter};
+use super::{
+    BYTES, Backend, Connection, HOLD, MATCHING, Row, Turn, WISHED_WORDS, owned_by, parameter,
+    word_beginning,
+};
 use crate::domain::account::User;
 use crate::domain::act::Act;
 use crate::store::changes::Subject;
@@ -22,6 +25,8 @@ use crate::store::upkeep::AuditRow;
 
 #[path = "sql/audit.rs"]
 mod audit;
+#[path = "sql/branches.rs"]
+mod branches;
 #[path = "sql/changes.rs"]
 mod changes;
 #[path = "sql/journals.rs"]
@@ -38,6 +43,8 @@ mod overview;
 mod retention;
 #[path = "sql/rows.rs"]
 mod rows;
+#[path = "sql/search.rs"]
+mod search;
 #[path = "sql/sessions.rs"]
 mod sessions;
 #[path = "sql/users.rs"]

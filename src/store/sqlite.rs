@@ -38,6 +38,22 @@ const BYTES: &str = "blob";
 /// How a read holds its rows until the end of the transaction: here nobody else writes anyway.
 const HOLD: &str = "";
 
+/// The words of a question, from a JSON array.
+const WISHED_WORDS: &str = "select value as word from json_each($1)";
+/// The texts of an owner in which such a word is. Crossed: word by word, never text by text.
+const MATCHING: &str = "cross join session_words on session_words match ($2 || wish.word)
+    join session_texts on session_texts.id = session_words.rowid";
+
+/// The beginning of a search in one owner's texts.
+fn owned_by(owner: &str) -> String {
+    format!("owner : \"{owner}\" AND text : ")
+}
+
+/// A search for a word and what it begins. In quotes it is nothing but a word.
+fn word_beginning(word: &str) -> String {
+    format!("\"{word}\" *")
+}
+
 /// A parameter by its place. Without a number: SQLite looks for numbered ones by going through all
 /// of them, which takes longer than the statement if there are thousands.
 fn parameter(_number: usize) -> String {
@@ -131,6 +147,11 @@ impl Backend {
     /// Events after an offset that are committed and not in their journal yet.
     fn waiting_after(&self, session: SessionId, offset: u64) -> Vec<StoredEvent> {
         self.log.after(session, offset)
+    }
+
+    /// The last of those before an offset.
+    fn waiting_before(&self, session: SessionId, offset: u64, most: u32) -> Vec<StoredEvent> {
+        self.log.before(session, offset, most as usize)
     }
 
     /// The last offset among them.

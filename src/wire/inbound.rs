@@ -95,6 +95,11 @@ pub(crate) enum Request {
         /// The newer token.
         token: String,
     },
+    /// A new session with the past of this one.
+    Branch {
+        /// Up to which event; all of them if it does not say.
+        from: Option<u64>,
+    },
 }
 
 /// By hand, so that no log ever shows a token.
@@ -106,6 +111,7 @@ impl fmt::Debug for Request {
             Self::State { .. } => formatter.write_str("State"),
             Self::Heartbeat => formatter.write_str("Heartbeat"),
             Self::RefreshAuth { .. } => formatter.write_str("RefreshAuth"),
+            Self::Branch { from } => formatter.debug_tuple("Branch").field(from).finish(),
         }
     }
 }

@@ -172,6 +172,10 @@ struct Done {
     /// What an agent said to an `EXTENSION`.
     #[schema(value_type = Option<Value>)]
     result: Option<Value>,
+    /// The session that was branched off, and where its journal stands.
+    session_id: Option<SessionId>,
+    offset: Option<u64>,
+    epoch: Option<Epoch>,
     /// The question that was answered, and how it ended.
     question_id: Option<QuestionId>,
     by: Option<String>,

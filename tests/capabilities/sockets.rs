@@ -479,8 +479,6 @@ async fn a_running_task_can_be_cancelled_again_and_again() {
     let mut root = gateway.browser("root").await.joins("").await;
     root.prompts("/hang").await;
     root.sees("TASK_STATUS_UPDATE").await;
-    root.prompts("/echo too early").await;
-    assert_eq!(root.sees("ERROR_MESSAGE").await["payload"]["code"], "BUSY");
     root.sends("CANCEL_TASK", json!({})).await;
     let ended = root.sees_run_end().await;
     assert_eq!(ended["status"], "cancelled");

@@ -22,9 +22,10 @@ crate::on_both_databases!(
     what_was_committed_is_there_for_the_next_program,
     small_and_large_commits_keep_their_order,
     events_of_a_removed_session_are_gone_with_it,
+    the_last_events_before_an_offset_are_read_in_order,
 );
 
-fn new_session(owner: UserId) -> NewSession {
+pub(crate) fn new_session(owner: UserId) -> NewSession {
     NewSession {
         id: SessionId::new(),
         owner,
@@ -49,6 +50,7 @@ pub(crate) fn append(session: SessionId, term: i64, after: u64, bodies: &[&str])
         summary: Some(Summary::default()),
         command: None,
         acts: Vec::new(),
+        texts: Vec::new(),
     }
 }
 
@@ -354,4 +356,34 @@ async fn events_of_a_removed_session_are_gone_with_it(world: World) {
     let late = append(new.id, lease.term, 1, &["b"]);
     let refused = world.store.append(&[late], at(4)).await.unwrap();
     assert_eq!(refused, [Err(AppendError::Fenced)]);
+}
+
+async fn the_last_events_before_an_offset_are_read_in_order(world: World) {
+    let (_, new) = owned(&world).await;
+    let lease = world.store.claim_journal(new.id, "here").await.unwrap();
+    let mut head = 0;
+    // Some are in their journal, some wait for it, some are both between two calls.
+    for count in [1_usize, 3, 600, 2, 5] {
+        let append = append(new.id, lease.term, head, &vec!["x"; count]);
+        world.store.append(&[append], at(1)).await.unwrap();
+        head += count as u64;
+        for (before, limit) in [
+            (head + 1, 4),
+            (head + 1, 10_000),
+            (head, 1),
+            (head / 2, 7),
+            (1, 9),
+        ] {
+            let events = world.store.events_before(new.id, before, limit).await;
+            let expected = before.saturating_sub(limit.into()).max(1)..before;
+            let found: Vec<u64> = events.unwrap().iter().map(|event| event.offset).collect();
+            assert_eq!(
+                found,
+                expected.collect::<Vec<_>>(),
+                "{limit} before {before}"
+            );
+        }
+    }
+    let nobodys = world.store.events_before(SessionId::new(), head, 9).await;
+    assert!(nobodys.unwrap().is_empty());
 }

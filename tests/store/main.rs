@@ -25,6 +25,7 @@ use on_both_databases;
 
 mod accounts;
 mod audit;
+mod branches;
 mod changes;
 mod journals;
 mod keys;
@@ -32,6 +33,7 @@ mod links;
 mod logins;
 mod retention;
 mod schema;
+mod search;
 
 use std::sync::Arc;
 

@@ -202,6 +202,7 @@ async fn an_event_that_cannot_be_read_is_passed_by_and_stays() {
         summary: None,
         command: None,
         acts: Vec::new(),
+        texts: Vec::new(),
     };
     let added = house.store.append(&[odd], house.clock.wall()).await;
     assert_eq!(added.unwrap(), [Ok(())]);

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use sqlx::Row as _;
 
+use super::search;
 use super::sessions::{count, insert};
 use super::{BYTES, Backend, Connection, HOLD, Row, Turn, audit, millis, rows, time, word};
 use crate::domain::id::SessionId;
@@ -118,21 +119,42 @@ impl Journals for Backend {
         .bind(i64::from(limit))
         .fetch_all(self.reader())
         .await?;
-        let read = |row| {
-            Ok(StoredEvent {
-                offset: count(row, "offset")?,
-                at: time(row, "at")?,
-                body: row.try_get("body")?,
-            })
-        };
         let mut events = rows
             .iter()
-            .map(read)
+            .map(stored_event)
             .collect::<sqlx::Result<Vec<StoredEvent>>>()?;
         let room = (limit as usize).saturating_sub(events.len());
         let last = events.last().map_or(after, |event| event.offset);
         let newer = waiting.into_iter().filter(|event| event.offset > last);
         events.extend(newer.take(room));
+        Ok(events)
+    }
+
+    async fn events_before(
+        &self,
+        session: SessionId,
+        before: u64,
+        limit: u32,
+    ) -> Result<Vec<StoredEvent>, StoreError> {
+        // Looked at first, as above.
+        let waiting = self.waiting_before(session, before, limit);
+        let rows = sqlx::query(
+            "select \"offset\", at, body from journal_events
+             where session_id = $1 and \"offset\" < $2 order by \"offset\" desc limit $3",
+        )
+        .bind(session.to_string())
+        .bind(number_of(before))
+        .bind(i64::from(limit))
+        .fetch_all(self.reader())
+        .await?;
+        let mut events = rows
+            .iter()
+            .rev()
+            .map(stored_event)
+            .collect::<sqlx::Result<Vec<StoredEvent>>>()?;
+        let last = events.last().map_or(0, |event| event.offset);
+        events.extend(waiting.into_iter().filter(|event| event.offset > last));
+        events.drain(..events.len().saturating_sub(limit as usize));
         Ok(events)
     }
 
@@ -188,6 +210,14 @@ impl Journals for Backend {
             outcome: row.try_get("outcome")?,
         }))
     }
+}
+
+fn stored_event(row: &Row) -> sqlx::Result<StoredEvent> {
+    Ok(StoredEvent {
+        offset: count(row, "offset")?,
+        at: time(row, "at")?,
+        body: row.try_get("body")?,
+    })
 }
 
 /// Offsets fit into what a database counts with.
@@ -253,6 +283,7 @@ async fn add(
         .collect();
     tell(connection, &added, now).await?;
     turn.write(connection, &added).await?;
+    search::index(connection, &added).await?;
     for append in added {
         if let Some(command) = &append.command {
             insert_command(connection, append.session, command, now).await?;

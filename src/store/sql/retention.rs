@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::journals::{newest, number_of};
 use super::sessions::count;
-use super::{Backend, audit, millis, optional_time, time, word};
+use super::{Backend, audit, millis, optional_time, search, time, word};
 use crate::domain::act::Act;
 use crate::domain::id::SessionId;
 use crate::store::error::StoreError;
@@ -143,6 +143,7 @@ impl Retention for Backend {
         .bind(number_of(upto))
         .execute(&mut *tx)
         .await?;
+        search::forget_upto(&mut tx, session, upto).await?;
         turn.commit(tx).await?;
         Ok(dropped.rows_affected())
     }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use sqlx::Row as _;
 
 use super::{
-    Backend, Connection, Row, audit, decode_error, millis, now, optional_time, time, word,
+    Backend, Connection, Row, audit, decode_error, millis, now, optional_time, search, time, word,
 };
 use crate::domain::act::Act;
 use crate::domain::id::{SessionId, UserId};
@@ -125,6 +125,7 @@ impl Sessions for Backend {
         if ended.rows_affected() == 0 {
             return Ok(false);
         }
+        search::forget(&mut tx, id).await?;
         audit(&mut tx, act).await?;
         tx.commit().await?;
         Ok(true)
@@ -163,7 +164,7 @@ impl Backend {
         Ok(count(row, "head")?.max(newest).max(waiting))
     }
 
-    fn session_row(&self, row: &Row) -> sqlx::Result<SessionRow> {
+    pub(super) fn session_row(&self, row: &Row) -> sqlx::Result<SessionRow> {
         Ok(SessionRow {
             head: self.head(row)?,
             id: word(row, "id")?,

@@ -60,6 +60,17 @@ impl Log {
         events[first..].to_vec()
     }
 
+    /// The last of what waits of one journal before an offset.
+    pub(super) fn before(&self, session: SessionId, offset: u64, most: usize) -> Vec<StoredEvent> {
+        let waiting = self.lock();
+        let events = waiting
+            .journals
+            .get(&session)
+            .map_or(&[][..], Vec::as_slice);
+        let end = events.partition_point(|event| event.offset < offset);
+        events[end.saturating_sub(most)..end].to_vec()
+    }
+
     /// The last offset that waits of one journal.
     pub(super) fn head(&self, session: SessionId) -> Option<u64> {
         let waiting = self.lock();

@@ -12,7 +12,7 @@ const HOTTEST: f64 = 2.0;
 const MODEL_CHARS: usize = 128;
 
 /// Types that the protocol names and this version does not serve.
-const NOT_SERVED: [&str; 3] = ["BRANCH_SESSION", "TAKE_CONTROL", "RELEASE_CONTROL"];
+const NOT_SERVED: [&str; 2] = ["TAKE_CONTROL", "RELEASE_CONTROL"];
 
 /// Reads the payload of a message of that type.
 pub(super) fn read(kind: &str, mut payload: Fields, rules: &Rules) -> Result<Request, Rejected> {
@@ -43,6 +43,9 @@ pub(super) fn read(kind: &str, mut payload: Fields, rules: &Rules) -> Result<Req
         "HEARTBEAT" => Request::Heartbeat,
         "AUTH_REFRESH" => Request::RefreshAuth {
             token: payload.text("token")?,
+        },
+        "BRANCH_SESSION" => Request::Branch {
+            from: from_offset(payload)?,
         },
         other if NOT_SERVED.contains(&other) => return Err(Rejected::unserved(other)),
         other => {
@@ -130,6 +133,17 @@ fn cancel_task(mut payload: Fields) -> Result<Command, Rejected> {
         .transpose()
         .map_err(|_| Rejected::field("payload.taskId", "is not the id of a task"))?;
     Ok(Command::Cancel { run })
+}
+
+fn from_offset(mut payload: Fields) -> Result<Option<u64>, Rejected> {
+    let Some(value) = payload.take("fromOffset") else {
+        return Ok(None);
+    };
+    let offset = value.as_u64().filter(|offset| *offset > 0);
+    let fault = "is not the offset of an event: 1, 2, 3…";
+    offset
+        .map(Some)
+        .ok_or_else(|| Rejected::field("payload.fromOffset", fault))
 }
 
 /// Settings are an allow-list: one that is unknown here would look as if it had been changed.

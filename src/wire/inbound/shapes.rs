@@ -35,6 +35,7 @@ pub(in crate::wire) fn described() -> Vec<Described> {
         says::<Context>("UPDATE_CONTEXT", "Tells where the user is."),
         says::<Query>("QUERY", "Asks the agent about itself."),
         says::<Extension>("EXTENSION", "Something that only this agent understands."),
+        says::<BranchSession>("BRANCH_SESSION", "Makes a new session with the past of this one."),
         says::<Empty>("HEARTBEAT", "A sign of life; it is answered."),
         says::<AuthRefresh>("AUTH_REFRESH", "Brings a newer token for this connection."),
     ]
@@ -204,6 +205,14 @@ struct Extension {
     name: String,
     #[schema(value_type = Option<Value>)]
     payload: Option<Value>,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+struct BranchSession {
+    /// Up to which event; all of them if absent.
+    #[schema(minimum = 1)]
+    from_offset: Option<u64>,
 }
 
 #[derive(ToSchema)]

@@ -178,6 +178,7 @@ impl Member {
             |status: &String| ["completed", "cancelled", "error"].contains(&status.as_str());
         self.events
             .iter()
+            .filter(|event| event["type"] == "TASK_STATUS_UPDATE")
             .filter_map(status)
             .filter(ended)
             .collect()

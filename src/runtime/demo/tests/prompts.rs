@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::super::super::FromAgent;
+use super::super::super::{FromAgent, ToAgent};
 use super::{Session, spoken};
 use crate::domain::code::Code;
 use crate::domain::event::Channel;
+use crate::domain::question::{Answer, Resolution, Said};
 use crate::domain::run::{RunOutcome, Usage};
 
 /// Asks, and gives what was said. The run must end well, with its last words in order.
@@ -144,13 +145,35 @@ async fn image_shows_a_png_in_markdown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_and_tools_are_said_to_be_unavailable() {
-    for prompt in ["/tool", "/confirm", "/prompt", "/pick"] {
-        let text = text_of(prompt).await;
-        assert!(
-            text.starts_with(&format!("{prompt} is not available")),
-            "{text}"
-        );
+async fn it_waits_for_the_answer_to_a_question_and_goes_on_with_it() {
+    for (prompt, said, text) in [
+        (
+            "/tool",
+            Said::Option("allow".into()),
+            "I ran `date`. It said:",
+        ),
+        ("/tool", Said::Ok(false), "I did not run `date`."),
+        ("/confirm", Said::Ok(true), "You said yes."),
+        ("/prompt", Said::Value(Some("Ada".into())), "You said: Ada"),
+        ("/pick", Said::Ids(vec!["red".into()]), "You picked: red"),
+    ] {
+        let mut session = Session::start(8);
+        let run = session.prompts(prompt).await;
+        let question = loop {
+            if let FromAgent::Asked { question, .. } = session.hears().await {
+                break question;
+            }
+        };
+        session.hears_nothing_more().await;
+        let resolution = Resolution::Answered(Answer::new(said));
+        let answer = ToAgent::Answer {
+            question,
+            resolution,
+        };
+        session.link.send(answer).await.unwrap();
+        let heard = session.hears_rest(run).await;
+        let spoken = spoken(&heard, Channel::Text).concat();
+        assert!(spoken.starts_with(text), "{prompt}: {spoken}");
     }
 }
 
@@ -159,7 +182,7 @@ async fn anything_else_gets_an_introduction_word_by_word() {
     let begin = Instant::now();
     let mut session = Session::start(8);
     let run = session.prompts("Good morning!").await;
-    let heard = session.hears_run(run).await;
+    let heard = session.hears_rest(run).await;
     let words = spoken(&heard, Channel::Text);
     assert!((35..=55).contains(&words.len()), "{}", words.len());
     let took = begin.elapsed().as_millis();

@@ -1,0 +1,158 @@
+//! `/api/sessions/{id}/export`: a whole journal as a file.
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+
+use super::AppState;
+use super::caller::Authenticated;
+use super::error::{ApiError, Problem};
+use super::extract::{Named, Query};
+use super::sessions::find;
+use crate::domain::event::Recorded;
+use crate::domain::id::SessionId;
+use crate::session::{Access, Sessions};
+use crate::store::StoreError;
+use crate::wire::markdown::Markdown;
+use crate::wire::outbound;
+
+/// Events that are in memory at a time: few, as some are long and a reader may be slow.
+const PAGE: u32 = 64;
+
+/// In which form.
+#[derive(Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Format {
+    /// The envelopes, one per line.
+    #[default]
+    Ndjson,
+    /// A conversation to be read.
+    Markdown,
+}
+
+/// How to export.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Form {
+    /// `ndjson` (the default) or `markdown`.
+    #[serde(default)]
+    #[param(value_type = Option<Format>)]
+    format: Format,
+}
+
+/// A session as a file: everything that is kept of it at this moment.
+#[utoipa::path(
+    get, path = "/api/sessions/{id}/export", tag = "sessions", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The session"), Form),
+    responses(
+        (status = 200, description = "The file: envelopes, one per line, or Markdown", body = String, content_type = "application/x-ndjson"),
+        (status = 401, description = "AUTH_FAILED", body = Problem),
+        (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem),
+        (status = 422, description = "VALIDATION_ERROR: no such format", body = Problem)
+    )
+)]
+pub(super) async fn export(
+    State(state): State<AppState>,
+    caller: Authenticated,
+    Named(id): Named<SessionId>,
+    Query(form): Query<Form>,
+) -> Result<Response, ApiError> {
+    let row = find(&state, &caller.principal, id, Access::Owner).await?;
+    let now = state.clock.wall();
+    let (writer, beginning, kind, ending) = match form.format {
+        Format::Ndjson => (
+            Writer::Ndjson,
+            String::new(),
+            "application/x-ndjson",
+            "ndjson",
+        ),
+        Format::Markdown => {
+            let (document, beginning) = Markdown::new(id, row.title.as_deref(), &row.agent, now);
+            let writer = Writer::Markdown(Box::new(document));
+            (writer, beginning, "text/markdown; charset=utf-8", "md")
+        }
+    };
+    let mut export = Export {
+        sessions: state.sessions.clone(),
+        session: id,
+        after: 0,
+        upto: row.head,
+        writer: Some(writer),
+    };
+    // The first part before the answer begins: a database that is away is still an error then.
+    let first = export.next().await?.unwrap_or_default();
+    let rest = stream::try_unfold(export, async |mut export| {
+        let part = export.next().await?;
+        Ok::<_, StoreError>(part.map(|part| (Bytes::from(part), export)))
+    });
+    let first = stream::iter([Ok(Bytes::from(beginning + &first))]);
+    let name = format!("attachment; filename=\"{id}.{ending}\"");
+    Ok((
+        [(CONTENT_TYPE, kind.to_owned()), (CONTENT_DISPOSITION, name)],
+        Body::from_stream(first.chain(rest)),
+    )
+        .into_response())
+}
+
+/// A file under way.
+struct Export {
+    sessions: Sessions,
+    session: SessionId,
+    after: u64,
+    /// What comes later is not part of it: a run under way would never let it end.
+    upto: u64,
+    /// None once the end was written.
+    writer: Option<Writer>,
+}
+
+enum Writer {
+    Ndjson,
+    Markdown(Box<Markdown>),
+}
+
+impl Export {
+    /// The next part; `None` behind the last one.
+    async fn next(&mut self) -> Result<Option<String>, StoreError> {
+        let Some(writer) = &mut self.writer else {
+            return Ok(None);
+        };
+        let mut page = self.sessions.events(self.session, self.after, PAGE).await?;
+        page.retain(|recorded| recorded.first() <= self.upto);
+        let mut part = String::new();
+        for recorded in &page {
+            writer.write(self.session, recorded, &mut part);
+        }
+        match page.last() {
+            Some(last) => self.after = last.offset,
+            None => {
+                if let Some(writer) = self.writer.take() {
+                    writer.end(&mut part);
+                }
+            }
+        }
+        Ok(Some(part))
+    }
+}
+
+impl Writer {
+    fn write(&mut self, session: SessionId, recorded: &Recorded, out: &mut String) {
+        match self {
+            Self::Ndjson => {
+                out.push_str(&outbound::event(session, recorded));
+                out.push('\n');
+            }
+            Self::Markdown(document) => document.write(recorded, out),
+        }
+    }
+
+    fn end(self, out: &mut String) {
+        if let Self::Markdown(document) = self {
+            document.end(out);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Statements that make a branch.
+
+use std::sync::LazyLock;
+
+use async_trait::async_trait;
+
+use super::journals::{insert_events, newest, number_of};
+use super::{Backend, Connection, HOLD, millis};
+use crate::domain::id::SessionId;
+use crate::store::branches::{BranchError, Branches, NewBranch};
+use crate::store::error::StoreError;
+use crate::store::journals::{CommandRecord, StoredEvent};
+
+/// The one that it comes from is held: its events stay as they are until the end of the transaction.
+static INSERT_SESSION: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "insert into sessions (id, owner_id, agent, title, epoch, head, compacted, messages,
+             last_prompt, created_at, updated_at)
+         select $1, owner_id, agent, $3, $4, $5,
+             case when compacted < $6 then compacted else $6 end, $7, $8, $9, $9
+         from sessions where id = $2 and owner_id = $10 and ended_at is null{HOLD}"
+    )
+});
+
+#[async_trait]
+impl Branches for Backend {
+    async fn branch(&self, new: &NewBranch) -> Result<(), BranchError> {
+        let mut turn = self.turn().await.map_err(StoreError::from)?;
+        let mut tx = self.begin().await.map_err(StoreError::from)?;
+        turn.carry_over(&mut tx).await.map_err(StoreError::from)?;
+        let made = make(&mut tx, new).await.map_err(StoreError::from)?;
+        if let Some(refused) = made {
+            return Err(refused);
+        }
+        turn.commit(tx).await.map_err(StoreError::from)?;
+        Ok(())
+    }
+}
+
+/// Everything of a branch, or why there is none; then the transaction must not be committed.
+async fn make(connection: &mut Connection, new: &NewBranch) -> sqlx::Result<Option<BranchError>> {
+    if !insert_session(connection, new).await? {
+        return Ok(Some(BranchError::NotFound));
+    }
+    let (session, upto) = (new.session.id, number_of(new.upto));
+    sqlx::query(
+        "insert into journal_events (session_id, \"offset\", at, body)
+         select $1, \"offset\", at, body from journal_events
+         where session_id = $2 and \"offset\" <= $3",
+    )
+    .bind(session.to_string())
+    .bind(new.from.to_string())
+    .bind(upto)
+    .execute(&mut *connection)
+    .await?;
+    let copied = newest(connection, session).await?;
+    // Without any events, the snapshot stands for them.
+    if copied != new.upto && copied != 0 {
+        return Ok(Some(BranchError::Changed));
+    }
+    sqlx::query(
+        "insert into session_texts (session_id, owner, \"offset\", text)
+         select $1, owner, \"offset\", text from session_texts
+         where session_id = $2 and \"offset\" > 0 and \"offset\" <= $3",
+    )
+    .bind(session.to_string())
+    .bind(new.from.to_string())
+    .bind(upto)
+    .execute(&mut *connection)
+    .await?;
+    insert_events(connection, &closing(new)).await?;
+    sqlx::query("insert into session_snapshots (session_id, \"offset\", body) values ($1, $2, $3)")
+        .bind(session.to_string())
+        .bind(number_of(new.head()))
+        .bind(new.snapshot.clone())
+        .execute(&mut *connection)
+        .await?;
+    let now = millis(new.session.created_at);
+    if let Some(command) = &new.command
+        && !record(connection, new.from, command, now).await?
+    {
+        return Ok(Some(BranchError::Repeated));
+    }
+    Ok(None)
+}
+
+/// Keeps the outcome for whoever repeats the command; false if there is one under that key.
+async fn record(
+    connection: &mut Connection,
+    session: SessionId,
+    command: &CommandRecord,
+    now: i64,
+) -> sqlx::Result<bool> {
+    let recorded = sqlx::query(
+        "insert into commands (session_id, idempotency_key, digest, outcome, created_at)
+         values ($1, $2, $3, $4, $5) on conflict do nothing",
+    )
+    .bind(session.to_string())
+    .bind(command.key.clone())
+    .bind(command.digest.to_vec())
+    .bind(command.outcome.clone())
+    .bind(now)
+    .execute(connection)
+    .await?;
+    Ok(recorded.rows_affected() == 1)
+}
+
+/// The session itself; false if there is none to branch from.
+async fn insert_session(connection: &mut Connection, new: &NewBranch) -> sqlx::Result<bool> {
+    let made = sqlx::query(INSERT_SESSION.as_str())
+        .bind(new.session.id.to_string())
+        .bind(new.from.to_string())
+        .bind(new.session.title.clone())
+        .bind(new.session.epoch.to_string())
+        .bind(number_of(new.head()))
+        .bind(number_of(new.upto))
+        .bind(number_of(new.summary.messages))
+        .bind(new.summary.last_prompt.clone())
+        .bind(millis(new.session.created_at))
+        .bind(new.session.owner.to_string())
+        .execute(connection)
+        .await?;
+    Ok(made.rows_affected() == 1)
+}
+
+/// The events of its own, each at its place.
+fn closing(new: &NewBranch) -> Vec<(SessionId, StoredEvent)> {
+    let numbered = (new.upto + 1..).zip(&new.closing);
+    numbered
+        .map(|(offset, event)| {
+            let (at, body) = (event.at, event.body.clone());
+            (new.session.id, StoredEvent { offset, at, body })
+        })
+        .collect()
+}

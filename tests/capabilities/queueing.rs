@@ -1,0 +1,212 @@
+//! One run at a time, and a queue for the rest.
+
+use serde_json::{Value, json};
+
+use crate::actors::{Browser, Gateway, Member};
+
+async fn joins(browser: &Browser, query: &str) -> Member {
+    Member::joins(browser.address(), browser.token.as_deref().unwrap(), query).await
+}
+
+impl Member {
+    /// Something that waits for its turn; its task.
+    async fn queues(&mut self, kind: &str, text: &str) -> String {
+        let mut payload = json!({ "text": text });
+        if kind == "SUBMIT_PROMPT" {
+            payload["mode"] = json!("act");
+        }
+        self.sends(kind, payload).await;
+        let ack = self.sees("ACK").await;
+        assert_eq!(ack["payload"]["queued"], true, "{ack}");
+        ack["payload"]["taskId"].as_str().unwrap().to_owned()
+    }
+
+    /// The texts of the runs that began, in order.
+    fn begun(&self) -> Vec<String> {
+        let begun = self.events.iter().filter_map(|event| {
+            let prompt = &event["payload"]["prompt"]["text"];
+            prompt.as_str().map(str::to_owned)
+        });
+        begun.collect()
+    }
+
+    async fn sees_run_ends(&mut self, count: usize) {
+        while self.ends().len() < count {
+            self.sees_run_end().await;
+        }
+    }
+
+    async fn line(&mut self) -> Vec<String> {
+        self.sends("REQUEST_STATE", json!({})).await;
+        let state = self.sees("FULL_STATE").await;
+        let line = state["payload"]["queue"].as_array().unwrap().clone();
+        let text = |place: &Value| place["text"].as_str().unwrap().to_owned();
+        line.iter().map(text).collect()
+    }
+}
+
+/// A session with a run that goes on until it is cancelled.
+async fn busy(gateway: &Gateway) -> (Browser, Member) {
+    let browser = gateway.browser("root").await;
+    let mut root = joins(&browser, "").await;
+    root.prompts("/hang").await;
+    root.sees("AGENT_STATE").await;
+    (browser, root)
+}
+
+#[tokio::test]
+async fn a_prompt_during_a_run_waits_and_keeps_its_task() {
+    let gateway = Gateway::start().await;
+    let (_, mut root) = busy(&gateway).await;
+    let task = root.queues("SUBMIT_PROMPT", "/echo later").await;
+    assert_eq!(root.line().await, ["/echo later"]);
+    root.sends("CANCEL_TASK", json!({})).await;
+    root.sees_run_ends(2).await;
+    assert_eq!(root.begun(), ["/hang", "/echo later"]);
+    assert_eq!(root.ends(), ["cancelled", "completed"]);
+    assert_eq!(root.text(), "later");
+    let last = root.events.last().unwrap();
+    assert_eq!(last["payload"]["taskId"], task.as_str());
+    assert!(root.line().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_prompt_that_shall_not_wait_is_refused() {
+    let gateway = Gateway::start().await;
+    let (_, mut root) = busy(&gateway).await;
+    let prompt = json!({ "text": "/echo x", "mode": "act", "ifBusy": "refuse" });
+    root.sends("SUBMIT_PROMPT", prompt).await;
+    assert_eq!(root.sees("ERROR_MESSAGE").await["payload"]["code"], "BUSY");
+    assert!(root.line().await.is_empty());
+}
+
+#[tokio::test]
+async fn steering_goes_before_following_up_in_both_modes() {
+    let gateway = Gateway::start().await;
+    for (mode, expected) in [
+        (
+            "one-at-a-time",
+            vec!["/hang", "/echo s1", "/echo s2", "/echo f1", "/echo f2"],
+        ),
+        (
+            "all",
+            vec!["/hang", "/echo s1\n\n/echo s2", "/echo f1\n\n/echo f2"],
+        ),
+    ] {
+        let (_, mut root) = busy(&gateway).await;
+        let modes = json!({ "steering": mode, "followUp": mode });
+        root.sends("SET_QUEUE_MODE", modes).await;
+        root.sees("ACK").await;
+        root.queues("FOLLOW_UP", "/echo f1").await;
+        root.queues("STEER", "/echo s1").await;
+        root.queues("FOLLOW_UP", "/echo f2").await;
+        let merged = root.queues("STEER", "/echo s2").await;
+        let line = root.line().await;
+        assert_eq!(line, ["/echo s1", "/echo s2", "/echo f1", "/echo f2"]);
+        root.sends("CANCEL_TASK", json!({})).await;
+        root.sees_run_ends(expected.len()).await;
+        assert_eq!(root.begun(), expected);
+        if mode == "all" {
+            let stands_for = |event: &Value| event["payload"]["mergedTaskIds"] == json!([merged]);
+            assert!(root.events.iter().any(stands_for), "the others are named");
+        }
+        let updates = root
+            .events
+            .iter()
+            .filter(|event| event["type"] == "QUEUE_UPDATE");
+        let last = updates.last().unwrap();
+        assert_eq!(last["payload"]["queue"], json!([]));
+        assert_eq!(last["payload"]["modes"]["steering"], mode);
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_to_an_idle_agent_begins_at_once() {
+    let gateway = Gateway::start().await;
+    let browser = gateway.browser("root").await;
+    let mut root = joins(&browser, "").await;
+    root.sends("STEER", json!({ "text": "/echo a" })).await;
+    root.sees_run_ends(1).await;
+    root.sends("FOLLOW_UP", json!({ "text": "/echo b" })).await;
+    root.sees_run_ends(2).await;
+    assert_eq!(root.text(), "ab");
+}
+
+#[tokio::test]
+async fn what_waits_can_be_withdrawn_until_it_begins() {
+    let gateway = Gateway::start().await;
+    let (browser, mut root) = busy(&gateway).await;
+    let mut other = joins(&browser, &root.position()).await;
+    let first = root.queues("SUBMIT_PROMPT", "/echo first").await;
+    let second = root.queues("SUBMIT_PROMPT", "/echo second").await;
+    for _ in 0..2 {
+        other.sends("WITHDRAW", json!({ "taskId": first })).await;
+        let ack = other.sees("ACK").await;
+        assert_eq!(
+            ack["payload"]["taskId"],
+            first.as_str(),
+            "said twice or not"
+        );
+    }
+    assert_eq!(root.line().await, ["/echo second"]);
+    // Cancelling what waits takes it back, too.
+    other
+        .sends("CANCEL_TASK", json!({ "taskId": second }))
+        .await;
+    other.sees("ACK").await;
+    assert!(root.line().await.is_empty());
+    let live = root.events[0]["payload"]["taskId"].clone();
+    root.sends("WITHDRAW", json!({ "taskId": live })).await;
+    let begun = root.sees("ERROR_MESSAGE").await;
+    assert_eq!(begun["payload"]["code"], "VALIDATION_ERROR");
+    let unknown = format!("run_{}", "0".repeat(32));
+    root.sends("WITHDRAW", json!({ "taskId": unknown })).await;
+    let unknown = root.sees("ERROR_MESSAGE").await;
+    assert_eq!(unknown["payload"]["code"], "NOT_FOUND");
+    root.sends("CANCEL_TASK", json!({})).await;
+    root.sees_run_end().await;
+    assert_eq!(root.begun(), ["/hang"], "nothing withdrawn has begun");
+}
+
+#[tokio::test]
+async fn the_queue_survives_a_restart_and_goes_on_without_anybody() {
+    let mut gateway = Gateway::start().await;
+    let (_, mut root) = busy(&gateway).await;
+    root.queues("SUBMIT_PROMPT", "/echo one").await;
+    root.queues("SUBMIT_PROMPT", "/echo two").await;
+    let query = root.position();
+    gateway.restart();
+    // Nobody joins: the list alone shows that it went on.
+    let browser = gateway.browser("root").await;
+    let path = format!("/api/sessions/{}", root.session());
+    let begin = std::time::Instant::now();
+    loop {
+        let shown = browser.gets(&path).await.json();
+        if shown["status"] == "idle" && shown["queuedPrompts"] == 0 {
+            break;
+        }
+        assert!(begin.elapsed().as_secs() < 20, "{shown}");
+        tokio::task::yield_now().await;
+    }
+    let mut back = joins(&browser, &query).await;
+    back.sees_run_ends(3).await;
+    assert_eq!(back.ends(), ["error", "completed", "completed"]);
+    assert_eq!(back.text(), "onetwo");
+    let mut offsets = root.offsets();
+    offsets.extend(back.offsets());
+    assert!(offsets.iter().copied().eq(1..=offsets.len() as u64));
+}
+
+#[tokio::test]
+async fn the_queue_has_an_end() {
+    let gateway = Gateway::start().await;
+    let (_, mut root) = busy(&gateway).await;
+    for number in 0..50 {
+        root.queues("SUBMIT_PROMPT", &format!("/echo {number}"))
+            .await;
+    }
+    root.prompts("/echo too many").await;
+    let full = root.sees("ERROR_MESSAGE").await;
+    assert_eq!(full["payload"]["code"], "BUSY");
+    assert_eq!(root.line().await.len(), 50);
+}

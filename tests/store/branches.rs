@@ -1,0 +1,222 @@
+//! Branches.
+
+use switchboard::domain::act::Action;
+use switchboard::domain::id::UserId;
+use switchboard::domain::search::Words;
+use switchboard::store::{
+    Append, BranchError, CommandRecord, NewBranch, NewEvent, NewSession, SearchText, Snapshot,
+    StoredEvent, Summary,
+};
+
+use crate::journals::{append, bodies, new_session, owned};
+use crate::{World, act, at};
+
+crate::on_both_databases!(
+    a_branch_has_the_past_and_its_own_end,
+    what_comes_later_stays_where_it_was_said,
+    a_branch_is_found_by_its_past,
+    a_cut_that_was_joined_over_is_noticed,
+    a_command_makes_one_branch,
+    there_is_no_branch_of_what_is_not_there_or_not_yours,
+    a_snapshot_stands_for_a_past_that_is_not_kept,
+);
+
+fn branch(owner: UserId, from: &NewSession, upto: u64) -> NewBranch {
+    NewBranch {
+        session: NewSession {
+            title: Some("Old (branch)".into()),
+            created_at: at(50),
+            ..new_session(owner)
+        },
+        from: from.id,
+        upto,
+        closing: vec![NewEvent {
+            at: at(50),
+            body: b"end".to_vec(),
+        }],
+        summary: Summary {
+            messages: 7,
+            last_prompt: Some("why?".into()),
+            title: None,
+            running: false,
+        },
+        snapshot: b"state".to_vec(),
+        command: None,
+    }
+}
+
+/// A session with three events, of which the last is not in its journal yet.
+async fn spoken(world: &World) -> (UserId, NewSession, i64) {
+    let (mia, new) = owned(world).await;
+    let term = world
+        .store
+        .claim_journal(new.id, "here")
+        .await
+        .unwrap()
+        .term;
+    for (after, body) in [(0, "a"), (1, "b"), (2, "c")] {
+        let text = SearchText {
+            offset: after + 1,
+            text: format!("word {body}{body}"),
+        };
+        let append = Append {
+            texts: vec![text],
+            ..append(new.id, term, after, &[body])
+        };
+        world.store.append(&[append], at(1)).await.unwrap();
+        if after == 1 {
+            world.store.sweep(at(1), at(1)).await.unwrap();
+        }
+    }
+    (mia, new, term)
+}
+
+fn pairs(all: &[(u64, &str)]) -> Vec<(u64, String)> {
+    all.iter()
+        .map(|(offset, body)| (*offset, (*body).to_owned()))
+        .collect()
+}
+
+async fn a_branch_has_the_past_and_its_own_end(world: World) {
+    let (mia, old, _) = spoken(&world).await;
+    let new = branch(mia, &old, 3);
+    world.store.branch(&new).await.unwrap();
+    let id = new.session.id;
+    let expected = pairs(&[(1, "a"), (2, "b"), (3, "c"), (4, "end")]);
+    assert_eq!(bodies(&world, id, 0).await, expected);
+    let row = world.store.session(id).await.unwrap().unwrap();
+    assert_eq!((row.owner, row.agent.as_str()), (mia, "demo"));
+    assert_eq!((row.head, row.messages, row.running), (4, 7, false));
+    assert_eq!(row.last_prompt.as_deref(), Some("why?"));
+    assert_eq!(row.title.as_deref(), Some("Old (branch)"));
+    assert_eq!((row.epoch, row.created_at), (new.session.epoch, at(50)));
+    assert_ne!(row.epoch, old.epoch);
+    let snapshot = world.store.snapshot(id).await.unwrap().unwrap();
+    assert_eq!((snapshot.offset, snapshot.body), (4, b"state".to_vec()));
+    let lease = world.store.claim_journal(id, "here").await.unwrap();
+    assert_eq!((lease.head, lease.epoch), (4, new.session.epoch));
+}
+
+async fn what_comes_later_stays_where_it_was_said(world: World) {
+    let (mia, old, term) = spoken(&world).await;
+    let new = branch(mia, &old, 2);
+    world.store.branch(&new).await.unwrap();
+    let id = new.session.id;
+    let lease = world.store.claim_journal(id, "here").await.unwrap();
+    let batch = [
+        append(old.id, term, 3, &["later here"]),
+        append(id, lease.term, 3, &["later there"]),
+    ];
+    let added = world.store.append(&batch, at(60)).await.unwrap();
+    assert_eq!(added, [Ok(()), Ok(())]);
+    let here = pairs(&[(1, "a"), (2, "b"), (3, "c"), (4, "later here")]);
+    let there = pairs(&[(1, "a"), (2, "b"), (3, "end"), (4, "later there")]);
+    assert_eq!(bodies(&world, old.id, 0).await, here);
+    assert_eq!(bodies(&world, id, 0).await, there);
+    // Nor does the end of one touch the other.
+    let end = act(Action::SessionEnded, 70);
+    assert!(world.store.end_session(old.id, mia, &end).await.unwrap());
+    let gone = act(Action::SessionExpired, 80);
+    let removed = world.store.remove_session(old.id, at(90), &gone).await;
+    assert!(removed.unwrap());
+    assert_eq!(bodies(&world, id, 0).await, there);
+}
+
+async fn a_branch_is_found_by_its_past(world: World) {
+    let (mia, old, _) = spoken(&world).await;
+    let new = branch(mia, &old, 2);
+    world.store.branch(&new).await.unwrap();
+    for (question, expected) in [
+        ("bb", vec![new.session.id, old.id]),
+        ("cc", vec![old.id]),
+        ("branch", vec![new.session.id]),
+    ] {
+        let hits = world.store.search(mia, &Words::of(question), None, 9).await;
+        let found: Vec<_> = hits.unwrap().iter().map(|hit| hit.row.id).collect();
+        assert_eq!(found, expected, "{question}");
+    }
+}
+
+async fn a_cut_that_was_joined_over_is_noticed(world: World) {
+    let (mia, old, _) = spoken(&world).await;
+    let event = |offset, body: &str| StoredEvent {
+        offset,
+        at: at(1),
+        body: body.into(),
+    };
+    let joined = [event(1, "a"), event(3, "bc")];
+    let compacted = world.store.compact_journal(old.id, 0, 3, Some(&joined));
+    compacted.await.unwrap();
+    let new = branch(mia, &old, 2);
+    let refused = world.store.branch(&new).await;
+    assert!(matches!(refused, Err(BranchError::Changed)), "{refused:?}");
+    assert!(world.store.session(new.session.id).await.unwrap().is_none());
+    world.store.branch(&branch(mia, &old, 1)).await.unwrap();
+    let whole = branch(mia, &old, 3);
+    world.store.branch(&whole).await.unwrap();
+    let expected = pairs(&[(1, "a"), (3, "bc"), (4, "end")]);
+    assert_eq!(bodies(&world, whole.session.id, 0).await, expected);
+    let facts = world.store.journals(None, 10).await.unwrap();
+    let of_branch = facts.iter().find(|facts| facts.session == whole.session.id);
+    assert_eq!(of_branch.unwrap().compacted, 3);
+}
+
+async fn a_command_makes_one_branch(world: World) {
+    let (mia, old, _) = spoken(&world).await;
+    let record = CommandRecord {
+        key: "once".into(),
+        digest: [1; 32],
+        outcome: b"made".to_vec(),
+    };
+    let asked = || NewBranch {
+        command: Some(record.clone()),
+        ..branch(mia, &old, 3)
+    };
+    world.store.branch(&asked()).await.unwrap();
+    let again = asked();
+    let refused = world.store.branch(&again).await;
+    assert!(matches!(refused, Err(BranchError::Repeated)), "{refused:?}");
+    assert!(
+        world
+            .store
+            .session(again.session.id)
+            .await
+            .unwrap()
+            .is_none()
+    );
+    let found = world.store.command(old.id, "once").await.unwrap();
+    assert_eq!(found, Some(record));
+}
+
+async fn there_is_no_branch_of_what_is_not_there_or_not_yours(world: World) {
+    let (mia, old, _) = spoken(&world).await;
+    let unknown = branch(mia, &new_session(mia), 3);
+    let foreign = branch(UserId::new(), &old, 3);
+    let end = act(Action::SessionEnded, 5);
+    for new in [unknown, foreign] {
+        let refused = world.store.branch(&new).await;
+        assert!(matches!(refused, Err(BranchError::NotFound)), "{refused:?}");
+    }
+    assert!(world.store.end_session(old.id, mia, &end).await.unwrap());
+    let refused = world.store.branch(&branch(mia, &old, 3)).await;
+    assert!(matches!(refused, Err(BranchError::NotFound)), "{refused:?}");
+    assert!(world.store.sessions(mia, None, 9).await.unwrap().is_empty());
+}
+
+async fn a_snapshot_stands_for_a_past_that_is_not_kept(world: World) {
+    let (mia, old, _) = spoken(&world).await;
+    let snapshot = Snapshot {
+        offset: 3,
+        body: b"state".to_vec(),
+    };
+    world.store.save_snapshot(old.id, &snapshot).await.unwrap();
+    assert_eq!(world.store.drop_events(old.id, 3).await.unwrap(), 3);
+    let new = branch(mia, &old, 3);
+    world.store.branch(&new).await.unwrap();
+    assert_eq!(
+        bodies(&world, new.session.id, 0).await,
+        pairs(&[(4, "end")])
+    );
+    let row = world.store.session(new.session.id).await.unwrap().unwrap();
+    assert_eq!(row.head, 4);
+}
