@@ -116,7 +116,7 @@ async fn steering_goes_before_following_up_in_both_modes() {
             .filter(|event| event["type"] == "QUEUE_UPDATE");
         let last = updates.last().unwrap();
         assert_eq!(last["payload"]["queue"], json!([]));
-        assert_eq!(last["payload"]["modes"]["steering"], mode);
+        assert_eq!(last["payload"]["queueModes"]["steering"], mode);
     }
 }
 

@@ -39,6 +39,8 @@ fn branch(owner: UserId, from: &NewSession, upto: u64) -> NewBranch {
             last_prompt: Some("why?".into()),
             title: None,
             running: false,
+            waiting: 0,
+            queued: 0,
         },
         snapshot: b"state".to_vec(),
         command: None,

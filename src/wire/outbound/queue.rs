@@ -12,7 +12,7 @@ use crate::wire::words;
 #[serde(rename_all = "camelCase")]
 pub(super) struct Queue<'a> {
     queue: Vec<Place<'a>>,
-    modes: Modes,
+    queue_modes: Modes,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -52,7 +52,7 @@ impl<'a> Queue<'a> {
         };
         Self {
             queue: line.iter().map(place).collect(),
-            modes: Modes {
+            queue_modes: Modes {
                 steering: take(modes.steering),
                 follow_up: take(modes.follow_up),
             },
