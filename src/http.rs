@@ -304,7 +304,7 @@ pub fn openapi(base_path: &str) -> utoipa::openapi::OpenApi {
     document
 }
 
-/// The AsyncAPI description of the WebSocket.
+/// The description of the WebSocket, as an AsyncAPI document.
 pub fn asyncapi(base_path: &str) -> serde_json::Value {
     wire::asyncapi::document(base_path)
 }

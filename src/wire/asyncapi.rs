@@ -105,7 +105,7 @@ impl Described {
         envelope
     }
 
-    fn from_client(&self) -> Value {
+    fn client_frame(&self) -> Value {
         let mut envelope = tidied(plain(&ClientEnvelope::schema()));
         envelope["description"] = json!("Fields that are not named here are ignored.");
         if self.requires_payload() {
@@ -115,7 +115,7 @@ impl Described {
         }
     }
 
-    fn from_gateway(&self) -> Value {
+    fn gateway_frame(&self) -> Value {
         let mut envelope = tidied(plain(&Envelope::<shapes::Empty>::schema()));
         drop_nulls(&mut envelope);
         envelope["description"] = json!("Fields that are not named here may be added later.");
@@ -151,11 +151,11 @@ pub(crate) fn document(base_path: &str) -> Value {
     let mut messages = Map::new();
     let mut schemas = Map::new();
     for said in &client {
-        let message = said.message(&said.from_client());
+        let message = said.message(&said.client_frame());
         messages.insert(format!("client.{}", said.kind), message);
     }
     for said in &gateway {
-        let message = said.message(&said.from_gateway());
+        let message = said.message(&said.gateway_frame());
         messages.insert(format!("gateway.{}", said.kind), message);
     }
     for said in client.iter().chain(&gateway) {
@@ -290,11 +290,15 @@ fn each_object(value: &mut Value, change: &mut impl FnMut(&mut Map<String, Value
     match value {
         Value::Object(object) => {
             change(object);
-            object
-                .values_mut()
-                .for_each(|inner| each_object(inner, change));
+            for inner in object.values_mut() {
+                each_object(inner, change);
+            }
         }
-        Value::Array(list) => list.iter_mut().for_each(|inner| each_object(inner, change)),
+        Value::Array(list) => {
+            for inner in list {
+                each_object(inner, change);
+            }
+        }
         _ => {}
     }
 }

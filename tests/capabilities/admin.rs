@@ -151,15 +151,15 @@ async fn administrators_find_everybodys_sessions_by_user_agent_and_status() {
     let busy = running.session();
     let all = sorted(vec![busy.clone(), idle.clone(), away.clone()]);
     assert_eq!(found("").await, all);
-    assert_eq!(found("?user=mia").await, [busy.clone()]);
+    assert_eq!(found("?user=mia").await, [busy.as_str()]);
     let by_id = format!("?user={}", page_id(&tom));
     assert_eq!(
         found(&by_id).await,
         sorted(vec![idle.clone(), away.clone()])
     );
-    assert_eq!(found("?agent=toy").await, [busy.clone()]);
-    assert_eq!(found("?status=running").await, [busy.clone()]);
-    assert_eq!(found("?status=archived&user=tom").await, [away.clone()]);
+    assert_eq!(found("?agent=toy").await, [busy.as_str()]);
+    assert_eq!(found("?status=running").await, [busy.as_str()]);
+    assert_eq!(found("?status=archived&user=tom").await, [away.as_str()]);
     assert_eq!(found("?status=idle").await, [idle]);
     assert!(found("?status=idle&user=mia").await.is_empty());
     for bad in ["?status=asleep", "?before=x", "?limit=many"] {
@@ -373,6 +373,9 @@ async fn a_changed_limit_is_exact_from_its_first_moment() {
     let shown = root.gets("/api/admin/limits").await.is(200).json();
     assert_eq!(limit(&shown, "messagesPerMinute")["refused"], 3);
     assert_eq!(limit(&shown, "stateRequestsPerMinute")["refused"], 0);
+    let metrics = root.gets("/metrics").await.is(200).text;
+    let counted = r#"switchboard_limits_refused_total{limit="messagesPerMinute"} 3"#;
+    assert!(metrics.contains(counted), "{metrics}");
     let overview = root.gets("/api/admin/overview").await.is(200).json();
     assert_eq!(
         overview["limitsHit"],

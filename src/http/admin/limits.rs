@@ -80,6 +80,7 @@ pub(in crate::http) async fn show(
 /// Which limits to change.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "the names that clients send")]
 pub(in crate::http) struct LimitChanges {
     /// Messages to one session in any 60 seconds.
     #[schema(minimum = 1, maximum = 100_000)]

@@ -35,7 +35,10 @@ pub(in crate::wire) fn described() -> Vec<Described> {
         says::<Context>("UPDATE_CONTEXT", "Tells where the user is."),
         says::<Query>("QUERY", "Asks the agent about itself."),
         says::<Extension>("EXTENSION", "Something that only this agent understands."),
-        says::<BranchSession>("BRANCH_SESSION", "Makes a new session with the past of this one."),
+        says::<BranchSession>(
+            "BRANCH_SESSION",
+            "Makes a new session with the past of this one.",
+        ),
         says::<Empty>("HEARTBEAT", "A sign of life; it is answered."),
         says::<AuthRefresh>("AUTH_REFRESH", "Brings a newer token for this connection."),
     ]

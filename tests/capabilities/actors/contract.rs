@@ -14,7 +14,7 @@ fn description() -> &'static Schemas {
 /// Fails the test unless the text is a message that the description lets clients send.
 #[track_caller]
 pub(crate) fn of_client(text: &str) {
-    let advice = "if that is meant, send it with `writes_raw`";
+    let advice = "if that is meant, use `writes_raw` or `sends_raw`";
     let frame: Value = serde_json::from_str(text)
         .unwrap_or_else(|error| panic!("no JSON ({advice}): {error}: {}", shortened(text)));
     if let Err(fault) = check("client", &frame, Strangers::Pass) {

@@ -130,6 +130,12 @@ impl Member {
             .await;
     }
 
+    /// Sends a message that no client should send.
+    pub(crate) async fn sends_raw(&mut self, kind: &str, payload: Value) {
+        self.writes_raw(&json!({ "type": kind, "payload": payload }).to_string())
+            .await;
+    }
+
     pub(crate) async fn prompts(&mut self, text: &str) {
         self.sends("SUBMIT_PROMPT", json!({ "text": text, "mode": "act" }))
             .await;
