@@ -3,7 +3,7 @@
 //! [`Auth`] is the handle. Its parts: `login` (prove who you are, stay logged in), `account`
 //! (make and change users), `token` and `keys` (sign and verify), `revocation` (what is no good any
 //! more, in memory), `password` and `secret`. The only user of `jsonwebtoken` and `argon2`.
-//! Touches `limits`, `store`, `domain`.
+//! Touches `session` (who may be where), `limits`, `store`, `domain`.
 
 use std::sync::Arc;
 use std::time::Duration;

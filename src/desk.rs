@@ -2,8 +2,8 @@
 //! says, and where it reads.
 //!
 //! `stack` is what every message passes through on its way to the session; `cursor` is the way back,
-//! `greeting` where it begins; `ears` is what a connection hears of besides. Touches `wire`, `auth`,
-//! `limits`, `session`, `bus`, `domain`.
+//! `greeting` where it begins; `ears` is what a connection hears of besides, `stay` what follows from
+//! it, `close` every reason to end. Touches `wire`, `auth`, `limits`, `session`, `bus`, `domain`.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -12,17 +12,24 @@ use std::time::Duration;
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
+mod attachments;
+mod circle;
+mod close;
 mod cursor;
 mod ears;
 mod greeting;
 mod reception;
+mod rights;
 mod stack;
+mod stay;
 
-pub(crate) use cursor::{Cursor, Next};
-pub(crate) use ears::{Ears, Signal};
+pub(crate) use close::CloseReason;
+pub(crate) use cursor::{Cursor, Outgoing};
+pub(crate) use ears::Ears;
 pub(crate) use greeting::{HEARTBEAT, Position, begin};
 pub(crate) use reception::{Metrics, Parts, Reception};
 pub(crate) use stack::{Answering, Frame};
+pub(crate) use stay::{Goodbye, Stay};
 
 use crate::auth::TokenError;
 use crate::domain::account::Principal;
@@ -31,7 +38,7 @@ use crate::domain::code::Code;
 use crate::domain::command::Inquiry;
 use crate::domain::id::ConnectionId;
 use crate::limits::{Aside, Refusal, SlidingWindow};
-use crate::session::{self, Access, Effect, Sent, Session};
+use crate::session::{self, Effect, Sent, Session};
 use crate::wire::inbound::{self, Inbound, Kind, Rejected, Request};
 use crate::wire::outbound::{self, StateParts};
 
@@ -45,10 +52,10 @@ pub(crate) struct Desk {
 
 /// What a frame came to.
 pub(crate) enum Outcome {
-    /// Nothing to say to its sender; what happened stands in the journal.
-    Silent,
     /// This, to its sender only.
     Answer(Utf8Bytes),
+    /// What happened stands in the journal; this to a sender who does not hear that.
+    Begun(Utf8Bytes),
     /// A newer token, and the answer.
     Refreshed(Principal, Utf8Bytes),
 }
@@ -72,11 +79,6 @@ impl Desk {
             connection,
             heartbeats,
         }
-    }
-
-    /// May this user still act in this session?
-    pub(crate) fn may(&self, principal: &Principal) -> bool {
-        self.session.access(principal).is_some() && self.reception.auth.stands(principal)
     }
 
     /// Reads a frame and judges its shape.
@@ -111,12 +113,18 @@ impl Desk {
         let Inbound {
             message_id,
             idempotency_key,
+            fence: _,
             request,
         } = inbound;
         let id = message_id.as_deref();
         let now = self.reception.clock.wall();
         match request {
-            Request::Heartbeat => Outcome::Answer(outbound::heartbeat(self.session.id(), id, now)),
+            Request::Heartbeat => {
+                self.session.keeps_driving(self.connection);
+                Outcome::Answer(outbound::heartbeat(self.session.id(), id, now))
+            }
+            Request::TakeControl { steal } => self.take_control(principal, steal, id),
+            Request::ReleaseControl => self.release_control(id),
             Request::State {
                 include_history,
                 include_settings,
@@ -140,7 +148,13 @@ impl Desk {
                 let once = idempotency_key.map(|key| (key, digest(frame)));
                 self.branch(from, once, principal, id).await
             }
-            Request::Command(command) => {
+            Request::Command(mut command) => {
+                if let Err(rejected) = self.resolve(&mut command).await {
+                    return Outcome::Answer(self.rejected(&Rejected {
+                        message_id,
+                        ..rejected
+                    }));
+                }
                 let sent = Sent {
                     by: self.by(principal),
                     message_id: message_id.clone(),
@@ -169,12 +183,13 @@ impl Desk {
 
     /// What the sender of a command hears about its effect.
     fn effect(&self, effect: &Effect, id: Option<&str>) -> Outcome {
+        let ack = |payload: serde_json::Value| Outcome::Answer(self.ack(id, &payload));
         match effect {
             // A prompt's first status carries the message's id itself.
-            Effect::Begun(_) => Outcome::Silent,
-            Effect::Queued(run) => self.ack(id, &json!({ "taskId": run, "queued": true })),
-            Effect::Done(run) => self.ack(id, &json!({ "taskId": run })),
-            Effect::DoneBefore(run) => self.ack(id, &json!({ "taskId": run, "repeated": true })),
+            Effect::Begun(run) => Outcome::Begun(self.ack(id, &json!({ "taskId": run }))),
+            Effect::Queued(run) => ack(json!({ "taskId": run, "queued": true })),
+            Effect::Done(run) => ack(json!({ "taskId": run })),
+            Effect::DoneBefore(run) => ack(json!({ "taskId": run, "repeated": true })),
             Effect::Resolved { ended, accepted } => Outcome::Answer(outbound::answer_ack(
                 self.session.id(),
                 id,
@@ -201,7 +216,7 @@ impl Desk {
                 &told,
                 now,
             )),
-            (Ok(told), None) => self.ack(id, &json!({ "result": told })),
+            (Ok(told), None) => Outcome::Answer(self.ack(id, &json!({ "result": told }))),
             (Err(refused), _) => Outcome::Answer(self.error(refused.code, &refused.message, id)),
         }
     }
@@ -265,7 +280,7 @@ impl Desk {
         }
     }
 
-    /// A new session with the past of this one, for its owner.
+    /// A new session with the past of this one.
     async fn branch(
         &self,
         from: Option<u64>,
@@ -273,24 +288,22 @@ impl Desk {
         principal: &Principal,
         id: Option<&str>,
     ) -> Outcome {
-        let is_owner = self.session.access(principal) >= Some(Access::Owner);
-        if !is_owner || principal.session.is_some() {
-            let message = "Only the owner of a session may branch it, and not with a token that is good for one session only.";
+        if principal.session.is_some() {
+            let message = "A token that is good for one session only cannot make another one.";
             return Outcome::Answer(self.error(Code::Forbidden, message, id));
         }
         let branched = Box::pin(self.reception.sessions.branch(&self.session, from, once));
         match branched.await {
-            Ok(branch) => self.ack(id, &json!(branch)),
+            Ok(branch) => Outcome::Answer(self.ack(id, &json!(branch))),
             Err(refused) => Outcome::Answer(self.error(refused.code, &refused.message, id)),
         }
     }
 
-    fn ack(&self, id: Option<&str>, payload: &serde_json::Value) -> Outcome {
-        let now = self.reception.clock.wall();
-        Outcome::Answer(outbound::ack(self.session.id(), id, payload, now))
+    fn ack(&self, id: Option<&str>, payload: &serde_json::Value) -> Utf8Bytes {
+        outbound::ack(self.session.id(), id, payload, self.reception.clock.wall())
     }
 
-    fn error(&self, code: Code, message: &str, id: Option<&str>) -> Utf8Bytes {
+    pub(crate) fn error(&self, code: Code, message: &str, id: Option<&str>) -> Utf8Bytes {
         let session = Some(self.session.id());
         outbound::error(
             session,
@@ -300,11 +313,6 @@ impl Desk {
             id,
             self.reception.clock.wall(),
         )
-    }
-
-    /// The answer to somebody whose rights have just ended.
-    pub(crate) fn not_allowed(&self, id: Option<&str>) -> Utf8Bytes {
-        self.error(Code::AuthFailed, "This login has ended; log in again.", id)
     }
 
     pub(crate) fn rejected(&self, rejected: &Rejected) -> Utf8Bytes {

@@ -26,7 +26,7 @@ use crate::limits::{ConnectionCaps, Limits};
 use crate::runtime::Catalog;
 use crate::session::{Keeper, Sessions, Stopping, TIDY_EVERY};
 use crate::shutdown::Shutdown;
-use crate::store::{self, OpenError, Store, StoreError};
+use crate::store::{self, Contents, OpenError, Store, StoreError};
 use crate::telemetry::Process;
 use crate::ws;
 
@@ -68,6 +68,7 @@ pub enum StartError {
 pub struct Gateway {
     config: Config,
     store: Arc<dyn Store>,
+    contents: Arc<Contents>,
     auth: Auth,
     limits: Limits,
     clock: Clock,
@@ -84,6 +85,7 @@ impl Gateway {
         store::make_directory(&config.data)?;
         let instance = Instance::claim(&config.data.dir).await?;
         let store = store::open(&config.data).await?;
+        let contents = Arc::new(Contents::open(&config.data.dir)?);
         let limits = Limits::new(&config.limits, &clock);
         let delays = Arc::clone(&limits.accounts);
         let auth = Auth::open(
@@ -108,6 +110,7 @@ impl Gateway {
         let gateway = Self {
             config,
             store,
+            contents,
             auth,
             limits,
             clock,
@@ -213,9 +216,11 @@ impl Gateway {
         }));
         let sockets = ws::routes(Arc::clone(&reception));
         tasks.spawn(commits.run());
+        let kept = (Arc::clone(&self.contents), Arc::clone(&self.store));
         let parts = http::Parts {
             auth: self.auth.clone(),
             store: self.store,
+            contents: self.contents,
             clock: self.clock,
             sessions: sessions.clone(),
             notices,
@@ -264,7 +269,7 @@ impl Gateway {
             &self.config.journal,
             &self.config.audit,
         );
-        tasks.spawn(tidy(keeper, stop.clone()));
+        tasks.spawn(tidy(keeper, kept, stop.clone()));
         (self.instance, sessions)
     }
 }
@@ -312,13 +317,22 @@ async fn take_up(sessions: Sessions) {
     }
 }
 
-/// Makes room in the journals until told to stop.
-async fn tidy(keeper: Keeper, stop: CancellationToken) {
+/// Makes room in the journals and among the files until told to stop.
+async fn tidy(
+    keeper: Keeper,
+    (contents, store): (Arc<Contents>, Arc<dyn Store>),
+    stop: CancellationToken,
+) {
+    let sweep = async || match contents.sweep(store.as_ref()).await {
+        Ok(removed) => tracing::debug!(removed, "looked through all files"),
+        Err(error) => tracing::warn!(%error, "files that nobody needs could not be removed"),
+    };
     // Not at once: whoever comes back after a restart comes first.
     let mut tick = tokio::time::interval_at(Instant::now() + SWEEP, TIDY_EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let rounds = async {
         loop {
+            sweep().await;
             tick.tick().await;
             match keeper.round().await {
                 Ok(tidied) => tracing::debug!(?tidied, "looked through all journals"),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, FromRef, Request};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
-use axum::http::{HeaderValue, Method, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{Redirect, Response};
 use axum::routing::get;
@@ -32,15 +32,19 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 mod accept;
+mod addresses;
 mod admin;
+mod attachments;
 mod auth;
 mod caller;
+mod commands;
 mod connections;
 mod cookie;
 mod documents;
 mod error;
 mod export;
 mod extract;
+mod grants;
 mod headers;
 mod health;
 mod links;
@@ -48,9 +52,11 @@ mod metrics;
 mod notices;
 mod origin;
 mod sessions;
+mod stream;
 mod users;
 
 pub(crate) use accept::Door;
+pub use addresses::Addresses;
 pub(crate) use metrics::Metrics;
 pub use origin::{BadOrigin, Origin};
 
@@ -63,7 +69,7 @@ use crate::domain::secret::Secret;
 use crate::limits::{Limits, Network, TrustedProxies};
 use crate::runtime;
 use crate::session::Sessions;
-use crate::store::Store;
+use crate::store::{Contents, Store};
 use crate::{web, wire};
 use cookie::CookieJar;
 use origin::Origins;
@@ -162,52 +168,12 @@ impl MetricsConfig {
     }
 }
 
-/// Where people are sent.
-#[derive(Clone, Debug)]
-pub struct Addresses {
-    base: String,
-}
-
-impl Addresses {
-    /// Addresses under the public URL, or under the address that is listened on.
-    pub fn new(config: &Config, listening: SocketAddr) -> Self {
-        let origins = Origins::new(config.public_url.as_ref(), &[], listening);
-        Self::under(&format!("{}{}", origins.public(), config.base_path))
-    }
-
-    /// Addresses under a known base.
-    pub fn under(base: &str) -> Self {
-        Self {
-            base: base.to_owned(),
-        }
-    }
-
-    /// The page.
-    pub fn page(&self) -> String {
-        format!("{}/", self.base)
-    }
-
-    /// The base without a slash at its end.
-    pub fn base(&self) -> &str {
-        &self.base
-    }
-
-    /// A setup link. The token is in the fragment: it reaches no server log and no `Referer`.
-    pub fn setup(&self, token: &str) -> String {
-        format!("{}/setup#t={token}", self.base)
-    }
-
-    /// An invite link.
-    pub fn invite(&self, token: &str) -> String {
-        format!("{}/invite#t={token}", self.base)
-    }
-}
-
 /// What handlers need. Cheap to clone: handles only.
 #[derive(Clone)]
 pub(crate) struct AppState {
     auth: Auth,
     store: Arc<dyn Store>,
+    contents: Arc<Contents>,
     clock: Clock,
     cookies: CookieJar,
     addresses: Addresses,
@@ -223,12 +189,14 @@ pub(crate) struct AppState {
     started: Duration,
     reception: Arc<Reception>,
     draining: CancellationToken,
+    request_timeout: Duration,
 }
 
 /// What the gateway brings along to build the door.
 pub(crate) struct Parts {
     pub(crate) auth: Auth,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) contents: Arc<Contents>,
     pub(crate) clock: Clock,
     pub(crate) limits: Limits,
     pub(crate) registry: Arc<Registry>,
@@ -266,6 +234,14 @@ fn password_routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(auth::change_password))
 }
 
+fn command_routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(commands::send))
+}
+
+fn upload_routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(attachments::upload))
+}
+
 /// All other routes: the table of contents of the API.
 fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(documents::Description::openapi())
@@ -279,8 +255,13 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(links::accept_invite))
         .routes(routes!(sessions::events))
         .routes(routes!(export::export))
+        .routes(routes!(stream::stream))
+        .routes(routes!(attachments::list))
+        .routes(routes!(attachments::download))
         .routes(routes!(sessions::list, sessions::create))
         .routes(routes!(sessions::show, sessions::change, sessions::end))
+        .routes(routes!(grants::list))
+        .routes(routes!(grants::share, grants::unshare))
         .routes(routes!(sessions::agents))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
@@ -297,6 +278,8 @@ pub fn openapi(base_path: &str) -> utoipa::openapi::OpenApi {
     let mut document = routes()
         .merge(login_routes())
         .merge(password_routes())
+        .merge(command_routes())
+        .merge(upload_routes())
         .into_openapi();
     if !base_path.is_empty() {
         document.servers = Some(vec![utoipa::openapi::Server::new(base_path)]);
@@ -323,6 +306,7 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         auth: parts.auth,
         store: parts.store,
         started: parts.clock.monotonic(),
+        contents: parts.contents,
         clock: parts.clock,
         cookies: CookieJar::new(&config.base_path, https),
         addresses: Addresses::new(config, parts.listening),
@@ -336,13 +320,17 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         agents: parts.agents,
         reception: parts.reception,
         draining: parts.draining,
+        request_timeout: millis(config.request_timeout_ms),
     };
     let login = Router::from(login_routes()).layer(parts.limits.login_layer(error::rate_limited));
     let password =
         Router::from(password_routes()).layer(parts.limits.password_layer(error::rate_limited));
+    let message_bytes = state.reception.limits.message_bytes.get() as usize;
+    let commands = Router::from(command_routes()).layer(DefaultBodyLimit::max(message_bytes));
     let api = Router::from(routes())
         .merge(login)
         .merge(password)
+        .merge(commands)
         .with_state(state.clone());
     let stack = ServiceBuilder::new()
         .layer(from_fn_with_state(
@@ -367,7 +355,8 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         .layer(CatchPanicLayer::custom(error::panicked))
         .layer(from_fn_with_state(origins, origin::check))
         .layer(cors(&config.allowed_origins))
-        .layer(parts.limits.request_layer(error::rate_limited))
+        .layer(parts.limits.request_layer(error::rate_limited));
+    let deadlines = ServiceBuilder::new()
         .layer(TimeoutLayer::with_status_code(
             StatusCode::REQUEST_TIMEOUT,
             millis(config.request_timeout_ms),
@@ -376,9 +365,14 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
             config.body_timeout_ms,
         )))
         .layer(DefaultBodyLimit::max(BODY_BYTES));
+    // A file takes as long as it does: its route has a patience of its own.
+    let uploads = Router::from(upload_routes())
+        .layer(DefaultBodyLimit::max(attachments::most_bytes(&state)))
+        .with_state(state.clone());
+    let timed = api.merge(web::routes()).merge(parts.sockets);
     at_base(
         &config.base_path,
-        api.merge(web::routes()).merge(parts.sockets),
+        timed.layer(deadlines).merge(uploads),
         state,
     )
     .fallback(nothing_here)
@@ -420,7 +414,11 @@ fn cors(origins: &[Origin]) -> CorsLayer {
             Method::PUT,
             Method::DELETE,
         ])
-        .allow_headers([AUTHORIZATION, CONTENT_TYPE])
+        .allow_headers([
+            AUTHORIZATION,
+            CONTENT_TYPE,
+            HeaderName::from_static("last-event-id"),
+        ])
 }
 
 /// The listener that only Prometheus reaches.

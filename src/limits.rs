@@ -22,7 +22,7 @@ mod report;
 mod session;
 mod window;
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,6 +63,12 @@ pub struct Config {
     pub message_bytes: NonZeroU32,
     /// The longest prompt, in characters.
     pub prompt_chars: NonZeroU32,
+    /// The largest uploaded file, in bytes.
+    pub attachment_bytes: NonZeroU64,
+    /// All uploaded files of one session, in bytes.
+    pub session_attachment_bytes: NonZeroU64,
+    /// All files that one user has uploaded, in bytes.
+    pub user_attachment_bytes: NonZeroU64,
     /// Requests of one address in a minute, in the long run.
     pub requests_per_minute: NonZeroU32,
     /// Requests that one address may send at once.
@@ -175,6 +181,9 @@ mod tests {
         "heartbeats_per_minute": 60,
         "message_bytes": 1048576,
         "prompt_chars": 100000,
+        "attachment_bytes": 10485760,
+        "session_attachment_bytes": 104857600,
+        "user_attachment_bytes": 1073741824,
         "requests_per_minute": 12000,
         "request_burst": 2000,
         "tracked_addresses": 100000,

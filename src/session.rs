@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -18,12 +17,18 @@ use tokio_util::task::TaskTracker;
 mod access;
 mod agent;
 mod ask;
+mod attachments;
+mod bell;
 mod branch;
+mod circle;
 mod compaction;
 mod config;
+mod control;
 mod count;
 mod decision;
 mod failure;
+mod grants;
+mod handle;
 mod head;
 mod history;
 mod journal;
@@ -37,9 +42,12 @@ mod searchable;
 pub(crate) mod state;
 mod tail;
 
-pub(crate) use access::Access;
+pub(crate) use access::{Access, may_join};
 pub(crate) use ask::{Effect, Refused, Request, Sent};
+pub(crate) use circle::Circle;
 pub use config::{Config, JournalConfig};
+pub(crate) use control::{Asker, NotDriving, Wish};
+pub(crate) use grants::Driving;
 pub(crate) use journal::{CommitLoop, Found, Journal};
 pub(crate) use keeper::{EVERY as TIDY_EVERY, Keeper};
 pub(crate) use members::{Member, Members};
@@ -47,16 +55,13 @@ pub(crate) use tail::Entry;
 
 use crate::clock::Clock;
 use crate::domain::account::Principal;
-use crate::domain::code::Code;
-use crate::domain::command::Inquiry;
+use crate::domain::grant::ControlMode;
 use crate::domain::id::{Epoch, SessionId, UserId};
 use crate::runtime::Catalog;
 use crate::store::{ClaimError, NewSession, SessionRow, Store, StoreError};
 use ask::Ask;
-use journal::{Committer, Writer};
-use live::{Live, Present};
-use router::Router;
-use state::SessionState;
+use journal::Committer;
+use live::Live;
 use tail::Tails;
 
 /// Questions that may wait for a router. Full: whoever asks waits.
@@ -70,13 +75,6 @@ const UNFINISHED: u32 = 10_000;
 /// After this long, storage counts as unavailable.
 const PATIENCE: Duration = Duration::from_millis(2_500);
 
-/// How long an agent may take to answer a question about itself.
-const INQUIRY: Duration = Duration::from_secs(10);
-
-/// A command whose effect has not begun by then does not begin any more: its sender would be told
-/// that it failed before it is done.
-const BEGIN_WITHIN: Duration = Duration::from_secs(2);
-
 /// What every router needs.
 pub(crate) struct Parts {
     store: Arc<dyn Store>,
@@ -88,6 +86,8 @@ pub(crate) struct Parts {
     idle: Duration,
     /// How long a question waits for its answer.
     question_patience: Option<Duration>,
+    /// How long somebody drives without a sign of life.
+    lease: Duration,
     stopping: Stopping,
     tracker: TaskTracker,
 }
@@ -122,132 +122,11 @@ struct Inner {
     over: CancellationToken,
     /// The session was ended for good.
     ended: AtomicBool,
+    circle: Circle,
 }
 
 /// Boxed: the channel keeps room for many in advance, and most sessions are asked little.
 type Asks = mpsc::Sender<Box<Ask>>;
-
-impl Session {
-    pub(crate) fn id(&self) -> SessionId {
-        self.0.id
-    }
-
-    /// What this user may do here; `None` if nothing.
-    pub(crate) fn access(&self, principal: &Principal) -> Option<Access> {
-        access::access(principal, self.0.id, self.0.owner)
-    }
-
-    /// Which agent it talks to.
-    pub(crate) fn agent(&self) -> &str {
-        &self.0.agent
-    }
-
-    pub(crate) fn journal(&self) -> &Journal {
-        &self.0.journal
-    }
-
-    /// Cancelled when this handle leads nowhere any more: the session has ended for good, or must
-    /// be joined anew.
-    pub(crate) fn over(&self) -> &CancellationToken {
-        &self.0.over
-    }
-
-    /// Has it ended for good?
-    pub(crate) fn has_ended(&self) -> bool {
-        self.0.ended.load(Ordering::Acquire)
-    }
-
-    /// Has a command carried out, or hears why not.
-    pub(crate) async fn command(&self, request: Request) -> Result<Effect, Refused> {
-        let (reply, outcome) = oneshot::channel();
-        let until = tokio::time::Instant::now() + BEGIN_WITHIN;
-        let asked = async {
-            let ask = Box::new(Ask::Command(request, until, reply));
-            self.asks().send(ask).await.ok()?;
-            outcome.await.ok()
-        };
-        match tokio::time::timeout(PATIENCE, asked).await {
-            Ok(Some(outcome)) => outcome,
-            Ok(None) => Err(Refused::new(
-                Code::Busy,
-                "The session is closing; try again.",
-            )),
-            Err(_) => Err(Refused::new(
-                Code::StorageUnavailable,
-                "The database does not answer at the moment; try again.",
-            )),
-        }
-    }
-
-    /// The state as of the last committed event; `None` if the session is closing.
-    pub(crate) async fn state(&self) -> Option<SessionState> {
-        let (reply, state) = oneshot::channel();
-        let asked = async {
-            self.asks().send(Box::new(Ask::State(reply))).await.ok()?;
-            state.await.ok()
-        };
-        tokio::time::timeout(PATIENCE, asked).await.ok().flatten()
-    }
-
-    /// Asks the agent itself for something; its answer is for the asker only.
-    pub(crate) async fn inquire(&self, inquiry: Inquiry) -> Result<Value, Refused> {
-        let (reply, answer) = oneshot::channel();
-        let asked = async {
-            let ask = Box::new(Ask::Inquire(inquiry, reply));
-            self.asks().send(ask).await.ok()?;
-            answer.await.ok()
-        };
-        match tokio::time::timeout(INQUIRY, asked).await {
-            Ok(Some(answer)) => answer,
-            Ok(None) => Err(Refused::new(
-                Code::Busy,
-                "The session is closing; try again.",
-            )),
-            Err(_) => Err(Refused::new(
-                Code::ConnectionLost,
-                "The agent did not answer in time; try again.",
-            )),
-        }
-    }
-
-    /// The way to the router, which is started now if this is a draft and the first question.
-    fn asks(&self) -> &Asks {
-        self.0.asks.get_or_init(|| {
-            let (asks, receiver) = mpsc::channel(ASKS);
-            // A new row begins with term 0.
-            self.spawn(self.router(0, receiver));
-            asks
-        })
-    }
-
-    fn router(&self, term: i64, asks: mpsc::Receiver<Box<Ask>>) -> Router {
-        let parts = &self.0.parts;
-        let writer = Writer::new(
-            self.journal().clone(),
-            term,
-            self.0.draft.clone(),
-            parts.committer.clone(),
-            Arc::clone(&parts.tails),
-        );
-        let (id, agent, journal) = (self.id(), self.0.agent.clone(), self.journal().clone());
-        Router::new(id, agent, journal, writer, Arc::clone(parts), asks)
-    }
-
-    fn spawn(&self, router: Router) {
-        let parts = &self.0.parts;
-        let over = self.0.over.clone();
-        let present = Present {
-            live: parts.live.clone(),
-            id: self.id(),
-            of: Arc::downgrade(&self.0),
-        };
-        parts.tracker.spawn(async move {
-            // Held outside of the router: also a panic must not leave a dead handle behind.
-            let _present = present;
-            router.run(over).await;
-        });
-    }
-}
 
 /// Why a session cannot be joined.
 #[derive(Debug, thiserror::Error)]
@@ -285,16 +164,18 @@ impl Sessions {
         stopping: Stopping,
     ) -> (Self, CommitLoop) {
         let (committer, commits) = Committer::new(Arc::clone(&store), clock.clone());
+        let live = Live::default();
         let parts = Parts {
             store,
             clock,
             catalog,
             committer,
             tails: Arc::new(Tails::new(journal.tail_bytes as usize)),
-            live: Live::default(),
+            live: live.clone(),
             idle: Duration::from_mins(config.idle_minutes.get().into()),
             question_patience: (config.question_timeout_minutes > 0)
                 .then(|| Duration::from_mins(config.question_timeout_minutes.into())),
+            lease: Duration::from_secs(config.control_lease_secs.get().into()),
             stopping,
             tracker: TaskTracker::new(),
         };
@@ -302,7 +183,7 @@ impl Sessions {
             parts: Arc::new(parts),
             default_agent: config.default_agent.clone(),
             node: format!("node-{}", uuid::Uuid::now_v7().simple()),
-            members: Members::default(),
+            members: Members::new(live),
             waking: (0..TURNS).map(|_| Mutex::default()).collect(),
         };
         (sessions, commits)
@@ -333,7 +214,7 @@ impl Sessions {
         let new = self.describe(principal.user, agent, title)?;
         let journal = Journal::new(new.id, new.epoch, 0, Arc::clone(&self.parts.store));
         let (owner, agent) = (new.owner, new.agent.clone());
-        let session = self.handle(owner, agent, journal, Some(new));
+        let session = self.handle(owner, agent, ControlMode::Open, journal, Some(new));
         self.parts.live.lock().insert(session.id(), session.clone());
         Ok(session)
     }
@@ -359,22 +240,6 @@ impl Sessions {
         })
     }
 
-    /// What is stored about a session, and what the principal may do in it: none that has ended, none
-    /// that the principal may not know of.
-    pub(crate) async fn look_up(
-        &self,
-        principal: &Principal,
-        id: SessionId,
-    ) -> Result<(SessionRow, Access), JoinError> {
-        let row = self.parts.store.session(id).await?;
-        row.filter(|row| row.ended_at.is_none())
-            .and_then(|row| {
-                let access = access::access(principal, id, row.owner)?;
-                Some((row, access))
-            })
-            .ok_or(JoinError::NotFound)
-    }
-
     /// The session of that id, if the principal may join it; woken if it was at rest.
     pub(crate) async fn join(
         &self,
@@ -382,15 +247,16 @@ impl Sessions {
         id: SessionId,
     ) -> Result<Session, JoinError> {
         if let Some(session) = self.live(id) {
-            return admit(principal, session);
+            return self.admit(principal, session).await;
         }
         let _turn = self.turn_to_wake(id).await?;
         if let Some(session) = self.live(id) {
-            return admit(principal, session);
+            return self.admit(principal, session).await;
         }
         // Looked up before it is woken: a stranger must not be able to wake anything.
         let (row, _) = self.look_up(principal, id).await?;
-        self.wake(row).await
+        let session = self.wake(row).await?;
+        self.admit(principal, session).await
     }
 
     /// Wakes a session that is at rest; whoever calls holds the turn to do so.
@@ -402,7 +268,7 @@ impl Sessions {
             Err(ClaimError::Store(error)) => return Err(error.into()),
         };
         let journal = Journal::new(id, lease.epoch, lease.head, Arc::clone(&self.parts.store));
-        let session = self.handle(row.owner, row.agent, journal, None);
+        let session = self.handle(row.owner, row.agent, row.control, journal, None);
         let (asks, receiver) = mpsc::channel(ASKS);
         let mut router = session.router(lease.term, receiver);
         router.recover().await?;
@@ -411,9 +277,12 @@ impl Sessions {
         session.spawn(router);
         // It may have been ended between the look and the insertion.
         let row = self.parts.store.session(id).await?;
-        if row.is_none_or(|row| row.ended_at.is_some()) {
+        let Some(row) = row.filter(|row| row.ended_at.is_none()) else {
             self.ended(id);
             return Err(JoinError::NotFound);
+        };
+        if row.control != session.circle().mode() {
+            self.grants_changed(id).await;
         }
         Ok(session)
     }
@@ -497,13 +366,14 @@ impl Sessions {
     }
 
     fn live(&self, id: SessionId) -> Option<Session> {
-        self.parts.live.lock().get(&id).cloned()
+        self.parts.live.find(id)
     }
 
     fn handle(
         &self,
         owner: UserId,
         agent: String,
+        mode: ControlMode,
         journal: Journal,
         draft: Option<NewSession>,
     ) -> Session {
@@ -518,15 +388,8 @@ impl Sessions {
             left: AtomicBool::new(false),
             over: CancellationToken::new(),
             ended: AtomicBool::new(false),
+            circle: Circle::new(mode),
         }))
-    }
-}
-
-fn admit(principal: &Principal, session: Session) -> Result<Session, JoinError> {
-    if session.access(principal).is_some() {
-        Ok(session)
-    } else {
-        Err(JoinError::NotFound)
     }
 }
 

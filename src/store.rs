@@ -12,11 +12,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::secret::Secret;
 
+mod attachments;
 mod audit;
 mod branches;
 mod changes;
+mod contents;
 mod deadline;
 mod error;
+mod grants;
 mod journals;
 mod keys;
 mod links;
@@ -33,10 +36,13 @@ mod users;
 
 use deadline::Deadline;
 
+pub use attachments::{AddError, AttachmentRow, Attachments, ContentHash, Quotas};
 pub use audit::{ActFilter, Audit, AuditConfig};
 pub use branches::{BranchError, Branches, NewBranch};
 pub use changes::{Change, Changes, Subject};
+pub use contents::{Arriving, Content, Contents, KeepError, SweepError, hex};
 pub use error::{OpenError, StoreError};
+pub use grants::{GrantRow, Grants, ShareError};
 pub use journals::{
     Append, AppendError, ClaimError, CommandRecord, Journals, Lease, NewEvent, Snapshot,
     StoredEvent, Summary,
@@ -61,9 +67,11 @@ pub trait Store:
     + Keys
     + Changes
     + Sessions
+    + Grants
     + Search
     + Journals
     + Branches
+    + Attachments
     + Retention
     + Overview
     + Audit

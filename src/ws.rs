@@ -2,8 +2,7 @@
 //!
 //! `upgrade` decides who it is and which session; `connection` is the task, with its cursor into
 //! that session's journal and its `desk` for what comes in; `budget` is what it may send besides;
-//! `close` is every close code, `farewell` how they are said. Touches `desk`, `wire`, `auth`,
-//! `limits`, `session`, `domain`.
+//! `farewell` is how it ends. Touches `desk`, `wire`, `auth`, `limits`, `session`, `domain`.
 
 use std::sync::Arc;
 
@@ -11,7 +10,6 @@ use axum::Router;
 use axum::routing::get;
 
 mod budget;
-mod close;
 mod connection;
 #[cfg(feature = "conformance")]
 mod echo;

@@ -10,6 +10,7 @@ use super::{Auth, token};
 use crate::domain::account::{Principal, User, Username};
 use crate::domain::act::{Action, Actor, By};
 use crate::domain::id::{LoginId, SessionId, UserId};
+use crate::session::may_join;
 use crate::store::{
     Credentials, LoginKind, LoginRow, NewLogin, RefreshError, Rotation, StartLoginError, StoreError,
 };
@@ -266,7 +267,7 @@ impl Auth {
         caller: &Caller,
     ) -> Result<Grant, LoginError> {
         if let Some(session) = session
-            && !self.owns(&user, session).await?
+            && !self.may_join(&user, session).await?
         {
             return Err(LoginError::NoSuchSession);
         }
@@ -306,9 +307,9 @@ impl Auth {
         })
     }
 
-    async fn owns(&self, user: &User, session: SessionId) -> Result<bool, StoreError> {
-        let found = self.0.store.session(session).await?;
-        Ok(found.is_some_and(|found| found.owner == user.id && found.ended_at.is_none()))
+    async fn may_join(&self, user: &User, session: SessionId) -> Result<bool, StoreError> {
+        let found = self.0.store.session_for(session, user.id).await?;
+        Ok(found.is_some_and(|found| may_join(user.id, &found)))
     }
 
     fn sign(

@@ -37,17 +37,29 @@ struct Place {
     violations: u64,
 }
 
+/// A frame to a client, and up to where it brings its reader; nowhere if it is about no event.
+pub(crate) struct Outgoing {
+    pub(crate) text: Utf8Bytes,
+    pub(crate) offset: Option<u64>,
+}
+
+impl From<Utf8Bytes> for Outgoing {
+    fn from(text: Utf8Bytes) -> Self {
+        Self { text, offset: None }
+    }
+}
+
 /// What comes next.
-pub(crate) enum Next {
+pub(super) enum Next {
     /// These frames; the cursor has moved.
-    Frames(Vec<Utf8Bytes>),
+    Frames(Vec<Outgoing>),
     /// The state as a whole: the events are gone, or too many.
     Snapshot,
 }
 
 impl Cursor {
     /// A cursor that has sent everything up to an offset, and owes everything up to another.
-    pub(crate) fn new(session: SessionId, journal: Journal, sent: u64, promised: u64) -> Self {
+    pub(super) fn new(session: SessionId, journal: Journal, sent: u64, promised: u64) -> Self {
         Self {
             journal,
             place: Place::new(session, sent),
@@ -60,17 +72,17 @@ impl Cursor {
     }
 
     /// The state was sent, which stands for everything up to this offset.
-    pub(crate) fn jump(&mut self, offset: u64) {
+    pub(super) fn jump(&mut self, offset: u64) {
         self.place.sent = self.place.sent.max(offset);
     }
 
     /// How many events of other sessions were stopped here since the last time somebody asked.
-    pub(crate) fn take_violations(&mut self) -> u64 {
+    pub(super) fn take_violations(&mut self) -> u64 {
         std::mem::take(&mut self.place.violations)
     }
 
     /// The frames between the cursor and the head, no more than one flush is worth.
-    pub(crate) async fn next(&mut self, head: u64) -> Result<Next, StoreError> {
+    pub(super) async fn next(&mut self, head: u64) -> Result<Next, StoreError> {
         let behind = head.saturating_sub(self.sent());
         if behind > FAR && self.sent() >= self.promised {
             return Ok(Next::Snapshot);
@@ -91,7 +103,7 @@ impl Place {
         }
     }
 
-    fn frames(&mut self, entries: &[Arc<Entry>], join: bool) -> Vec<Utf8Bytes> {
+    fn frames(&mut self, entries: &[Arc<Entry>], join: bool) -> Vec<Outgoing> {
         let mut frames = Vec::new();
         let mut bytes = 0;
         let mut rest = entries;
@@ -102,9 +114,10 @@ impl Place {
             let (group, left) = rest.split_at(1 + more);
             rest = left;
             self.sent = group.last().map_or(self.sent, |last| last.recorded.offset);
-            if let Some(frame) = self.frame(group) {
-                bytes += frame.len();
-                frames.push(frame);
+            if let Some(text) = self.frame(group) {
+                bytes += text.len();
+                let offset = Some(self.sent);
+                frames.push(Outgoing { text, offset });
             }
         }
         frames
@@ -202,7 +215,7 @@ mod tests {
         let mut place = Place::new(session, 0);
         let frames = place.frames(&deltas(session, 1..=5), true);
         assert_eq!(frames.len(), 1);
-        let frame: Value = serde_json::from_str(&frames[0]).unwrap();
+        let frame: Value = serde_json::from_str(&frames[0].text).unwrap();
         assert_eq!(frame["payload"]["content"], "1 2 3 4 5 ");
         assert_eq!(frame["offset"], 5);
         assert_eq!(place.sent, 5);
@@ -255,7 +268,7 @@ mod tests {
                 prop_assert!(!frames.is_empty());
                 turn += 1;
                 for frame in frames {
-                    let frame: Value = serde_json::from_str(&frame).unwrap();
+                    let frame: Value = serde_json::from_str(&frame.text).unwrap();
                     let last = frame["offset"].as_u64().unwrap();
                     let first = frame["payload"]["fromOffset"].as_u64().unwrap_or(last);
                     prop_assert_eq!(first, next);

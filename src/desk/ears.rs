@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Desk;
 use crate::bus::Notice;
+use crate::session::Session;
 
 /// Something that happens seldom.
 pub(crate) enum Signal {
@@ -21,6 +22,8 @@ pub(crate) enum Signal {
     Over,
     /// Somebody's rights have changed; perhaps this one's.
     Rights,
+    /// Something about the people around the session: who is in it, who may be, who drives.
+    Circle,
     /// An announcement to everybody; nothing if some were missed.
     Notice(Option<Notice>),
 }
@@ -31,7 +34,9 @@ pub(crate) struct Ears(FuturesUnordered<BoxFuture<'static, (Signal, Sources)>>);
 struct Sources {
     stop: CancellationToken,
     leave: CancellationToken,
-    over: CancellationToken,
+    session: Session,
+    /// How often the bell of its circle was heard.
+    heard: u64,
     changes: watch::Receiver<i64>,
     notices: broadcast::Receiver<Notice>,
 }
@@ -41,7 +46,8 @@ impl Ears {
         let sources = Sources {
             stop: desk.reception.stop.clone(),
             leave,
-            over: desk.session.over().clone(),
+            heard: desk.session.circle().rings(),
+            session: desk.session.clone(),
             changes: desk.reception.auth.changes(),
             notices: desk.reception.notices.hear(),
         };
@@ -68,10 +74,15 @@ impl Sources {
             biased;
             () = self.stop.cancelled() => Signal::Leave,
             () = self.leave.cancelled() => Signal::Leave,
-            () = self.over.cancelled() => Signal::Over,
+            () = self.session.over().cancelled() => Signal::Over,
             _ = self.changes.changed() => Signal::Rights,
+            () = self.session.circle().rings_beyond(self.heard) => Signal::Circle,
             notice = self.notices.recv() => Signal::Notice(notice.ok()),
         };
+        if matches!(signal, Signal::Circle) {
+            // Whatever rings from here on is heard next time.
+            self.heard = self.session.circle().rings();
+        }
         (signal, self)
     }
 }

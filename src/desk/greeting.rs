@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_tungstenite::tungstenite::Utf8Bytes;
-
 use super::Desk;
-use super::cursor::Cursor;
+use super::cursor::{Cursor, Outgoing};
 use crate::domain::account::Principal;
 use crate::domain::id::Epoch;
 use crate::session::Found;
@@ -23,12 +21,20 @@ pub(crate) struct Position {
     pub(crate) epoch: Option<Epoch>,
 }
 
+impl Position {
+    /// As a client writes it. An epoch that is none of ours is another epoch.
+    pub(crate) fn new(after: u64, epoch: Option<&str>) -> Self {
+        let epoch = epoch.map(|text| text.parse().unwrap_or_else(|_| Epoch::new()));
+        Self { after, epoch }
+    }
+}
+
 /// The cursor of a new connection and the first frames: the acknowledgement, perhaps the state.
 pub(crate) async fn begin(
     desk: &Arc<Desk>,
     principal: &Principal,
     position: Option<Position>,
-) -> Option<(Cursor, Vec<Utf8Bytes>)> {
+) -> Option<(Cursor, Vec<Outgoing>)> {
     let journal = desk.session.journal();
     let head = journal.head();
     let (resume, sent) = match position {
@@ -52,12 +58,15 @@ pub(crate) async fn begin(
         token_expires_at: principal.expires_at,
         at: desk.reception.clock.wall(),
     };
-    let mut frames = vec![outbound::connection_ack(&ack)];
+    let mut frames = vec![outbound::connection_ack(&ack).into()];
     let mut cursor = Cursor::new(desk.session.id(), journal.clone(), sent, head);
     if matches!(resume, Resume::Snapshot) {
         let state = desk.session.state().await?;
         cursor.jump(state.offset);
-        frames.push(desk.full_state(&state, StateParts::WHOLE, None));
+        frames.push(Outgoing {
+            text: desk.full_state(&state, StateParts::WHOLE, None),
+            offset: Some(state.offset),
+        });
     }
     Some((cursor, frames))
 }

@@ -9,6 +9,7 @@ use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::close::{CloseReason, SPREAD_MS};
 use super::stack::{self, Stack};
 use crate::auth::Auth;
 use crate::bus::Notices;
@@ -106,10 +107,12 @@ impl Reception {
         }
     }
 
-    /// Between 0 and `most`, another value each time.
-    pub(crate) fn spread(&self, most: u64) -> u64 {
+    /// After how many milliseconds to come back, another value each time; nothing if that is not
+    /// for the gateway to say.
+    pub(crate) fn retry_ms(&self, reason: CloseReason) -> Option<u64> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) % most
+        let spread = turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) % SPREAD_MS;
+        (reason == CloseReason::RESTART).then_some(spread)
     }
 
     /// Counts what was refused because of its size.
@@ -129,6 +132,7 @@ impl Reception {
             heartbeats_per_minute: self.limits.heartbeats_per_minute.get(),
             message_bytes: self.rules.message_bytes,
             prompt_chars: self.rules.prompt_chars,
+            attachment_bytes: self.limits.attachment_bytes.get(),
             depth: DEPTH,
             id_bytes: ID_BYTES,
         }

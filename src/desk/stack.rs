@@ -111,8 +111,8 @@ where
     }
 }
 
-/// Asks whether the sender may still do this. The socket is about to be closed if not; until then
-/// nothing more happens in its name.
+/// Asks whether the sender may do this, and still may. Somebody whose rights have ended is about to be
+/// sent away; until then nothing more happens in their name.
 #[derive(Clone)]
 struct Access<S>(S);
 
@@ -132,11 +132,13 @@ where
         let Frame {
             desk, principal, ..
         } = &message.frame;
-        if desk.may(principal) {
-            Box::pin(self.0.call(message))
-        } else {
-            let id = message.inbound.message_id.as_deref();
-            answer(Outcome::Answer(desk.not_allowed(id)))
+        match desk.allows(principal, &message.inbound) {
+            Ok(()) => Box::pin(self.0.call(message)),
+            Err(refused) => {
+                let id = message.inbound.message_id.as_deref();
+                let told = desk.error(refused.code, &refused.message, id);
+                answer(Outcome::Answer(told))
+            }
         }
     }
 }

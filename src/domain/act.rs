@@ -85,6 +85,10 @@ pub enum Action {
     SessionEnded,
     /// A session that nobody had used for long was removed with everything in it.
     SessionExpired,
+    /// Somebody was let into a session.
+    SessionShared,
+    /// Somebody was shut out of a session again.
+    SessionUnshared,
     /// A notice was sent to everybody.
     NoticeSent,
     /// A socket was closed by an administrator.
@@ -117,6 +121,8 @@ impl Action {
             Self::KeyRotated => "key.rotated",
             Self::SessionEnded => "session.ended",
             Self::SessionExpired => "session.expired",
+            Self::SessionShared => "session.shared",
+            Self::SessionUnshared => "session.unshared",
             Self::NoticeSent => "notice.sent",
             Self::Disconnected => "connection.closed",
             Self::LimitsChanged => "limits.changed",

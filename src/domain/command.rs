@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::id::{QuestionId, RunId};
+use super::id::{AttachmentId, QuestionId, RunId};
 use super::question::Answer;
 use super::queue::Take;
 
@@ -19,13 +19,58 @@ pub enum Mode {
 
 /// A file or image that comes with a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attachment {
-    /// For display only.
-    pub name: String,
-    /// Its media type.
-    pub media_type: String,
-    /// What is in it, as the client sent it.
-    pub content: String,
+#[serde(untagged)]
+pub enum Attachment {
+    /// Uploaded before; its content is kept by its hash.
+    Stored {
+        /// Its id.
+        id: AttachmentId,
+        /// For display only.
+        name: String,
+        /// Its media type, by its content.
+        media_type: String,
+        /// How large it is, in bytes.
+        size: u64,
+        /// The hash of its content.
+        sha256: String,
+    },
+    /// In the prompt itself.
+    Inline {
+        /// For display only.
+        name: String,
+        /// Its media type, as the client claims.
+        media_type: String,
+        /// What is in it, as the client sent it.
+        content: String,
+    },
+    /// Uploaded before, and not looked up yet: no session sees this.
+    Named {
+        /// Its id.
+        id: AttachmentId,
+    },
+}
+
+impl Attachment {
+    /// What a person reads of it: its name and its media type, if they are known.
+    pub fn label(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Stored {
+                name, media_type, ..
+            }
+            | Self::Inline {
+                name, media_type, ..
+            } => Some((name, media_type)),
+            Self::Named { .. } => None,
+        }
+    }
+
+    /// How much of it is in the prompt itself.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Inline { content, .. } => content.len(),
+            Self::Stored { .. } | Self::Named { .. } => 0,
+        }
+    }
 }
 
 /// What to do with a prompt while a run is under way.
@@ -75,7 +120,7 @@ impl Prompt {
     /// About how much room it takes.
     pub fn bytes(&self) -> usize {
         let images: usize = self.images.iter().map(String::len).sum();
-        let files: usize = self.attachments.iter().map(|file| file.content.len()).sum();
+        let files: usize = self.attachments.iter().map(Attachment::bytes).sum();
         self.text.len() + images + files
     }
 }
@@ -187,4 +232,33 @@ pub enum Inquiry {
         /// What it needs for that.
         payload: Value,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn files_of_every_kind_read_back_as_they_were_stored() {
+        let id = AttachmentId::new();
+        let stored = Attachment::Stored {
+            id,
+            name: "cat.png".into(),
+            media_type: "image/png".into(),
+            size: 16,
+            sha256: "ab".into(),
+        };
+        // The form that prompts were stored in before there were uploads.
+        let inline = json!({ "name": "a", "media_type": "text/plain", "content": "b" });
+        let read: Attachment = serde_json::from_value(inline.clone()).unwrap();
+        assert!(matches!(read, Attachment::Inline { .. }), "{read:?}");
+        assert_eq!(serde_json::to_value(&read).unwrap(), inline);
+        for attachment in [stored, Attachment::Named { id }] {
+            let text = serde_json::to_string(&attachment).unwrap();
+            let read: Attachment = serde_json::from_str(&text).unwrap();
+            assert_eq!(read, attachment);
+        }
+    }
 }

@@ -109,6 +109,10 @@ id!(
     MessageId, "msg_"
 );
 id!(
+    /// Names a file that was uploaded to a session.
+    AttachmentId, "att_"
+);
+id!(
     /// Names one counting of a journal's offsets; another one means that offsets mean something else.
     Epoch, "epo_"
 );

@@ -29,6 +29,25 @@ const HEAD_BYTES: usize = 32 * 1024;
 /// After accept fails for want of descriptors, it would fail again at once.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// A connection, as a stream over it sees it. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Line {
+    cut: CancellationToken,
+    closed: CancellationToken,
+}
+
+impl Line {
+    /// Ends the connection as it is, whatever has not been sent.
+    pub(super) fn cut(&self) {
+        self.cut.cancel();
+    }
+
+    /// Returns once the connection has ended.
+    pub(super) async fn closed(&self) {
+        self.closed.cancelled().await;
+    }
+}
+
 /// A listener with what every connection through it gets.
 pub(crate) struct Door {
     pub(crate) listener: TcpListener,
@@ -94,12 +113,15 @@ impl Door {
             self.metrics.open_connections.clone(),
         ));
         let share = Arc::clone(&admission);
+        let line = Line::default();
+        let end = line.clone();
         let router = self.router.clone();
         let service =
             TowerToHyperService::new(router.map_request(move |request: Request<Incoming>| {
                 let mut request = request.map(axum::body::Body::new);
                 request.extensions_mut().insert(Peer(peer));
                 request.extensions_mut().insert(Arc::clone(&share));
+                request.extensions_mut().insert(line.clone());
                 request
             }));
         let mut http = http1::Builder::new();
@@ -107,19 +129,22 @@ impl Door {
             .header_read_timeout(self.header_timeout)
             .max_buf_size(HEAD_BYTES);
         async move {
+            let _closed = end.closed.drop_guard();
             let connection = http
                 .serve_connection(TokioIo::new(stream), service)
                 .with_upgrades();
-            let mut connection = std::pin::pin!(connection);
-            let ended = tokio::select! {
-                biased;
-                () = stop.cancelled() => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
+            let served = async {
+                let mut connection = std::pin::pin!(connection);
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => {
+                        connection.as_mut().graceful_shutdown();
+                        connection.await
+                    }
+                    ended = connection.as_mut() => ended,
                 }
-                ended = connection.as_mut() => ended,
             };
-            if let Err(error) = ended {
+            if let Some(Err(error)) = end.cut.run_until_cancelled(served).await {
                 tracing::debug!(%peer, %error, "a connection ended early");
             }
             drop(admission);

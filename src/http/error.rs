@@ -95,7 +95,8 @@ impl ApiError {
         self
     }
 
-    fn busy(detail: impl Into<String>) -> Self {
+    /// Worth another try in a moment.
+    pub(super) fn busy(detail: impl Into<String>) -> Self {
         Self {
             retry_after_secs: Some(1),
             ..Self::new(StatusCode::SERVICE_UNAVAILABLE, Code::Busy, detail)
@@ -217,6 +218,21 @@ impl From<ChangePasswordError> for ApiError {
             ChangePasswordError::Current(error) => error.into(),
             ChangePasswordError::New(error) => error.into(),
         }
+    }
+}
+
+/// The status of an error that comes as an envelope.
+pub(super) fn status_of(code: Code) -> StatusCode {
+    match code {
+        Code::AuthFailed | Code::SessionExpired => StatusCode::UNAUTHORIZED,
+        Code::Forbidden => StatusCode::FORBIDDEN,
+        Code::InvalidMessage => StatusCode::BAD_REQUEST,
+        Code::ValidationError | Code::Unsupported => StatusCode::UNPROCESSABLE_ENTITY,
+        Code::NotFound => StatusCode::NOT_FOUND,
+        Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        Code::TaskFailed | Code::ConnectionLost => StatusCode::BAD_GATEWAY,
+        Code::Busy | Code::StorageUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use serde_json::json;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::error::ApiError;
 use crate::domain::code::Code;
@@ -49,6 +50,24 @@ impl<S: Send + Sync, T: FromStr> FromRequestParts<S> for Named<T> {
     }
 }
 
+/// The id in a path, and what is named within it.
+pub(super) struct NamedWithin<T, U>(pub(super) T, pub(super) U);
+
+impl<S: Send + Sync, T: FromStr, U: FromStr> FromRequestParts<S> for NamedWithin<T, U> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        type Texts = axum::extract::Path<(String, String)>;
+        let texts = Texts::from_request_parts(parts, state).await;
+        texts
+            .ok()
+            .and_then(|axum::extract::Path((outer, inner))| {
+                Some(Self(outer.parse().ok()?, inner.parse().ok()?))
+            })
+            .ok_or_else(|| ApiError::not_found("There is nothing of that id."))
+    }
+}
+
 /// A body that was read as `T`.
 pub(super) struct Json<T>(pub(super) T);
 
@@ -56,18 +75,36 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        if !says_json(request.headers()) {
-            return Err(ApiError::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                Code::InvalidMessage,
-                "Send a JSON body with `Content-Type: application/json`.",
-            ));
-        }
-        let body = Bytes::from_request(request, state)
-            .await
-            .map_err(|rejection| unread(&rejection))?;
-        parse(&body).map(Self)
+        parse(&json_bytes(request, state).await?).map(Self)
     }
+}
+
+/// A body that says that it is JSON, not read any further.
+pub(super) struct JsonText(pub(super) Utf8Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for JsonText {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let bytes = json_bytes(request, state).await?;
+        Utf8Bytes::try_from(bytes).map(Self).map_err(|_| {
+            let detail = "The body is not UTF-8.";
+            ApiError::new(StatusCode::BAD_REQUEST, Code::InvalidMessage, detail)
+        })
+    }
+}
+
+async fn json_bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
+    if !says_json(request.headers()) {
+        return Err(ApiError::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Code::InvalidMessage,
+            "Send a JSON body with `Content-Type: application/json`.",
+        ));
+    }
+    Bytes::from_request(request, state)
+        .await
+        .map_err(|rejection| unread(&rejection))
 }
 
 fn says_json(headers: &HeaderMap) -> bool {

@@ -46,14 +46,17 @@ impl Headers {
     }
 }
 
-/// Adds them; what a handler says about caching stays, the rest is not to be kept.
+/// Adds them; what a handler says stays. What says nothing about caching is not to be kept.
 pub(super) async fn harden(
     State(Headers(headers)): State<Headers>,
     request: Request,
     next: Next,
 ) -> Response {
     let mut response = next.run(request).await;
-    response.headers_mut().extend(headers);
+    for (name, value) in &headers {
+        let said = response.headers_mut().entry(name);
+        said.or_insert_with(|| value.clone());
+    }
     response
         .headers_mut()
         .entry(CACHE_CONTROL)

@@ -1,4 +1,7 @@
-//! `/api/sessions` and `/api/agents`: one's own sessions, and what they can talk to.
+//! `/api/sessions` and `/api/agents`: one's own sessions, those shared with one, and what they can
+//! talk to.
+
+use std::time::Duration;
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -13,8 +16,10 @@ use super::AppState;
 use super::caller::Authenticated;
 use super::error::{ApiError, Problem};
 use super::extract::{Json, Named, Query};
-use crate::domain::account::Principal;
+use super::stream::wait_for_events;
+use crate::domain::account::{Principal, Username};
 use crate::domain::act::Action;
+use crate::domain::grant::ControlMode;
 use crate::domain::id::{Epoch, SessionId, UserId};
 use crate::domain::search::Words;
 use crate::session::{Access, JoinError};
@@ -27,7 +32,7 @@ const EVENTS: u32 = 500;
 const MOST_EVENTS: u32 = 1_000;
 const TITLE_CHARS: usize = 200;
 
-/// A session, as its owner sees it in a list.
+/// A session, as those see it who may.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SessionBody {
@@ -37,6 +42,15 @@ pub(super) struct SessionBody {
     agent: String,
     /// `running`, `waiting` (for an answer), `idle` or `archived`.
     status: &'static str,
+    /// What you may do: `viewer`, `editor` or `owner`.
+    access: &'static str,
+    /// Whose it is.
+    #[schema(value_type = String)]
+    owner: Username,
+    /// Whose commands it takes: `open` (everybody's who may) or `exclusive` (of the one who took
+    /// control).
+    #[schema(value_type = String)]
+    control: ControlMode,
     #[schema(value_type = String)]
     epoch: Epoch,
     /// The offset of its last event.
@@ -78,6 +92,9 @@ impl From<SessionRow> for SessionBody {
             title: row.title,
             agent: row.agent,
             status,
+            access: row.granted.map_or(Access::Owner, Access::from).as_str(),
+            owner: row.owner_name,
+            control: row.control,
             epoch: row.epoch,
             offset: row.head,
             message_count: row.messages,
@@ -113,11 +130,12 @@ pub(super) struct SessionsBody {
     next: Option<String>,
 }
 
-/// Lists one's own sessions, or those in which some words were said.
+/// Lists one's own sessions and those shared with one, or those of one's own in which some words were
+/// said.
 #[utoipa::path(
     get, path = "/api/sessions", tag = "sessions", security(("bearer" = [])), params(Page),
     responses(
-        (status = 200, description = "Your sessions, the newest change first", body = SessionsBody),
+        (status = 200, description = "Your sessions and those shared with you, the newest change first", body = SessionsBody),
         (status = 401, description = "AUTH_FAILED", body = Problem)
     )
 )]
@@ -208,7 +226,7 @@ fn check_title(title: String) -> Result<String, ApiError> {
     })
 }
 
-/// Shows one of one's own sessions.
+/// Shows a session.
 #[utoipa::path(
     get, path = "/api/sessions/{id}", tag = "sessions", security(("bearer" = [])),
     params(("id" = String, Path, description = "The session")),
@@ -224,7 +242,7 @@ pub(super) async fn show(
     Named(id): Named<SessionId>,
 ) -> Result<Answer<SessionBody>, ApiError> {
     Ok(Answer(
-        find(&state, &caller.principal, id, Access::Owner)
+        find(&state, &caller.principal, id, Access::Viewer)
             .await?
             .into(),
     ))
@@ -235,15 +253,19 @@ pub(super) async fn show(
 pub(super) struct ChangeRequest {
     title: Option<String>,
     archived: Option<bool>,
+    /// `open` or `exclusive`.
+    #[schema(value_type = Option<String>, example = "exclusive")]
+    control: Option<ControlMode>,
 }
 
-/// Renames a session, puts it away or brings it back.
+/// Renames a session, puts it away or brings it back, or decides whose commands it takes.
 #[utoipa::path(
     patch, path = "/api/sessions/{id}", tag = "sessions", security(("bearer" = [])),
     request_body = ChangeRequest,
     params(("id" = String, Path, description = "The session")),
     responses(
         (status = 200, description = "The session as it is now", body = SessionBody),
+        (status = 403, description = "FORBIDDEN: it is only shared with you", body = Problem),
         (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem),
         (status = 422, description = "VALIDATION_ERROR", body = Problem)
     )
@@ -254,17 +276,22 @@ pub(super) async fn change(
     Named(id): Named<SessionId>,
     Json(request): Json<ChangeRequest>,
 ) -> Result<Answer<SessionBody>, ApiError> {
+    find(&state, &caller.principal, id, Access::Owner).await?;
     let title = request.title.map(check_title).transpose()?;
     let changes = title
         .map(SessionChange::Title)
         .into_iter()
-        .chain(request.archived.map(SessionChange::Archived));
+        .chain(request.archived.map(SessionChange::Archived))
+        .chain(request.control.map(SessionChange::Control));
     for change in changes {
         let owner = caller.principal.user;
         let now = state.clock.wall();
         if !state.store.change_session(id, owner, &change, now).await? {
             return Err(no_such_session());
         }
+    }
+    if request.control.is_some() {
+        state.sessions.grants_changed(id).await;
     }
     Ok(Answer(
         find(&state, &caller.principal, id, Access::Owner)
@@ -279,6 +306,7 @@ pub(super) async fn change(
     params(("id" = String, Path, description = "The session")),
     responses(
         (status = 204, description = "Ended"),
+        (status = 403, description = "FORBIDDEN: it is only shared with you", body = Problem),
         (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem)
     )
 )]
@@ -319,9 +347,11 @@ pub(super) struct Part {
     before: Option<u64>,
     /// How many, at most 1000.
     limit: Option<u32>,
+    /// If there are none yet: how many seconds to wait for some, at most 30.
+    wait: Option<u32>,
 }
 
-/// The journal of one of one's own sessions: one envelope per line, as a socket would send them.
+/// The journal of a session: one envelope per line, as a socket would send them.
 #[utoipa::path(
     get, path = "/api/sessions/{id}/events", tag = "sessions", security(("bearer" = [])),
     params(("id" = String, Path, description = "The session"), Part),
@@ -338,16 +368,22 @@ pub(super) async fn events(
     Named(id): Named<SessionId>,
     Query(part): Query<Part>,
 ) -> Result<Response, ApiError> {
-    find(&state, &caller.principal, id, Access::Owner).await?;
+    find(&state, &caller.principal, id, Access::Viewer).await?;
     let limit = part.limit.unwrap_or(EVENTS).clamp(1, MOST_EVENTS);
-    let recorded = match (part.after, part.before) {
-        (Some(_), Some(_)) => {
+    let after = part.after.unwrap_or(0);
+    let mut recorded = match part.before {
+        Some(_) if part.after.is_some() || part.wait.is_some() => {
             let detail = "Ask for events `after` an offset or `before` one, not for both.";
             return Err(ApiError::invalid(detail));
         }
-        (None, Some(before)) => state.sessions.events_before(id, before, limit).await?,
-        (after, None) => state.sessions.events(id, after.unwrap_or(0), limit).await?,
+        Some(before) => state.sessions.events_before(id, before, limit).await?,
+        None => state.sessions.events(id, after, limit).await?,
     };
+    if let Some(seconds) = part.wait.filter(|_| recorded.is_empty()) {
+        let wait = Duration::from_secs(seconds.into());
+        wait_for_events(&state, &caller.principal, id, after, wait).await?;
+        recorded = state.sessions.events(id, after, limit).await?;
+    }
     let mut lines = String::new();
     for event in &recorded {
         lines.push_str(&outbound::event(id, event));
@@ -365,6 +401,9 @@ pub(super) async fn find(
 ) -> Result<SessionRow, ApiError> {
     match state.sessions.look_up(principal, id).await {
         Ok((row, access)) if access >= least => Ok(row),
+        Ok(_) if least == Access::Owner => Err(ApiError::forbidden(
+            "This session is shared with you; only its owner may do this.",
+        )),
         Ok(_) => Err(ApiError::forbidden(
             "You may look at this session, not change it.",
         )),

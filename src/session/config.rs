@@ -20,6 +20,8 @@ pub struct Config {
     pub retention_days: u32,
     /// A session that was ended is removed after so many days; 0 keeps all.
     pub ended_days: u32,
+    /// How long somebody has control of a session without a sign of life.
+    pub control_lease_secs: NonZeroU32,
 }
 
 impl Config {

@@ -16,6 +16,10 @@ impl Live {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(super) fn find(&self, id: SessionId) -> Option<Session> {
+        self.lock().get(&id).cloned()
+    }
+
     /// Takes a session out, however its router ended.
     fn leave(&self, id: SessionId, router_of: &Weak<Inner>) {
         let mut live = self.lock();

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
+use super::Session;
+use super::live::Live;
 use crate::domain::account::Username;
 use crate::domain::id::{ConnectionId, SessionId, UserId};
 
@@ -28,8 +30,12 @@ pub(crate) struct Member {
 }
 
 /// All members on this node. Clones share it.
-#[derive(Clone, Default)]
-pub(crate) struct Members(Arc<Mutex<HashMap<ConnectionId, Present>>>);
+#[derive(Clone)]
+pub(crate) struct Members {
+    present: Arc<Mutex<HashMap<ConnectionId, Present>>>,
+    /// Those who are in a session hear of each other there.
+    live: Live,
+}
 
 struct Present {
     member: Member,
@@ -37,11 +43,19 @@ struct Present {
 }
 
 impl Members {
+    pub(super) fn new(live: Live) -> Self {
+        Self {
+            present: Arc::default(),
+            live,
+        }
+    }
+
     /// Notes that somebody joined; they leave when the membership is dropped.
     pub(crate) fn join(&self, member: Member) -> Membership {
         let membership = Membership {
             members: self.clone(),
             connection: member.connection,
+            session: member.session,
             leave: CancellationToken::new(),
         };
         let present = Present {
@@ -49,6 +63,9 @@ impl Members {
             member,
         };
         self.lock().insert(membership.connection, present);
+        if let Some(session) = self.live.find(membership.session) {
+            session.circle().enter(membership.connection);
+        }
         membership
     }
 
@@ -66,6 +83,19 @@ impl Members {
     /// Where a connection comes from.
     pub(crate) fn address(&self, connection: ConnectionId) -> Option<IpAddr> {
         Some(self.lock().get(&connection)?.member.address)
+    }
+
+    /// Those of a session, by connection. Asks for each by its id: there may be many others here.
+    pub(crate) fn of(&self, session: &Session) -> Vec<Member> {
+        let seats = session.circle().connections();
+        let present = self.lock();
+        let mut members: Vec<Member> = seats
+            .iter()
+            .filter_map(|connection| present.get(connection))
+            .map(|present| present.member.clone())
+            .collect();
+        members.sort_by_key(|member| member.connection);
+        members
     }
 
     /// How many there are.
@@ -99,7 +129,7 @@ impl Members {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ConnectionId, Present>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -107,6 +137,7 @@ impl Members {
 pub(crate) struct Membership {
     members: Members,
     connection: ConnectionId,
+    session: SessionId,
     leave: CancellationToken,
 }
 
@@ -120,5 +151,8 @@ impl Membership {
 impl Drop for Membership {
     fn drop(&mut self) {
         self.members.lock().remove(&self.connection);
+        if let Some(session) = self.members.live.find(self.session) {
+            session.circle().leave(self.connection);
+        }
     }
 }

@@ -37,6 +37,7 @@ fn sessions_config() -> Config {
         retention_days: 0,
         ended_days: 0,
         question_timeout_minutes: 0,
+        control_lease_secs: NonZeroU32::MIN,
     }
 }
 

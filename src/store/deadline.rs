@@ -11,15 +11,18 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{
-    ActFilter, Append, AppendError, Audit, AuditRow, BackupError, BranchError, Branches, Change,
-    ChangeUserError, Changes, ClaimError, CommandRecord, Counts, CreateUserError, Credentials, Hit,
+    ActFilter, AddError, Append, AppendError, AttachmentRow, Attachments, Audit, AuditRow,
+    BackupError, BranchError, Branches, Change, ChangeUserError, Changes, ClaimError,
+    CommandRecord, ContentHash, Counts, CreateUserError, Credentials, GrantRow, Grants, Hit,
     JournalFacts, Journals, KeepLogin, Keys, Lease, Links, LoginRow, Logins, NewBranch, NewLink,
-    NewLogin, NewSession, NewUser, OldKeys, Overview, Redeemed, RefreshError, Refreshed, Retention,
-    Rotation, Search, SessionChange, SessionFacts, SessionFilter, SessionRow, Sessions, SetUpError,
-    Snapshot, StartLoginError, Store, StoreError, StoredEvent, StoredKey, Upkeep, Users,
+    NewLogin, NewSession, NewUser, OldKeys, Overview, Quotas, Redeemed, RefreshError, Refreshed,
+    Retention, Rotation, Search, SessionChange, SessionFacts, SessionFilter, SessionRow, Sessions,
+    SetUpError, ShareError, Snapshot, StartLoginError, Store, StoreError, StoredEvent, StoredKey,
+    Upkeep, Users,
 };
 use crate::domain::account::{Role, User, Username};
 use crate::domain::act::{Act, By};
+use crate::domain::grant::GrantRole;
 use crate::domain::id::{LoginId, SessionId, UserId};
 use crate::domain::search::Words;
 
@@ -105,7 +108,8 @@ hand_on!(PATIENCE: Changes {
 hand_on!(PATIENCE: Sessions {
     fn create_session(new: &NewSession) -> Result<(), StoreError>;
     fn session(id: SessionId) -> Result<Option<SessionRow>, StoreError>;
-    fn sessions(owner: UserId, before: Option<(Timestamp, SessionId)>, limit: u32) -> Result<Vec<SessionRow>, StoreError>;
+    fn session_for(id: SessionId, user: UserId) -> Result<Option<SessionRow>, StoreError>;
+    fn sessions(user: UserId, before: Option<(Timestamp, SessionId)>, limit: u32) -> Result<Vec<SessionRow>, StoreError>;
     fn unfinished_sessions(limit: u32) -> Result<Vec<SessionId>, StoreError>;
     fn change_session(id: SessionId, owner: UserId, change: &SessionChange, now: Timestamp) -> Result<bool, StoreError>;
     fn end_session(id: SessionId, owner: UserId, act: &Act) -> Result<bool, StoreError>;
@@ -128,6 +132,18 @@ hand_on!(PATIENCE: Search {
 // A long journal takes its time to be copied.
 hand_on!(UPKEEP: Branches {
     fn branch(new: &NewBranch) -> Result<(), BranchError>;
+});
+
+hand_on!(PATIENCE: Attachments {
+    fn add_attachment(new: &AttachmentRow, quotas: Quotas) -> Result<(), AddError>;
+    fn attachments(session: SessionId) -> Result<Vec<AttachmentRow>, StoreError>;
+    fn contents_with(first: u8) -> Result<Vec<ContentHash>, StoreError>;
+});
+
+hand_on!(PATIENCE: Grants {
+    fn grants(session: SessionId) -> Result<Vec<GrantRow>, StoreError>;
+    fn share_session(session: SessionId, owner: UserId, with: &Username, role: GrantRole, act: &Act) -> Result<GrantRow, ShareError>;
+    fn unshare_session(session: SessionId, owner: UserId, with: &Username, act: &Act) -> Result<bool, StoreError>;
 });
 
 hand_on!(UPKEEP: Retention {

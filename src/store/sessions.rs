@@ -4,7 +4,9 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::error::StoreError;
+use crate::domain::account::Username;
 use crate::domain::act::Act;
+use crate::domain::grant::{ControlMode, GrantRole};
 use crate::domain::id::{Epoch, SessionId, UserId};
 
 /// A session to be stored.
@@ -31,6 +33,12 @@ pub struct SessionRow {
     pub id: SessionId,
     /// Whose it is.
     pub owner: UserId,
+    /// Their name.
+    pub owner_name: Username,
+    /// What the user on whose behalf it was looked up was granted in it.
+    pub granted: Option<GrantRole>,
+    /// Whose commands it takes.
+    pub control: ControlMode,
     /// Which agent it talks to.
     pub agent: String,
     /// How it is called.
@@ -66,6 +74,8 @@ pub enum SessionChange {
     Title(String),
     /// Put away, or brought back.
     Archived(bool),
+    /// Takes other commands than before.
+    Control(ControlMode),
 }
 
 /// Finding and changing sessions.
@@ -77,11 +87,18 @@ pub trait Sessions: Send + Sync {
     /// The session of that id, ended ones included.
     async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, StoreError>;
 
-    /// A user's sessions that have not ended, the newest change first, at most `limit` of those
-    /// that come after `before` in that order.
+    /// The same, with what a user was granted in it.
+    async fn session_for(
+        &self,
+        id: SessionId,
+        user: UserId,
+    ) -> Result<Option<SessionRow>, StoreError>;
+
+    /// The sessions that have not ended and belong to a user or are shared with them, the newest
+    /// change first, at most `limit` of those that come after `before` in that order.
     async fn sessions(
         &self,
-        owner: UserId,
+        user: UserId,
         before: Option<(Timestamp, SessionId)>,
         limit: u32,
     ) -> Result<Vec<SessionRow>, StoreError>;

@@ -23,12 +23,16 @@ use crate::domain::act::Act;
 use crate::store::changes::Subject;
 use crate::store::upkeep::AuditRow;
 
+#[path = "sql/attachments.rs"]
+mod attachments;
 #[path = "sql/audit.rs"]
 mod audit;
 #[path = "sql/branches.rs"]
 mod branches;
 #[path = "sql/changes.rs"]
 mod changes;
+#[path = "sql/grants.rs"]
+mod grants;
 #[path = "sql/journals.rs"]
 mod journals;
 #[path = "sql/keys.rs"]

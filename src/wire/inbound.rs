@@ -70,6 +70,8 @@ pub(crate) struct Inbound {
     pub(crate) message_id: Option<String>,
     /// Makes a changing command take effect once.
     pub(crate) idempotency_key: Option<String>,
+    /// The taking of control under which it was sent, if it says so.
+    pub(crate) fence: Option<u64>,
     /// What is wanted.
     pub(crate) request: Request,
 }
@@ -100,6 +102,13 @@ pub(crate) enum Request {
         /// Up to which event; all of them if it does not say.
         from: Option<u64>,
     },
+    /// To drive.
+    TakeControl {
+        /// Also if somebody else does.
+        steal: bool,
+    },
+    /// To drive no more.
+    ReleaseControl,
 }
 
 /// By hand, so that no log ever shows a token.
@@ -112,6 +121,8 @@ impl fmt::Debug for Request {
             Self::Heartbeat => formatter.write_str("Heartbeat"),
             Self::RefreshAuth { .. } => formatter.write_str("RefreshAuth"),
             Self::Branch { from } => formatter.debug_tuple("Branch").field(from).finish(),
+            Self::TakeControl { .. } => formatter.write_str("TakeControl"),
+            Self::ReleaseControl => formatter.write_str("ReleaseControl"),
         }
     }
 }
@@ -134,13 +145,8 @@ impl Rejected {
         Self::new(Code::InvalidMessage, message.into(), None)
     }
 
-    fn unserved(what: &str) -> Self {
-        let message = format!("This version does not serve {what}");
-        Self::new(Code::Unsupported, message, None)
-    }
-
     /// A field that is not as it should be; `fault` completes the sentence that `path` begins.
-    fn field(path: &str, fault: &str) -> Self {
+    pub(crate) fn field(path: &str, fault: &str) -> Self {
         let details = json!({ "field": path });
         let message = format!("`{path}` {fault}");
         Self::new(Code::ValidationError, message, Some(details))
@@ -169,10 +175,11 @@ pub(crate) fn parse(frame: &str, joined: SessionId, rules: &Rules) -> Result<Inb
     let message_id = envelope.optional_id("messageId", rules.id_bytes);
     let readable_id = message_id.as_ref().ok().cloned().flatten();
     read(&mut envelope, joined, rules)
-        .and_then(|(request, idempotency_key)| {
+        .and_then(|(request, idempotency_key, fence)| {
             Ok(Inbound {
                 message_id: message_id?,
                 idempotency_key,
+                fence,
                 request,
             })
         })
@@ -226,7 +233,7 @@ fn read(
     envelope: &mut Fields,
     joined: SessionId,
     rules: &Rules,
-) -> Result<(Request, Option<String>), Rejected> {
+) -> Result<(Request, Option<String>, Option<u64>), Rejected> {
     let kind = match envelope.take("type") {
         Some(Value::String(kind)) => kind,
         Some(_) => return Err(Rejected::unreadable("The `type` is not a string")),
@@ -245,6 +252,15 @@ fn read(
     {
         return Err(Rejected::field("timestamp", "is not an ISO-8601 time"));
     }
-    let payload = envelope.optional_object("payload")?;
-    Ok((request::read(&kind, payload, rules)?, idempotency_key))
+    let mut payload = envelope.optional_object("payload")?;
+    // Beside the payload or in it: a client that repeats a message under its key keeps the payload.
+    let fence = match envelope.optional_integer("fence")? {
+        None => payload.optional_integer("fence")?,
+        fence => fence,
+    };
+    Ok((
+        request::read(&kind, payload, rules)?,
+        idempotency_key,
+        fence,
+    ))
 }

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::domain::command::Prompt;
+use crate::domain::command::{Attachment, Prompt};
 use crate::domain::event::{Author, Channel, Event, Recorded, Resolver};
 use crate::domain::id::{MessageId, SessionId};
 use crate::domain::run::RunOutcome;
@@ -146,8 +146,8 @@ impl Markdown {
         self.heading("User", at, out);
         self.quote.write(&prompt.text, out);
         self.quote.close(out);
-        for file in &prompt.attachments {
-            let (name, kind) = (inline(&file.name), inline(&file.media_type));
+        for (name, kind) in prompt.attachments.iter().filter_map(Attachment::label) {
+            let (name, kind) = (inline(name), inline(kind));
             self.remark(&format!("Attached: {name} ({kind})"), out);
         }
         if !prompt.images.is_empty() {

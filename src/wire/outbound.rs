@@ -3,8 +3,10 @@
 //! The names on the wire are all here and in `outbound/`: the domain may rename and store as it
 //! likes. One event is one frame, so that offsets have no holes. Touches `session` and `domain`.
 
+mod circle;
 mod described;
 mod event;
+mod prompt;
 mod question;
 mod queue;
 mod state;
@@ -25,6 +27,7 @@ use crate::domain::event::Level;
 use crate::domain::id::{ConnectionId, Epoch, QuestionId, RunId, SessionId, UserId};
 use crate::session::state::Ended;
 
+pub(crate) use circle::{MemberBody, control_body, control_update, presence, revoked};
 pub(super) use described::described;
 pub(crate) use event::event;
 pub(crate) use state::{StateParts, full_state};
@@ -58,6 +61,8 @@ pub(crate) struct AckLimits {
     pub(crate) message_bytes: usize,
     /// Characters of a prompt.
     pub(crate) prompt_chars: usize,
+    /// Bytes of an uploaded file.
+    pub(crate) attachment_bytes: u64,
     /// Levels of nesting in a frame.
     pub(crate) depth: usize,
     /// Bytes of an id that the client chooses.
@@ -185,6 +190,8 @@ struct Done {
     answer: Option<question::Given<'static>>,
     /// Was it this answer that ended it?
     accepted: Option<bool>,
+    /// Who drives now.
+    control: Option<circle::Control<'static>>,
 }
 
 /// `ACK`: a request was carried out.

@@ -80,3 +80,11 @@ pub(super) fn choice_kind() -> Schema {
 pub(super) fn outcome() -> Schema {
     one_of(["allowed", "denied", "answered", "expired", "cancelled"])
 }
+
+pub(super) fn control_mode() -> Schema {
+    one_of(["open", "exclusive"])
+}
+
+pub(super) fn access() -> Schema {
+    one_of(["viewer", "editor", "owner"])
+}

@@ -2,16 +2,16 @@
 //!
 //! Messages are counted per session, further in; the library deals with everything below them and
 //! sets no limit. Only a complete message renews the bytes for the next one: if a ping did, pings
-//! between empty fragments would keep a message going for ever. Touches `meter`, `close`, `limits`.
+//! between empty fragments would keep a message going for ever. Touches `meter`, `limits`, `desk`.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use tokio_tungstenite::tungstenite::Message;
 
-use super::close::CloseReason;
 use super::meter::Allowance;
 use crate::clock::Clock;
+use crate::desk::CloseReason;
 use crate::limits::SlidingWindow;
 
 /// Pings and pongs of one connection in any minute.

@@ -18,23 +18,17 @@ use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 use tokio_util::sync::CancellationToken;
 
 use super::budget::Budget;
-use super::close::CloseReason;
 use super::farewell;
 use super::meter::{Meter, Written};
 use super::pulse::Pulse;
-use super::visit::{End, Visit, answered, unauthenticated};
-use crate::desk::{self, Cursor, Desk, Ears, Position, Reception};
+use super::visit::{End, Visit, answered};
+use crate::desk::{self, CloseReason, Cursor, Desk, Ears, Goodbye, Position, Reception, Stay};
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::domain::id::ConnectionId;
 use crate::session::{Member, Session};
 use crate::wire::outbound;
 
-/// After a restart, clients come back within this, each at its own moment.
-const SPREAD_MS: u64 = 3_000;
-/// Answers that may wait for a slow reader. Full: its frames are not read.
-const ANSWERS: usize = 32;
-const ANSWER_BYTES: usize = 1024 * 1024;
 /// Less than the socket's own buffer, so that feeding this much never waits.
 const BUFFER_BYTES: usize = 60 * 1024;
 
@@ -118,7 +112,8 @@ impl Connection {
             return End::Close(None, CloseReason::RESTART);
         };
         let pulse = Pulse::new(self.written.clone());
-        let mut visit = Visit::new(&desk, principal, first, pulse);
+        let stay = Stay::new(&desk, principal, first);
+        let mut visit = Visit::new(stay, pulse);
         match self.serve(&desk, &mut cursor, &mut visit, leave).await {
             Ok(end) => end,
             Err(error) => farewell_for(&error),
@@ -135,24 +130,30 @@ impl Connection {
         let journal = desk.session.journal();
         let mut ears = Ears::new(desk, leave);
         // What happened between the look at the token and now woke nobody.
-        if !desk.reception.auth.stands(&visit.principal) {
-            return Ok(unauthenticated(desk, Code::AuthFailed));
+        if !desk.reception.auth.stands(&visit.stay.principal) {
+            return Ok(Goodbye::unauthenticated(desk, Code::AuthFailed).into());
+        }
+        if let Some(goodbye) = visit.stay.shut_out(desk) {
+            return Ok(goodbye.into());
         }
         let mut alarm = pin!(tokio::time::sleep_until(visit.due()));
         loop {
             self.send(desk, cursor, visit).await?;
+            if let Some(goodbye) = visit.stay.shut_out(desk) {
+                return Ok(goodbye.into());
+            }
             // Too early is no harm: then there is nothing to do but to set it anew.
             if visit.due() < alarm.deadline() {
                 alarm.as_mut().reset(visit.due());
             }
-            let has_room = visit.waiting.len() < ANSWERS && visit.waiting_bytes() < ANSWER_BYTES;
-            let may_read = has_room && visit.answering.is_none();
+            // Full: its frames are not read.
+            let may_read = visit.answering.is_none() && visit.stay.has_room();
             tokio::select! {
                 biased;
                 // Rights first: nothing more is sent to somebody who lost them.
                 signal = ears.hear() => {
-                    if let Some(end) = visit.heed(desk, signal, has_room) {
-                        return Ok(end);
+                    if let Some(goodbye) = visit.stay.heed(desk, signal) {
+                        return Ok(goodbye.into());
                     }
                 }
                 () = &mut alarm => {
@@ -212,13 +213,9 @@ impl Connection {
         desk: &Arc<Desk>,
         visit: &mut Visit,
     ) -> Result<Option<End>, Error> {
-        let now = Instant::now();
-        if visit.next_expiry() <= now
-            && let Some(end) = visit.expire(desk)
-        {
-            return Ok(Some(end));
+        if let Some(goodbye) = visit.stay.look_at_clock(desk, Instant::now()) {
+            return Ok(Some(goodbye.into()));
         }
-        visit.retry = visit.retry.filter(|moment| *moment > now);
         if visit.pulse.is_dead(visit.flushing) {
             return Ok(Some(End::Close(None, CloseReason::DEAD_PEER)));
         }
@@ -238,26 +235,28 @@ impl Connection {
         visit: &mut Visit,
         head: u64,
     ) -> Result<bool, Error> {
-        if visit.waiting.is_empty() && cursor.sent() < head {
-            visit.take_from(desk, cursor, head).await;
+        if visit.stay.waiting.is_empty() {
+            visit.stay.hear_of_others(desk);
+        }
+        if visit.stay.waiting.is_empty() && cursor.sent() < head {
+            visit.stay.take_from(desk, cursor, head).await;
         }
         let mut bytes = 0;
-        while let Some(frame) = visit.waiting.front()
-            && (bytes == 0 || bytes + frame.len() < BUFFER_BYTES)
-            && let Some(frame) = visit.waiting.pop_front()
+        while let Some(frame) = visit.stay.waiting.front()
+            && (bytes == 0 || bytes + frame.text.len() < BUFFER_BYTES)
+            && let Some(frame) = visit.stay.waiting.pop_front()
         {
-            bytes += frame.len();
+            bytes += frame.text.len();
             desk.reception.metrics.frames_out.inc();
-            self.socket.feed(Message::Text(frame)).await?;
+            self.socket.feed(Message::Text(frame.text)).await?;
         }
         Ok(bytes > 0)
     }
 
     async fn say_goodbye(self: Box<Self>, word: Option<Utf8Bytes>, reason: CloseReason) {
-        let frame = if reason == CloseReason::RESTART {
-            reason.frame_after(self.door.spread(SPREAD_MS))
-        } else {
-            reason.frame()
+        let frame = match self.door.retry_ms(reason) {
+            Some(millis) => reason.frame_after(millis),
+            None => reason.frame(),
         };
         farewell::say(self.socket, word, frame).await;
     }

@@ -12,10 +12,9 @@ use hyper::upgrade::OnUpgrade;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::budget::Budget;
-use super::close::CloseReason;
 use super::connection::Socket;
 use super::{farewell, upgrade};
-use crate::desk::Reception;
+use crate::desk::{CloseReason, Reception};
 
 /// `GET /echo`
 pub(super) async fn echo(State(door): State<Arc<Reception>>, request: Request) -> Response {

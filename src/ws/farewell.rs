@@ -1,6 +1,6 @@
 //! How a socket is closed: for what, with which last word, and so that the other end can read it.
 //!
-//! Touches `close` and `meter`.
+//! Touches `meter` and `desk`.
 
 use std::io;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use tokio_tungstenite::tungstenite::error::CapacityError;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
-use super::close::CloseReason;
 use super::connection::Socket;
 use super::meter::Overflow;
+use crate::desk::CloseReason;
 
 /// How long a close may take.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -23,14 +23,13 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use super::budget::Budget;
-use super::close::CloseReason;
 use super::connection::{Connection, Socket};
 use super::meter::{Meter, Written};
 use crate::auth::{TokenError, bearer};
-use crate::desk::{Position, Reception};
+use crate::desk::{CloseReason, Position, Reception};
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
-use crate::domain::id::{Epoch, SessionId};
+use crate::domain::id::SessionId;
 use crate::limits::{Admission, ClientAddress};
 use crate::session::{JoinError, Session};
 
@@ -229,7 +228,8 @@ async fn serve(
     };
     match Box::pin(find(&door, &principal, &wish)).await {
         Ok(session) => {
-            let position = position(&wish);
+            let epoch = wish.epoch.as_deref();
+            let position = wish.after.map(|after| Position::new(after, epoch));
             let address = address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip);
             Box::pin(connection.run(principal, session, position, address)).await;
         }
@@ -278,15 +278,6 @@ async fn find(door: &Reception, principal: &Principal, wish: &Wish) -> Result<Se
         Some(id) => door.sessions.join(principal, id).await,
         None => door.sessions.draft(principal, wish.agent.as_deref(), None),
     }
-}
-
-/// An epoch that is none of ours is another epoch.
-fn position(wish: &Wish) -> Option<Position> {
-    let epoch = wish
-        .epoch
-        .as_ref()
-        .map(|text| text.parse().unwrap_or_else(|_| Epoch::new()));
-    wish.after.map(|after| Position { after, epoch })
 }
 
 /// Small while idle: an unused connection costs a few KiB.

@@ -1,22 +1,12 @@
-//! What a connection remembers between two turns of its loop, and what follows from it.
+//! What a socket remembers between two turns of its loop, besides its stay.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
-use super::close::CloseReason;
 use super::pulse::Pulse;
-use crate::desk::{Answering, Cursor, Desk, Frame, Next, Outcome, Signal};
-use crate::domain::account::Principal;
-use crate::domain::code::Code;
-use crate::wire::outbound::{self, StateParts};
-
-/// How long before its token ends a client is told.
-const EXPIRY_NOTICE: Duration = Duration::from_mins(1);
-const RETRY: Duration = Duration::from_millis(500);
+use crate::desk::{Answering, CloseReason, Desk, Frame, Goodbye, Outcome, Stay};
 
 /// Why the loop ends.
 pub(super) enum End {
@@ -26,40 +16,29 @@ pub(super) enum End {
     Close(Option<Utf8Bytes>, CloseReason),
 }
 
-/// What a connection remembers between two turns of its loop.
+impl From<Goodbye> for End {
+    fn from(goodbye: Goodbye) -> Self {
+        Self::Close(goodbye.word, goodbye.reason)
+    }
+}
+
+/// What a socket remembers between two turns of its loop.
 pub(super) struct Visit {
-    pub(super) principal: Principal,
-    /// When the token ends, by a clock that does not jump.
-    pub(super) expires: Instant,
-    /// Frames that the socket has no room for yet.
-    pub(super) waiting: VecDeque<Utf8Bytes>,
+    pub(super) stay: Stay,
     /// The frame that is being answered. Beside the rest: storage may take its time, and whoever
     /// loses their rights meanwhile is still sent away at once.
     pub(super) answering: Option<Answering>,
     pub(super) pulse: Pulse,
     pub(super) flushing: bool,
-    pub(super) told_expiring: bool,
-    /// When to look into the journal again after it could not be read.
-    pub(super) retry: Option<Instant>,
 }
 
 impl Visit {
-    /// The beginning: these frames are due first.
-    pub(super) fn new(
-        desk: &Arc<Desk>,
-        principal: Principal,
-        first: Vec<Utf8Bytes>,
-        pulse: Pulse,
-    ) -> Self {
+    pub(super) fn new(stay: Stay, pulse: Pulse) -> Self {
         Self {
-            waiting: first.into(),
-            expires: deadline(desk, &principal),
-            principal,
+            stay,
             answering: None,
             pulse,
             flushing: false,
-            told_expiring: false,
-            retry: None,
         }
     }
 
@@ -71,7 +50,7 @@ impl Visit {
                 desk.reception.metrics.frames_in.inc();
                 let frame = Frame {
                     text,
-                    principal: self.principal.clone(),
+                    principal: self.stay.principal.clone(),
                     desk: Arc::clone(desk),
                 };
                 self.answering = Some(frame.answering());
@@ -88,37 +67,18 @@ impl Visit {
         }
     }
 
-    /// What a signal leads to; `Some` if it is the last. A notice that there is no room for is
-    /// missed, as it would have been by somebody who was away.
-    pub(super) fn heed(&mut self, desk: &Arc<Desk>, signal: Signal, has_room: bool) -> Option<End> {
-        match signal {
-            Signal::Leave => Some(End::Close(None, CloseReason::RESTART)),
-            Signal::Over => Some(End::Close(None, end_of_session(desk))),
-            Signal::Rights => {
-                let stands = desk.reception.auth.stands(&self.principal);
-                (!stands).then(|| unauthenticated(desk, Code::AuthFailed))
-            }
-            Signal::Notice(notice) => {
-                if let Some(notice) = notice.filter(|_| has_room) {
-                    let now = desk.reception.clock.wall();
-                    let frame = outbound::notice(notice.level, &notice.message, now);
-                    self.waiting.push_back(frame);
-                }
-                None
-            }
-        }
-    }
-
     /// What a frame came to.
     pub(super) fn take(&mut self, desk: &Arc<Desk>, outcome: Outcome) {
+        if self.stay.is_kept_from(desk) {
+            return;
+        }
         match outcome {
-            Outcome::Silent => {}
-            Outcome::Answer(answer) => self.waiting.push_back(answer),
+            // The event that follows says the same.
+            Outcome::Begun(_) => {}
+            Outcome::Answer(answer) => self.stay.waiting.push_back(answer.into()),
             Outcome::Refreshed(principal, answer) => {
-                self.expires = deadline(desk, &principal);
-                self.principal = principal;
-                self.told_expiring = false;
-                self.waiting.push_back(answer);
+                self.stay.renew(desk, principal);
+                self.stay.waiting.push_back(answer.into());
             }
         }
     }
@@ -126,100 +86,13 @@ impl Visit {
     /// Shall it look for more in the journal? Not before the reader has what there is, nor before it
     /// is time to try again.
     pub(super) fn is_ready_for_more(&self) -> bool {
-        !self.flushing && self.retry.is_none()
-    }
-
-    pub(super) fn waiting_bytes(&self) -> usize {
-        self.waiting.iter().map(|frame| frame.len()).sum()
-    }
-
-    /// Takes what comes next from the journal, or the state in its place.
-    pub(super) async fn take_from(&mut self, desk: &Arc<Desk>, cursor: &mut Cursor, head: u64) {
-        let again = Some(Instant::now() + RETRY);
-        match cursor.next(head).await {
-            Ok(Next::Frames(frames)) => self.waiting.extend(frames),
-            Ok(Next::Snapshot) => match desk.session.state().await {
-                Some(state) => {
-                    cursor.jump(state.offset);
-                    self.waiting
-                        .push_back(desk.full_state(&state, StateParts::WHOLE, None));
-                }
-                None => self.retry = again,
-            },
-            Err(error) => {
-                tracing::warn!(%error, connection.id = %desk.connection, "a journal cannot be read now");
-                self.retry = again;
-            }
-        }
-        let violations = cursor.take_violations();
-        if violations > 0 {
-            desk.reception
-                .metrics
-                .isolation_violations
-                .inc_by(violations);
-        }
+        !self.flushing && self.stay.may_look()
     }
 
     /// The next moment at which the clock matters.
     pub(super) fn due(&self) -> Instant {
-        let soonest = self.next_expiry().min(self.pulse.next(self.flushing));
-        self.retry.map_or(soonest, |retry| retry.min(soonest))
+        self.stay.due().min(self.pulse.next(self.flushing))
     }
-
-    /// The next moment at which the token's end matters.
-    pub(super) fn next_expiry(&self) -> Instant {
-        if self.told_expiring {
-            self.expires
-        } else {
-            self.expires
-                .checked_sub(EXPIRY_NOTICE)
-                .unwrap_or(self.expires)
-        }
-    }
-
-    /// The token ends: tells so once, then closes.
-    pub(super) fn expire(&mut self, desk: &Arc<Desk>) -> Option<End> {
-        if self.expires <= Instant::now() {
-            return Some(unauthenticated(desk, Code::SessionExpired));
-        }
-        if !self.told_expiring {
-            self.told_expiring = true;
-            let now = desk.reception.clock.wall();
-            let ends = self.principal.expires_at;
-            self.waiting
-                .push_back(outbound::token_expiring(desk.session.id(), ends, now));
-        }
-        None
-    }
-}
-
-/// Why there is nothing more to come: the session ended, or is to be joined anew.
-fn end_of_session(desk: &Desk) -> CloseReason {
-    if desk.session.has_ended() {
-        CloseReason::SESSION_ENDED
-    } else {
-        CloseReason::RESTART
-    }
-}
-
-/// When a token ends, by a clock that does not jump.
-fn deadline(desk: &Arc<Desk>, principal: &Principal) -> Instant {
-    let left = principal
-        .expires_at
-        .duration_since(desk.reception.clock.wall());
-    Instant::now() + left.try_into().unwrap_or(Duration::ZERO)
-}
-
-/// The last word to somebody whose rights have ended.
-pub(super) fn unauthenticated(desk: &Arc<Desk>, code: Code) -> End {
-    let message = match code {
-        Code::SessionExpired => "The token has expired; get a new one and come back.",
-        _ => "This login has ended; log in again.",
-    };
-    let session = Some(desk.session.id());
-    let now = desk.reception.clock.wall();
-    let word = outbound::error(session, code, message, None, None, now);
-    End::Close(Some(word), CloseReason::UNAUTHENTICATED)
 }
 
 /// The outcome of the frame under way; waits for ever without one.

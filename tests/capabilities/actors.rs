@@ -3,11 +3,13 @@
 mod browser;
 pub(crate) mod contract;
 mod gateway;
+mod listener;
 mod member;
 mod wire;
 
-pub(crate) use browser::Browser;
+pub(crate) use browser::{Answer, Browser};
 pub(crate) use gateway::{Gateway, PASSWORD, Settings, Storage, program};
+pub(crate) use listener::{Heard, Listener};
 pub(crate) use member::{Member, next_json};
 pub(crate) use wire::Wire;
 

@@ -17,16 +17,16 @@ impl Member {
 
     async fn asks(&mut self, kind: &str, payload: Value) -> Value {
         self.sends(kind, payload).await;
-        self.hears().await
+        self.hears_back().await
     }
 
     /// The same, with what no client should send.
     async fn asks_oddly(&mut self, kind: &str, payload: Value) -> Value {
         self.sends_raw(kind, payload).await;
-        self.hears().await
+        self.hears_back().await
     }
 
-    async fn hears(&mut self) -> Value {
+    async fn hears_back(&mut self) -> Value {
         loop {
             let frame = self.receives().await.unwrap();
             if ["ACK", "QUERY_RESULT", "ERROR_MESSAGE"].contains(&frame["type"].as_str().unwrap()) {

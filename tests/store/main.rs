@@ -24,9 +24,11 @@ macro_rules! on_both_databases {
 use on_both_databases;
 
 mod accounts;
+mod attachments;
 mod audit;
 mod branches;
 mod changes;
+mod grants;
 mod journals;
 mod keys;
 mod links;

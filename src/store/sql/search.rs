@@ -54,13 +54,15 @@ static FIND: LazyLock<String> = LazyLock::new(|| {
                  and (updated_at < $5 or (updated_at = $5 and sessions.id < $6))
              order by updated_at desc, sessions.id desc limit $7
          )
-         select sessions.*, session_texts.text as hit, (
+         select sessions.*, users.username as owner_name, null as granted,
+             session_texts.text as hit, (
              select max(\"offset\") from journal_events where session_id = sessions.id
          ) as newest
          from page
              join sessions on sessions.id = page.session_id
+             join users on users.id = sessions.owner_id
              join session_texts on session_texts.id = page.text_id
-         order by updated_at desc, sessions.id desc"
+         order by sessions.updated_at desc, sessions.id desc"
     )
 });
 

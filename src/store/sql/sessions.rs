@@ -5,7 +5,8 @@ use jiff::Timestamp;
 use sqlx::Row as _;
 
 use super::{
-    Backend, Connection, Row, audit, decode_error, millis, now, optional_time, search, time, word,
+    Backend, Connection, Row, audit, decode_error, millis, now, optional_time, optional_word,
+    search, time, word,
 };
 use crate::domain::act::Act;
 use crate::domain::id::{SessionId, UserId};
@@ -21,20 +22,20 @@ impl Sessions for Backend {
     }
 
     async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, StoreError> {
-        let row = sqlx::query(
-            "select sessions.*, (
-                 select max(\"offset\") from journal_events where session_id = sessions.id
-             ) as newest from sessions where id = $1",
-        )
-        .bind(id.to_string())
-        .fetch_optional(self.reader())
-        .await?;
-        Ok(row.as_ref().map(|row| self.session_row(row)).transpose()?)
+        self.look_up(id, String::new()).await
+    }
+
+    async fn session_for(
+        &self,
+        id: SessionId,
+        user: UserId,
+    ) -> Result<Option<SessionRow>, StoreError> {
+        self.look_up(id, user.to_string()).await
     }
 
     async fn sessions(
         &self,
-        owner: UserId,
+        user: UserId,
         before: Option<(Timestamp, SessionId)>,
         limit: u32,
     ) -> Result<Vec<SessionRow>, StoreError> {
@@ -42,14 +43,33 @@ impl Sessions for Backend {
             (millis(at), id.to_string())
         });
         let rows = sqlx::query(
-            "select sessions.*, (
+            // A page of either kind, each by its own index, then one page of both.
+            "with page as (
+                 select * from (
+                     select id from sessions
+                     where owner_id = $1 and ended_at is null
+                         and (updated_at < $2 or (updated_at = $2 and id < $3))
+                     order by updated_at desc, id desc limit $4
+                 ) as own
+                 union all
+                 select * from (
+                     select sessions.id from session_grants
+                         join sessions on sessions.id = session_grants.session_id
+                     where session_grants.user_id = $1 and ended_at is null
+                         and (updated_at < $2 or (updated_at = $2 and sessions.id < $3))
+                     order by updated_at desc, sessions.id desc limit $4
+                 ) as shared
+             )
+             select sessions.*, users.username as owner_name, session_grants.role as granted, (
                  select max(\"offset\") from journal_events where session_id = sessions.id
-             ) as newest from sessions
-             where owner_id = $1 and ended_at is null
-                 and (updated_at < $2 or (updated_at = $2 and id < $3))
-             order by updated_at desc, id desc limit $4",
+             ) as newest
+             from page join sessions on sessions.id = page.id
+                 join users on users.id = sessions.owner_id
+                 left join session_grants on session_grants.session_id = sessions.id
+                     and session_grants.user_id = $1
+             order by sessions.updated_at desc, sessions.id desc limit $4",
         )
-        .bind(owner.to_string())
+        .bind(user.to_string())
         .bind(at)
         .bind(id)
         .bind(i64::from(limit))
@@ -98,6 +118,13 @@ impl Sessions for Backend {
             .bind(id.to_string())
             .bind(owner.to_string())
             .bind(archived.then(|| millis(now))),
+            SessionChange::Control(mode) => sqlx::query(
+                "update sessions set control = $3
+                 where id = $1 and owner_id = $2 and ended_at is null",
+            )
+            .bind(id.to_string())
+            .bind(owner.to_string())
+            .bind(mode.as_str()),
         };
         let changed = change.execute(&mut *tx).await?;
         tx.commit().await?;
@@ -126,6 +153,11 @@ impl Sessions for Backend {
             return Ok(false);
         }
         search::forget(&mut tx, id).await?;
+        // Nobody can get at them any more, and they would count as their owner's.
+        sqlx::query("delete from attachments where session_id = $1")
+            .bind(id.to_string())
+            .execute(&mut *tx)
+            .await?;
         audit(&mut tx, act).await?;
         tx.commit().await?;
         Ok(true)
@@ -155,6 +187,24 @@ pub(super) fn count(row: &Row, column: &str) -> sqlx::Result<u64> {
 }
 
 impl Backend {
+    /// A session, with what that user was granted in it; nobody has an empty id.
+    async fn look_up(&self, id: SessionId, user: String) -> Result<Option<SessionRow>, StoreError> {
+        let row = sqlx::query(
+            "select sessions.*, users.username as owner_name, session_grants.role as granted, (
+                 select max(\"offset\") from journal_events where session_id = sessions.id
+             ) as newest
+             from sessions join users on users.id = sessions.owner_id
+                 left join session_grants on session_grants.session_id = sessions.id
+                     and session_grants.user_id = $2
+             where sessions.id = $1",
+        )
+        .bind(id.to_string())
+        .bind(user)
+        .fetch_optional(self.reader())
+        .await?;
+        Ok(row.as_ref().map(|row| self.session_row(row)).transpose()?)
+    }
+
     /// The offset of the last event: the row itself is behind while an answer streams, the events
     /// are not all kept, and some are not in their journal yet.
     pub(super) fn head(&self, row: &Row) -> sqlx::Result<u64> {
@@ -169,6 +219,9 @@ impl Backend {
             head: self.head(row)?,
             id: word(row, "id")?,
             owner: word(row, "owner_id")?,
+            owner_name: word(row, "owner_name")?,
+            granted: optional_word(row, "granted")?,
+            control: word(row, "control")?,
             agent: row.try_get("agent")?,
             title: row.try_get("title")?,
             epoch: word(row, "epoch")?,

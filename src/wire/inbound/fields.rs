@@ -85,6 +85,17 @@ impl Fields {
         }
     }
 
+    /// A number without sign or fraction.
+    pub(super) fn optional_integer(&mut self, name: &str) -> Result<Option<u64>, Rejected> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(value) => match value.as_u64() {
+                Some(number) => Ok(Some(number)),
+                None => Err(self.fault(name, "is not an integer of 0 or more")),
+            },
+        }
+    }
+
     /// One of a few words.
     pub(super) fn optional_choice<T, const N: usize>(
         &mut self,
@@ -159,7 +170,7 @@ impl Fields {
         }
     }
 
-    fn fault(&self, name: &str, fault: &str) -> Rejected {
+    pub(super) fn fault(&self, name: &str, fault: &str) -> Rejected {
         Rejected::field(&self.path_of(name), fault)
     }
 }

@@ -11,9 +11,6 @@ const MOST_TOKENS: u32 = 1_000_000;
 const HOTTEST: f64 = 2.0;
 const MODEL_CHARS: usize = 128;
 
-/// Types that the protocol names and this version does not serve.
-const NOT_SERVED: [&str; 2] = ["TAKE_CONTROL", "RELEASE_CONTROL"];
-
 /// Reads the payload of a message of that type.
 pub(super) fn read(kind: &str, mut payload: Fields, rules: &Rules) -> Result<Request, Rejected> {
     Ok(match kind {
@@ -47,7 +44,10 @@ pub(super) fn read(kind: &str, mut payload: Fields, rules: &Rules) -> Result<Req
         "BRANCH_SESSION" => Request::Branch {
             from: from_offset(payload)?,
         },
-        other if NOT_SERVED.contains(&other) => return Err(Rejected::unserved(other)),
+        "TAKE_CONTROL" => Request::TakeControl {
+            steal: payload.optional_bool("steal")?.unwrap_or(false),
+        },
+        "RELEASE_CONTROL" => Request::ReleaseControl,
         other => {
             let message = format!("The type {} is unknown", shown(other));
             return Err(Rejected::unreadable(message));
@@ -116,10 +116,12 @@ fn optional_context(payload: &mut Fields, name: &str) -> Result<Option<Value>, R
 }
 
 fn attachment(mut entry: Fields) -> Result<Attachment, Rejected> {
-    if entry.take("attachmentId").is_some() {
-        return Err(Rejected::unserved("uploaded attachments"));
+    if let Some(id) = entry.optional_text("attachmentId")? {
+        let fault = || entry.fault("attachmentId", "is not the id of a file");
+        let id = id.parse().map_err(|_| fault())?;
+        return Ok(Attachment::Named { id });
     }
-    Ok(Attachment {
+    Ok(Attachment::Inline {
         name: entry.text("name")?,
         media_type: entry.text("type")?,
         content: entry.text("content")?,

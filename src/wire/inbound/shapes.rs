@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::domain::id::{QuestionId, RunId, SessionId};
+use crate::domain::id::{AttachmentId, QuestionId, RunId, SessionId};
 use crate::wire::asyncapi::{Described, Place};
 use crate::wire::words;
 
@@ -39,6 +39,8 @@ pub(in crate::wire) fn described() -> Vec<Described> {
             "BRANCH_SESSION",
             "Makes a new session with the past of this one.",
         ),
+        says::<TakeControl>("TAKE_CONTROL", "Wants to drive."),
+        says::<Empty>("RELEASE_CONTROL", "Does not drive any more."),
         says::<Empty>("HEARTBEAT", "A sign of life; it is answered."),
         says::<AuthRefresh>("AUTH_REFRESH", "Brings a newer token for this connection."),
     ]
@@ -80,7 +82,7 @@ struct SubmitPrompt {
     if_busy: Option<String>,
     /// Base64.
     images: Option<Vec<String>>,
-    attachments: Option<Vec<InlineAttachment>>,
+    attachments: Option<Vec<AnyAttachment>>,
     /// Where the user is; at most 64 KiB.
     #[schema(value_type = Option<Object>)]
     context: Option<Value>,
@@ -89,13 +91,20 @@ struct SubmitPrompt {
     meta: Option<Value>,
 }
 
-#[derive(ToSchema)]
-struct InlineAttachment {
-    name: String,
-    /// The media type.
-    #[schema(rename = "type", example = "text/plain")]
-    media_type: String,
-    content: String,
+/// A file that was uploaded before, or one that is in the message.
+#[derive(Deserialize, ToSchema)]
+#[serde(untagged)]
+enum AnyAttachment {
+    #[serde(rename_all = "camelCase")]
+    Uploaded { attachment_id: AttachmentId },
+    Inline {
+        name: String,
+        /// The media type.
+        #[serde(rename = "type")]
+        #[schema(example = "text/plain")]
+        media_type: String,
+        content: String,
+    },
 }
 
 #[derive(ToSchema)]
@@ -216,6 +225,12 @@ struct BranchSession {
     /// Up to which event; all of them if absent.
     #[schema(minimum = 1)]
     from_offset: Option<u64>,
+}
+
+#[derive(ToSchema)]
+struct TakeControl {
+    /// Also from somebody who drives now.
+    steal: Option<bool>,
 }
 
 #[derive(ToSchema)]

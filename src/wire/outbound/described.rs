@@ -2,6 +2,7 @@
 
 use utoipa::ToSchema;
 
+use super::circle::{Control, Presence};
 use super::event::{
     AgentNotice, AgentState, Chunk, Commands, Plan, Raw, StateUpdate, TaskStatus, Title,
     ToolUpdate, Utterance,
@@ -75,6 +76,8 @@ pub(in crate::wire) fn described() -> Vec<Described> {
         // A task that there is none of is told as null.
         Described::new::<Done>("ACK", Session, "A request was carried out.").without_nulls_inside(),
         says::<Empty>("HEARTBEAT", Session, "The answer to a heartbeat."),
+        says::<Presence<'_>>("PRESENCE", Session, "Everybody who is in the session now."),
+        says::<Control<'_>>("CONTROL_UPDATE", Session, "Who drives now, if anybody."),
         says::<Notice<'_>>("NOTICE", Nowhere, "Something for everybody."),
         says::<Expiring>(
             "TOKEN_EXPIRING",

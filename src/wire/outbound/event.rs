@@ -6,6 +6,7 @@ use serde_json::Value;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 use utoipa::ToSchema;
 
+use super::prompt::Asked;
 use super::question::{Question, Resolved};
 use super::queue::Queue;
 use super::words::{self, CommandInfo, Step, TaskError, TaskProgress, TokenUsage};
@@ -32,11 +33,7 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
             merged,
         } => {
             let status = TaskStatus {
-                prompt: Some(Asked {
-                    text: &prompt.text,
-                    mode: words::mode(prompt.mode),
-                    by: by.as_deref(),
-                }),
+                prompt: Some(Asked::new(prompt, by.as_deref())),
                 user_message_id: Some(*message),
                 merged_task_ids: merged,
                 ..TaskStatus::new(*run, "starting")
@@ -241,15 +238,6 @@ impl TaskStatus<'_> {
             merged_task_ids: &[],
         }
     }
-}
-
-#[derive(Serialize, ToSchema)]
-struct Asked<'a> {
-    text: &'a str,
-    #[schema(schema_with = vocabulary::mode)]
-    mode: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    by: Option<&'a str>,
 }
 
 #[derive(Serialize, ToSchema)]

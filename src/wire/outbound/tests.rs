@@ -300,6 +300,7 @@ fn an_acknowledgement_is_sent_as_documented() {
             heartbeats_per_minute: 60,
             message_bytes: 1_048_576,
             prompt_chars: 100_000,
+            attachment_bytes: 10_485_760,
             depth: 64,
             id_bytes: 128,
         },

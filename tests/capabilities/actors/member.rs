@@ -1,5 +1,6 @@
 //! Somebody in a session: a WebSocket, what was received on it, and where it stands.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -21,7 +22,13 @@ pub(crate) struct Member {
     pub(crate) ack: Value,
     /// Every journaled frame, in the order received.
     pub(crate) events: Vec<Value>,
+    /// What was told of the others in the session, until somebody looks at it. It may come between
+    /// any two frames.
+    asides: VecDeque<Value>,
 }
+
+/// Frames that say how things are around the session.
+const ASIDES: [&str; 2] = ["PRESENCE", "CONTROL_UPDATE"];
 
 /// How a socket ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,6 +55,7 @@ impl Member {
                     socket,
                     ack: first["payload"].clone(),
                     events: Vec::new(),
+                    asides: VecDeque::new(),
                 };
             }
             assert_eq!(first["payload"]["code"], "STORAGE_UNAVAILABLE", "{first}");
@@ -69,6 +77,7 @@ impl Member {
             socket,
             ack: first["payload"].clone(),
             events: Vec::new(),
+            asides: VecDeque::new(),
         })
     }
 
@@ -141,9 +150,15 @@ impl Member {
             .await;
     }
 
-    /// The next frame; journaled ones are kept.
+    /// The next frame; journaled ones are kept. What is told of others is put aside.
     pub(crate) async fn receives(&mut self) -> Result<Value, Closed> {
-        let frame = next_json(&mut self.socket).await?;
+        let frame = loop {
+            let frame = next_json(&mut self.socket).await?;
+            if !ASIDES.iter().any(|kind| frame["type"] == *kind) {
+                break frame;
+            }
+            self.asides.push_back(frame);
+        };
         if frame["offset"].is_u64() && frame["type"] != "FULL_STATE" {
             self.events.push(frame.clone());
         }
@@ -165,6 +180,29 @@ impl Member {
                 "waiting for {kind}: {frame}"
             );
         }
+    }
+
+    /// The payload of the next frame of that type about the others in the session.
+    pub(crate) async fn hears(&mut self, kind: &str) -> Value {
+        assert!(ASIDES.contains(&kind));
+        loop {
+            let kept = self.asides.iter().position(|frame| frame["type"] == kind);
+            if let Some(frame) = kept.and_then(|place| self.asides.remove(place)) {
+                assert!(frame["offset"].is_null(), "not of the journal: {frame}");
+                assert_eq!(frame["sessionId"], self.session(), "{frame}");
+                return frame["payload"].clone();
+            }
+            let frame = next_json(&mut self.socket).await.unwrap();
+            let aside = ASIDES.iter().any(|kind| frame["type"] == *kind);
+            assert!(aside, "waiting for {kind}: {frame}");
+            self.asides.push_back(frame);
+        }
+    }
+
+    /// A barrier like [`sees_nothing`](Self::sees_nothing), for what is told of others as well.
+    pub(crate) async fn hears_nothing(&mut self) {
+        self.sees_nothing().await;
+        assert!(self.asides.is_empty(), "{:?}", self.asides);
     }
 
     /// Reads until the current run has ended, and returns its last status.

@@ -73,8 +73,13 @@ fn a_prompt_that_is_not_acceptable_is_refused_with_its_field() {
     }
     accepted(&message("SUBMIT_PROMPT", &prompt("a\tb\r\nc 👩‍💻")));
     let file = json!([{ "attachmentId": "att_1" }]);
-    let rejected = refused(&message("SUBMIT_PROMPT", &with("attachments", file)));
-    assert_eq!(rejected.code, Code::Unsupported);
+    let field = "payload.attachments[0].attachmentId";
+    assert_eq!(
+        refused_field("SUBMIT_PROMPT", &with("attachments", file)),
+        field
+    );
+    let file = json!([{ "attachmentId": "att_0199c0ffee0070008000000000000000" }]);
+    accepted(&message("SUBMIT_PROMPT", &with("attachments", file)));
 }
 
 #[test]

@@ -1,10 +1,14 @@
-//! Every way in which the gateway closes a socket, each with its code and what the client may do.
+//! Every way in which the gateway ends a socket or a stream, each with its code and what the client
+//! may do.
 //!
 //! No code is written anywhere else. Touches nothing.
 
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+
+/// After a restart, clients come back within this, each at its own moment.
+pub(super) const SPREAD_MS: u64 = 3_000;
 
 /// Should the client come back?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

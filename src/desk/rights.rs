@@ -1,0 +1,145 @@
+//! What a message needs of its sender, and whether they have it.
+
+use super::{Desk, Outcome};
+use crate::domain::account::Principal;
+use crate::domain::code::Code;
+use crate::domain::command::Inquiry;
+use crate::session::{Access, Asker, NotDriving, Refused, Wish};
+use crate::wire::inbound::{Inbound, Request};
+use crate::wire::outbound;
+
+/// What somebody must be allowed to ask for this. Whatever may change something is for editors.
+pub(super) fn needed(request: &Request) -> Access {
+    match request {
+        Request::State { .. }
+        | Request::Heartbeat
+        | Request::RefreshAuth { .. }
+        | Request::Inquiry(Inquiry::Query { .. }) => Access::Viewer,
+        Request::Command(_)
+        | Request::Inquiry(Inquiry::Extension { .. })
+        | Request::TakeControl { .. }
+        | Request::ReleaseControl => Access::Editor,
+        Request::Branch { .. } => Access::Owner,
+    }
+}
+
+/// Is it for the one who drives, if there must be one? Control itself is handed over by its own rules,
+/// and a branch changes nothing here.
+fn is_driving(request: &Request) -> bool {
+    needed(request) > Access::Viewer
+        && !matches!(
+            request,
+            Request::TakeControl { .. } | Request::ReleaseControl | Request::Branch { .. }
+        )
+}
+
+impl Desk {
+    /// May this user ask for this, and still?
+    pub(super) fn allows(&self, principal: &Principal, inbound: &Inbound) -> Result<(), Refused> {
+        let request = &inbound.request;
+        if !self.reception.auth.stands(principal) {
+            let message = "This login has ended; log in again.";
+            return Err(Refused::new(Code::AuthFailed, message));
+        }
+        let forbidden = |message: &str| Err(Refused::new(Code::Forbidden, message));
+        match self.session.access(principal) {
+            None => return forbidden("You may not be in this session any more."),
+            Some(access) if access < needed(request) => {
+                return forbidden(match needed(request) {
+                    Access::Owner => "Only the owner of a session may do that.",
+                    _ => "You may look at this session, not change it.",
+                });
+            }
+            Some(_) => {}
+        }
+        if !is_driving(request) {
+            return Ok(());
+        }
+        match self.session.may_drive(self.connection, inbound.fence) {
+            Ok(()) => Ok(()),
+            Err(NotDriving::Other(who)) => {
+                forbidden(&format!("{who} has control of this session."))
+            }
+            Err(NotDriving::Nobody) => {
+                forbidden("Nobody has control of this session; send TAKE_CONTROL first.")
+            }
+            Err(NotDriving::Outdated) => forbidden(
+                "`fence` is not the number of the present control of this session; nothing was done.",
+            ),
+        }
+    }
+
+    /// Hands control to the connection, if it is free or the asker may have it all the same.
+    pub(super) fn take_control(
+        &self,
+        principal: &Principal,
+        steal: bool,
+        id: Option<&str>,
+    ) -> Outcome {
+        let is_owner = self.session.access(principal) == Some(Access::Owner);
+        let wish = if steal && is_owner {
+            Wish::Steal
+        } else {
+            Wish::Polite
+        };
+        let asker = Asker {
+            connection: self.connection,
+            user: principal.user,
+            username: principal.username.clone(),
+        };
+        match self.session.take_control(asker, wish) {
+            Ok(driving) => {
+                let now = self.reception.clock.wall();
+                let control = outbound::control_body(&driving, now);
+                Outcome::Answer(self.ack(id, &serde_json::json!({ "control": control })))
+            }
+            Err(who) => {
+                let message = format!("{who} has control of this session.");
+                Outcome::Answer(self.error(Code::Busy, &message, id))
+            }
+        }
+    }
+
+    /// Gives control back.
+    pub(super) fn release_control(&self, id: Option<&str>) -> Outcome {
+        match self.session.release_control(self.connection) {
+            Ok(()) => Outcome::Answer(self.ack(id, &serde_json::json!({}))),
+            Err(who) => {
+                let message = format!("{who} has control of this session.");
+                Outcome::Answer(self.error(Code::Forbidden, &message, id))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::command::{Command, SettingsChange};
+
+    #[test]
+    fn a_viewer_may_only_look() {
+        let looks = [
+            Request::Heartbeat,
+            Request::State {
+                include_history: true,
+                include_settings: true,
+            },
+            Request::RefreshAuth {
+                token: String::new(),
+            },
+        ];
+        assert!(looks.iter().all(|look| needed(look) == Access::Viewer));
+        let changes = [
+            Request::Command(Command::Cancel { run: None }),
+            Request::Command(Command::UpdateSettings(SettingsChange::default())),
+            Request::TakeControl { steal: true },
+            Request::ReleaseControl,
+        ];
+        assert!(
+            changes
+                .iter()
+                .all(|change| needed(change) == Access::Editor)
+        );
+    }
+}

@@ -1,0 +1,143 @@
+//! What connections and requests do with a live session: ask its router.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::ask::{Ask, Effect, Refused, Request};
+use super::journal::{Journal, Writer};
+use super::live::Present;
+use super::router::Router;
+use super::state::SessionState;
+use super::{ASKS, Asks, PATIENCE, Session};
+use crate::domain::code::Code;
+use crate::domain::command::Inquiry;
+use crate::domain::id::SessionId;
+
+/// How long an agent may take to answer a question about itself.
+const INQUIRY: Duration = Duration::from_secs(10);
+
+/// A command whose effect has not begun by then does not begin any more: its sender would be told
+/// that it failed before it is done.
+const BEGIN_WITHIN: Duration = Duration::from_secs(2);
+
+impl Session {
+    pub(crate) fn id(&self) -> SessionId {
+        self.0.id
+    }
+
+    /// Which agent it talks to.
+    pub(crate) fn agent(&self) -> &str {
+        &self.0.agent
+    }
+
+    pub(crate) fn journal(&self) -> &Journal {
+        &self.0.journal
+    }
+
+    /// Cancelled when this handle leads nowhere any more: the session has ended for good, or must
+    /// be joined anew.
+    pub(crate) fn over(&self) -> &CancellationToken {
+        &self.0.over
+    }
+
+    /// Has it ended for good?
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.ended.load(Ordering::Acquire)
+    }
+
+    /// Has a command carried out, or hears why not.
+    pub(crate) async fn command(&self, request: Request) -> Result<Effect, Refused> {
+        let (reply, outcome) = oneshot::channel();
+        let until = tokio::time::Instant::now() + BEGIN_WITHIN;
+        let asked = async {
+            let ask = Box::new(Ask::Command(request, until, reply));
+            self.asks().send(ask).await.ok()?;
+            outcome.await.ok()
+        };
+        match tokio::time::timeout(PATIENCE, asked).await {
+            Ok(Some(outcome)) => outcome,
+            Ok(None) => Err(Refused::new(
+                Code::Busy,
+                "The session is closing; try again.",
+            )),
+            Err(_) => Err(Refused::new(
+                Code::StorageUnavailable,
+                "The database does not answer at the moment; try again.",
+            )),
+        }
+    }
+
+    /// The state as of the last committed event; `None` if the session is closing.
+    pub(crate) async fn state(&self) -> Option<SessionState> {
+        let (reply, state) = oneshot::channel();
+        let asked = async {
+            self.asks().send(Box::new(Ask::State(reply))).await.ok()?;
+            state.await.ok()
+        };
+        tokio::time::timeout(PATIENCE, asked).await.ok().flatten()
+    }
+
+    /// Asks the agent itself for something; its answer is for the asker only.
+    pub(crate) async fn inquire(&self, inquiry: Inquiry) -> Result<Value, Refused> {
+        let (reply, answer) = oneshot::channel();
+        let asked = async {
+            let ask = Box::new(Ask::Inquire(inquiry, reply));
+            self.asks().send(ask).await.ok()?;
+            answer.await.ok()
+        };
+        match tokio::time::timeout(INQUIRY, asked).await {
+            Ok(Some(answer)) => answer,
+            Ok(None) => Err(Refused::new(
+                Code::Busy,
+                "The session is closing; try again.",
+            )),
+            Err(_) => Err(Refused::new(
+                Code::ConnectionLost,
+                "The agent did not answer in time; try again.",
+            )),
+        }
+    }
+
+    /// The way to the router, which is started now if this is a draft and the first question.
+    pub(super) fn asks(&self) -> &Asks {
+        self.0.asks.get_or_init(|| {
+            let (asks, receiver) = mpsc::channel(ASKS);
+            // A new row begins with term 0.
+            self.spawn(self.router(0, receiver));
+            asks
+        })
+    }
+
+    pub(super) fn router(&self, term: i64, asks: mpsc::Receiver<Box<Ask>>) -> Router {
+        let parts = &self.0.parts;
+        let writer = Writer::new(
+            self.journal().clone(),
+            term,
+            self.0.draft.clone(),
+            parts.committer.clone(),
+            Arc::clone(&parts.tails),
+        );
+        let (id, agent, journal) = (self.id(), self.0.agent.clone(), self.journal().clone());
+        Router::new(id, agent, journal, writer, Arc::clone(parts), asks)
+    }
+
+    pub(super) fn spawn(&self, router: Router) {
+        let parts = &self.0.parts;
+        let over = self.0.over.clone();
+        let present = Present {
+            live: parts.live.clone(),
+            id: self.id(),
+            of: Arc::downgrade(&self.0),
+        };
+        parts.tracker.spawn(async move {
+            // Held outside of the router: also a panic must not leave a dead handle behind.
+            let _present = present;
+            router.run(over).await;
+        });
+    }
+}

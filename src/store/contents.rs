@@ -1,0 +1,285 @@
+//! The contents of uploaded files, each once, under its hash: `attachments/ab/abcd…` in the data
+//! directory.
+//!
+//! A content arrives in a file of its own and takes its place only when all of it is there. Between
+//! taking its place and being referred to by a row nobody sweeps: that is one turn.
+
+use std::collections::HashSet;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use aws_lc_rs::digest;
+use bytes::Bytes;
+use tokio::sync::RwLock;
+
+use super::Store;
+use super::attachments::{AddError, AttachmentRow, ContentHash, Quotas};
+use super::error::{OpenError, StoreError};
+use crate::domain::id::AttachmentId;
+use crate::domain::media::{Media, Sniffer};
+
+const ARRIVING: &str = "tmp-";
+
+/// Where the contents are.
+#[derive(Debug)]
+pub struct Contents {
+    dir: PathBuf,
+    /// Shared by those who bring something, alone for whoever takes something away.
+    turn: RwLock<()>,
+}
+
+/// Why a content was not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum KeepError {
+    /// The disk does not take it.
+    #[error("the file cannot be stored: {0}")]
+    Disk(#[from] io::Error),
+    /// It was refused.
+    #[error(transparent)]
+    Add(#[from] AddError),
+}
+
+/// Why there was no sweep.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    /// The disk does not answer.
+    #[error(transparent)]
+    Disk(#[from] io::Error),
+    /// Nobody knows what is needed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Contents {
+    /// The contents in a data directory, without what was arriving when the last gateway ended.
+    pub fn open(data: &Path) -> Result<Self, OpenError> {
+        let dir = data.join("attachments");
+        let prepare = || {
+            make(&dir)?;
+            for entry in fs::read_dir(&dir)? {
+                let entry = entry?;
+                if entry.file_name().to_string_lossy().starts_with(ARRIVING) {
+                    fs::remove_file(entry.path())?;
+                }
+            }
+            Ok(())
+        };
+        prepare().map_err(|source| OpenError::Directory {
+            path: dir.clone(),
+            source,
+        })?;
+        let turn = RwLock::new(());
+        Ok(Self { dir, turn })
+    }
+
+    /// Room for a content that is about to arrive. It is gone when dropped.
+    pub async fn receive(&self) -> io::Result<Arriving> {
+        let path = self.dir.join(format!("{ARRIVING}{}", AttachmentId::new()));
+        let draft = aside(move || {
+            let file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&path)?;
+            Ok(Box::new(Draft {
+                file,
+                path,
+                digest: digest::Context::new(&digest::SHA256),
+                sniffer: Sniffer::default(),
+                size: 0,
+            }))
+        });
+        Ok(Arriving(Some(draft.await?)))
+    }
+
+    /// Puts a content in its place and adds the row that refers to it, or neither.
+    pub async fn keep(
+        &self,
+        content: Content,
+        row: &AttachmentRow,
+        quotas: Quotas,
+        store: &dyn Store,
+    ) -> Result<(), KeepError> {
+        let place = self.place(&content.hash);
+        let turn = self.turn.read().await;
+        // Over one that is there already: it is the same.
+        aside(move || content.draft.settle(&place)).await?;
+        let added = store.add_attachment(row, quotas).await;
+        drop(turn);
+        // What failed otherwise may have been added all the same.
+        if let Err(AddError::NoSession | AddError::OverQuota { .. }) = &added
+            && let Err(error) = self.sweep_among(row.hash[0], store).await
+        {
+            tracing::warn!(%error, "a file that nobody needs stays until the next sweep");
+        }
+        Ok(added?)
+    }
+
+    /// A content to be read; `None` if it is not here.
+    pub async fn read(&self, hash: &ContentHash) -> io::Result<Option<File>> {
+        let place = self.place(hash);
+        aside(move || match File::open(place) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        })
+        .await
+    }
+
+    /// Removes every content that no row refers to; says how many.
+    pub async fn sweep(&self, store: &dyn Store) -> Result<u64, SweepError> {
+        let mut removed = 0;
+        for first in 0..=u8::MAX {
+            removed += self.sweep_among(first, store).await?;
+        }
+        Ok(removed)
+    }
+
+    async fn sweep_among(&self, first: u8, store: &dyn Store) -> Result<u64, SweepError> {
+        let dir = self.dir.join(format!("{first:02x}"));
+        let look = dir.clone();
+        if aside(move || names(&look)).await?.is_empty() {
+            return Ok(0);
+        }
+        // From here on nothing new takes its place, so what has no row now will have none.
+        let _turn = self.turn.write().await;
+        let needed = store.contents_with(first).await?;
+        let needed: HashSet<String> = needed.iter().map(hex).collect();
+        let removed = aside(move || {
+            let mut removed = 0;
+            for name in names(&dir)? {
+                if !needed.contains(&name) {
+                    fs::remove_file(dir.join(name))?;
+                    removed += 1;
+                }
+            }
+            Ok(removed)
+        });
+        Ok(removed.await?)
+    }
+
+    fn place(&self, hash: &ContentHash) -> PathBuf {
+        let name = hex(hash);
+        self.dir.join(&name[..2]).join(name)
+    }
+}
+
+/// A content on its way.
+#[derive(Debug)]
+pub struct Arriving(Option<Box<Draft>>);
+
+/// A content that has arrived and has no place yet.
+#[derive(Debug)]
+pub struct Content {
+    draft: Box<Draft>,
+    /// Its SHA-256.
+    pub hash: ContentHash,
+    /// What it is.
+    pub media: Media,
+    /// How large it is.
+    pub size_bytes: u64,
+}
+
+impl Arriving {
+    /// Takes the next piece.
+    pub async fn write(&mut self, piece: Bytes) -> io::Result<()> {
+        let mut draft = self.0.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        let draft = aside(move || draft.write(&piece).map(|()| draft)).await?;
+        self.0 = Some(draft);
+        Ok(())
+    }
+
+    /// All of it is here.
+    pub async fn finish(mut self) -> io::Result<Content> {
+        let draft = self.0.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        aside(move || {
+            draft.file.sync_all()?;
+            let mut hash = [0; 32];
+            hash.copy_from_slice(draft.digest.clone().finish().as_ref());
+            Ok(Content {
+                hash,
+                media: draft.sniffer.media(),
+                size_bytes: draft.size,
+                draft,
+            })
+        })
+        .await
+    }
+}
+
+/// A file without a place: removed when dropped, wherever that happens.
+struct Draft {
+    file: File,
+    path: PathBuf,
+    digest: digest::Context,
+    sniffer: Sniffer,
+    size: u64,
+}
+
+impl Draft {
+    fn write(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.file.write_all(piece)?;
+        self.digest.update(piece);
+        self.sniffer.look(piece);
+        self.size += piece.len() as u64;
+        Ok(())
+    }
+
+    /// Takes its place for good, also across a power cut.
+    fn settle(&self, place: &Path) -> io::Result<()> {
+        let dir = place.parent().ok_or(io::ErrorKind::NotFound)?;
+        make(dir)?;
+        fs::rename(&self.path, place)?;
+        File::open(dir)?.sync_all()
+    }
+}
+
+impl std::fmt::Debug for Draft {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("Draft").field(&self.path).finish()
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%error, "a file that did not arrive cannot be removed");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Disks take their time: nobody else waits for them.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
+
+fn make(dir: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
+/// The names in a directory; none if it is not there.
+fn names(dir: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into());
+    entries.map(name).collect()
+}
+
+/// A hash as people write it.
+pub fn hex(hash: &ContentHash) -> String {
+    use std::fmt::Write as _;
+    hash.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a string takes it");
+        text
+    })
+}

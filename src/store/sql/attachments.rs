@@ -1,0 +1,142 @@
+//! Statements about uploaded files.
+
+use async_trait::async_trait;
+use sqlx::Row as _;
+
+use super::sessions::count;
+use super::{Backend, Connection, Row, decode_error, millis, time, word};
+use crate::domain::id::SessionId;
+use crate::store::attachments::{AddError, AttachmentRow, Attachments, ContentHash, Quotas};
+use crate::store::error::StoreError;
+
+#[async_trait]
+impl Attachments for Backend {
+    async fn add_attachment(&self, new: &AttachmentRow, quotas: Quotas) -> Result<(), AddError> {
+        let mut tx = self.begin().await.map_err(StoreError::from)?;
+        if !hold(&mut tx, new).await.map_err(StoreError::from)? {
+            return Err(AddError::NoSession);
+        }
+        let there = sums(&mut tx, new).await.map_err(StoreError::from)?;
+        for (limit, max, actual) in [
+            ("sessionAttachments", quotas.session_files, there.files + 1),
+            (
+                "sessionAttachmentBytes",
+                quotas.session_bytes,
+                there.session_bytes + new.size_bytes,
+            ),
+            (
+                "userAttachmentBytes",
+                quotas.user_bytes,
+                there.user_bytes + new.size_bytes,
+            ),
+        ] {
+            if actual > max {
+                return Err(AddError::OverQuota { limit, max, actual });
+            }
+        }
+        insert(&mut tx, new).await.map_err(StoreError::from)?;
+        Ok(tx.commit().await.map_err(StoreError::from)?)
+    }
+
+    async fn attachments(&self, session: SessionId) -> Result<Vec<AttachmentRow>, StoreError> {
+        let rows = sqlx::query("select * from attachments where session_id = $1 order by id")
+            .bind(session.to_string())
+            .fetch_all(self.reader())
+            .await?;
+        Ok(rows.iter().map(read).collect::<sqlx::Result<_>>()?)
+    }
+
+    async fn contents_with(&self, first: u8) -> Result<Vec<ContentHash>, StoreError> {
+        let rows = sqlx::query(
+            "select distinct content_hash from attachments
+             where content_hash >= $1 and content_hash <= $2",
+        )
+        .bind([[first].as_slice(), &[0; 31]].concat())
+        .bind([[first].as_slice(), &[0xff; 31]].concat())
+        .fetch_all(self.reader())
+        .await?;
+        Ok(rows.iter().map(hash).collect::<sqlx::Result<_>>()?)
+    }
+}
+
+/// Changes the rows of the user and of the session, so that whoever adds at the same time waits here
+/// until this is committed; first the user, as whoever removes one also goes from there to the
+/// sessions. False if there is no such session.
+async fn hold(connection: &mut Connection, new: &AttachmentRow) -> sqlx::Result<bool> {
+    sqlx::query("update users set generation = generation where id = $1")
+        .bind(new.owner.to_string())
+        .execute(&mut *connection)
+        .await?;
+    let held =
+        sqlx::query("update sessions set updated_at = $2 where id = $1 and ended_at is null")
+            .bind(new.session.to_string())
+            .bind(millis(new.created_at))
+            .execute(connection)
+            .await?;
+    Ok(held.rows_affected() == 1)
+}
+
+/// What there is already.
+struct Sums {
+    files: u64,
+    session_bytes: u64,
+    user_bytes: u64,
+}
+
+async fn sums(connection: &mut Connection, new: &AttachmentRow) -> sqlx::Result<Sums> {
+    let row = sqlx::query(
+        "select
+             (select count(*) from attachments where session_id = $1) as files,
+             (select cast(coalesce(sum(size_bytes), 0) as bigint)
+              from attachments where session_id = $1) as session_bytes,
+             (select cast(coalesce(sum(size_bytes), 0) as bigint)
+              from attachments where owner_id = $2) as user_bytes",
+    )
+    .bind(new.session.to_string())
+    .bind(new.owner.to_string())
+    .fetch_one(connection)
+    .await?;
+    Ok(Sums {
+        files: count(&row, "files")?,
+        session_bytes: count(&row, "session_bytes")?,
+        user_bytes: count(&row, "user_bytes")?,
+    })
+}
+
+async fn insert(connection: &mut Connection, new: &AttachmentRow) -> sqlx::Result<()> {
+    sqlx::query(
+        "insert into attachments (id, session_id, owner_id, content_hash, name, media_type,
+                                  size_bytes, created_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8)",
+    )
+    .bind(new.id.to_string())
+    .bind(new.session.to_string())
+    .bind(new.owner.to_string())
+    .bind(new.hash.to_vec())
+    .bind(&new.name)
+    .bind(&new.media_type)
+    .bind(i64::try_from(new.size_bytes).unwrap_or(i64::MAX))
+    .bind(millis(new.created_at))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+fn read(row: &Row) -> sqlx::Result<AttachmentRow> {
+    Ok(AttachmentRow {
+        id: word(row, "id")?,
+        session: word(row, "session_id")?,
+        owner: word(row, "owner_id")?,
+        hash: hash(row)?,
+        name: row.try_get("name")?,
+        media_type: row.try_get("media_type")?,
+        size_bytes: count(row, "size_bytes")?,
+        created_at: time(row, "created_at")?,
+    })
+}
+
+fn hash(row: &Row) -> sqlx::Result<ContentHash> {
+    let bytes: Vec<u8> = row.try_get("content_hash")?;
+    let wrong = |_| decode_error("content_hash", "not 32 bytes");
+    bytes.try_into().map_err(wrong)
+}

@@ -1,0 +1,448 @@
+//! Files for a session: uploaded, downloaded, named in prompts, and gone when nobody needs them.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use reqwest::Response;
+use serde_json::{Value, json};
+
+use crate::actors::{Answer, Browser, Gateway, Member, Settings};
+
+const MOST: usize = 10_485_760;
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n0000IHDR";
+
+impl Browser {
+    async fn opens_a_session(&self) -> String {
+        let made = self.posts("/api/sessions", json!({})).await.is(201).json();
+        made["id"].as_str().unwrap().to_owned()
+    }
+
+    async fn uploads(&self, session: &str, name: &str, content: impl Into<Vec<u8>>) -> Answer {
+        let path = format!("/api/sessions/{session}/attachments?name={name}");
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let request = client
+            .post(format!("http://{}{path}", self.address()))
+            .bearer_auth(self.token.as_deref().unwrap())
+            .header("content-type", "text/html")
+            .body(content.into());
+        let response = request.send().await.unwrap();
+        Answer {
+            status: response.status().as_u16(),
+            headers: response.headers().clone(),
+            text: response.text().await.unwrap(),
+        }
+    }
+
+    async fn downloads(&self, session: &str, attachment: &Value) -> Response {
+        let id = attachment["id"].as_str().unwrap();
+        let path = format!("/api/sessions/{session}/attachments/{id}");
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let request = client
+            .get(format!("http://{}{path}", self.address()))
+            .bearer_auth(self.token.as_deref().unwrap());
+        request.send().await.unwrap()
+    }
+}
+
+/// Every file below the directory of attachments, by its name.
+fn files(gateway: &Gateway) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut places: Vec<PathBuf> = vec![gateway.sqlite_file().with_file_name("attachments")];
+    while let Some(place) = places.pop() {
+        for entry in std::fs::read_dir(place).unwrap() {
+            let entry = entry.unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                places.push(entry.path());
+            } else {
+                found.push(entry.file_name().into_string().unwrap());
+            }
+        }
+    }
+    found
+}
+
+/// Looks again and again until the files are as wanted.
+async fn sees_files(gateway: &Gateway, wanted: impl Fn(&[String]) -> bool) {
+    let started = Instant::now();
+    loop {
+        let found = files(gateway);
+        if wanted(&found) {
+            return;
+        }
+        assert!(started.elapsed() < Duration::from_secs(10), "{found:?}");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_file_comes_back_as_it_was() {
+    let mut gateway = Gateway::start().await;
+    let page = gateway.browser("root").await;
+    let session = page.opens_a_session().await;
+    let made = page
+        .uploads(&session, "a%20b.png", PNG)
+        .await
+        .is(201)
+        .json();
+    assert_eq!(made["name"], "a b.png");
+    assert_eq!(
+        made["type"], "image/png",
+        "by its content, not by its header"
+    );
+    assert_eq!(made["size"], PNG.len());
+    let sha256 = made["sha256"].as_str().unwrap().to_owned();
+    assert_eq!(files(&gateway), std::slice::from_ref(&sha256));
+    let path = format!("/api/sessions/{session}/attachments");
+    let listed = page.gets(&path).await.is(200).json();
+    assert_eq!(listed["attachments"], json!([made]));
+
+    gateway.restart();
+    let page = gateway.browser("root").await;
+    let response = page.downloads(&session, &made).await;
+    assert_eq!(response.status(), 200);
+    let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
+    assert_eq!(header("content-type"), "image/png");
+    assert_eq!(
+        header("content-disposition"),
+        "inline; filename*=UTF-8''a%20b.png"
+    );
+    assert_eq!(header("x-content-type-options"), "nosniff");
+    assert!(header("content-security-policy").starts_with("sandbox"));
+    assert_eq!(header("etag"), format!("\"{sha256}\""));
+    assert_eq!(response.bytes().await.unwrap(), PNG);
+    let mut page = page;
+    page.headers
+        .push(("if-none-match", format!("\"{sha256}\"")));
+    let id = made["id"].as_str().unwrap();
+    page.gets(&format!("{path}/{id}")).await.is(304);
+}
+
+#[tokio::test]
+async fn a_form_with_one_file_is_as_good_as_its_bytes() {
+    let gateway = Gateway::start().await;
+    let page = gateway.browser("root").await;
+    let session = page.opens_a_session().await;
+    let sends = async |query: &str, body: Vec<u8>| {
+        let path = format!("/api/sessions/{session}/attachments{query}");
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let request = client
+            .post(format!("http://{}{path}", gateway.address()))
+            .bearer_auth(page.token.as_deref().unwrap())
+            .header("content-type", "multipart/form-data; boundary=XX")
+            .body(body);
+        let response = request.send().await.unwrap();
+        (response.status().as_u16(), response.text().await.unwrap())
+    };
+    let form = |content: &[u8], end: &str| {
+        let head = "--XX\r\nContent-Disposition: form-data; name=\"note\"\r\n\r\nhello\r\n--XX\r\nContent-Disposition: form-data; name=\"file\"; filename=\"cat.png\"\r\nContent-Type: text/html\r\n\r\n";
+        [head.as_bytes(), content, end.as_bytes()].concat()
+    };
+    let end = "\r\n--XX--\r\n";
+    let (status, text) = sends("", form(PNG, end)).await;
+    assert_eq!(status, 201, "{text}");
+    let made: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(made["name"], "cat.png");
+    assert_eq!(made["type"], "image/png");
+    let back = page.downloads(&session, &made).await;
+    assert_eq!(back.bytes().await.unwrap(), PNG);
+
+    assert_eq!(sends("", form(&vec![b'x'; MOST], end)).await.0, 201);
+    assert_eq!(files(&gateway).len(), 2);
+    assert_eq!(sends("", form(&vec![b'y'; MOST + 1], end)).await.0, 413);
+    assert_eq!(sends("", form(b"cut", "")).await.0, 408);
+    assert_eq!(sends("", b"--XX--\r\n".to_vec()).await.0, 422);
+    assert_eq!(files(&gateway).len(), 2, "nothing is left of those");
+}
+
+#[tokio::test]
+async fn what_could_hold_a_script_is_never_shown_in_place() {
+    let gateway = Gateway::start().await;
+    let page = gateway.browser("root").await;
+    let session = page.opens_a_session().await;
+    for (name, content, kind) in [
+        (
+            "x.html",
+            "<script>alert(1)</script>",
+            "text/plain; charset=utf-8",
+        ),
+        (
+            "x.svg",
+            "<svg xmlns='http://www.w3.org/2000/svg'/>",
+            "text/plain; charset=utf-8",
+        ),
+        ("x.pdf", "%PDF-1.7", "application/pdf"),
+        ("x.png", "\0html", "application/octet-stream"),
+    ] {
+        let made = page.uploads(&session, name, content).await.is(201).json();
+        let response = page.downloads(&session, &made).await;
+        let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
+        assert_eq!(header("content-type"), kind, "{name}");
+        let disposition = header("content-disposition");
+        assert!(
+            disposition.starts_with("attachment;"),
+            "{name}: {disposition}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_largest_file_passes_and_one_byte_more_leaves_nothing() {
+    let gateway = Gateway::start().await;
+    let page = gateway.browser("root").await;
+    let session = page.opens_a_session().await;
+    let refused = page.uploads(&session, "big", vec![b'x'; MOST + 1]).await;
+    let refused = refused.refuses(413, "VALIDATION_ERROR").json();
+    assert_eq!(
+        refused["details"],
+        json!({ "limit": "attachmentBytes", "max": MOST, "actual": MOST + 1 })
+    );
+    // What is much too large is not even waited for.
+    let mut wire = gateway.wire().await;
+    let head = format!(
+        "POST /api/sessions/{session}/attachments HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Length: {}\r\n\r\n",
+        gateway.address(),
+        page.token.as_deref().unwrap(),
+        3 * MOST
+    );
+    let answer = wire.writes(&head).await.reads_some().await;
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    assert_eq!(files(&gateway), [""; 0]);
+    let made = page.uploads(&session, "big", vec![b'x'; MOST]).await;
+    let made = made.is(201).json();
+    assert_eq!(made["size"], MOST);
+    let back = page.downloads(&session, &made).await;
+    assert_eq!(back.bytes().await.unwrap().len(), MOST);
+    for name in ["", "a%00b", "a%0Ab", &"x".repeat(256)] {
+        page.uploads(&session, name, "x")
+            .await
+            .refuses(422, "VALIDATION_ERROR");
+    }
+}
+
+#[tokio::test]
+async fn an_upload_that_breaks_off_leaves_nothing() {
+    let mut gateway = Gateway::start().await;
+    let page = gateway.browser("root").await;
+    let session = page.opens_a_session().await;
+    let head = format!(
+        "POST /api/sessions/{session}/attachments?name=x HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Length: 1000000\r\n\r\n{}",
+        gateway.address(),
+        page.token.as_deref().unwrap(),
+        "x".repeat(100_000)
+    );
+    let mut wire = gateway.wire().await;
+    wire.writes(&head).await;
+    sees_files(&gateway, |files| files.len() == 1).await;
+    assert!(files(&gateway)[0].starts_with("tmp-"));
+    drop(wire);
+    sees_files(&gateway, <[String]>::is_empty).await;
+
+    let mut wire = gateway.wire().await;
+    wire.writes(&head).await;
+    sees_files(&gateway, |files| files.len() == 1).await;
+    gateway.signal("-KILL");
+    gateway.restart();
+    assert_eq!(files(&gateway), [""; 0]);
+    let listed = gateway
+        .browser("root")
+        .await
+        .gets(&format!("/api/sessions/{session}/attachments"))
+        .await;
+    assert_eq!(listed.is(200).json()["attachments"], json!([]));
+}
+
+/// Longer than any other request may take, as long as something arrives. Time is what this is about.
+#[tokio::test]
+async fn a_slow_upload_is_not_cut_off() {
+    let gateway = Settings::new()
+        .with("SERVER__BODY_TIMEOUT_MS", "500")
+        .with("SERVER__REQUEST_TIMEOUT_MS", "500")
+        .start()
+        .await;
+    let page = gateway.browser("root").await;
+    let session = page.opens_a_session().await;
+    let head = format!(
+        "POST /api/sessions/{session}/attachments?name=x HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nConnection: close\r\nContent-Length: 10\r\n\r\n",
+        gateway.address(),
+        page.token.as_deref().unwrap(),
+    );
+    let mut wire = gateway.wire().await;
+    wire.writes(&head).await;
+    let mut beat = tokio::time::interval(Duration::from_millis(150));
+    for _ in 0..10 {
+        beat.tick().await;
+        wire.writes("x").await;
+    }
+    let (answer, _) = wire.reads_to_the_end().await;
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+}
+
+#[tokio::test]
+async fn quotas_are_exact_also_for_those_who_come_at_once() {
+    let gateway = Settings::new()
+        .with("LIMITS__SESSION_ATTACHMENT_BYTES", "1000")
+        .with("LIMITS__USER_ATTACHMENT_BYTES", "1500")
+        .start()
+        .await;
+    gateway.has_user("mia", "member");
+    let page = gateway.browser("root").await;
+    let session = page.opens_a_session().await;
+    let contents: Vec<String> = (0..10)
+        .map(|number| number.to_string().repeat(200))
+        .collect();
+    let uploads = contents
+        .iter()
+        .map(|content| page.uploads(&session, "x", content.as_str()));
+    let answers = futures_util::future::join_all(uploads).await;
+    let (stored, refused): (Vec<_>, Vec<_>) =
+        answers.into_iter().partition(|answer| answer.status == 201);
+    assert_eq!(stored.len(), 5);
+    for answer in refused {
+        let details = answer.refuses(422, "VALIDATION_ERROR").json()["details"].clone();
+        assert_eq!(
+            details,
+            json!({ "limit": "sessionAttachmentBytes", "max": 1000, "actual": 1200 })
+        );
+    }
+    assert_eq!(files(&gateway).len(), 5, "what was refused is not there");
+
+    let other = page.opens_a_session().await;
+    page.uploads(&other, "x", "a".repeat(500)).await.is(201);
+    let refused = page.uploads(&other, "x", "b").await;
+    let details = refused.refuses(422, "VALIDATION_ERROR").json()["details"].clone();
+    assert_eq!(
+        details,
+        json!({ "limit": "userAttachmentBytes", "max": 1500, "actual": 1501 })
+    );
+    let mia = gateway.browser("mia").await;
+    let hers = mia.opens_a_session().await;
+    mia.uploads(&hers, "x", "b").await.is(201);
+    // Ending a session gives its part back.
+    page.sends("DELETE", &format!("/api/sessions/{session}"), None)
+        .await
+        .is(204);
+    page.uploads(&other, "x", "b").await.is(201);
+}
+
+#[tokio::test]
+async fn a_stranger_gets_no_file_and_brings_none() {
+    let gateway = Gateway::start().await;
+    gateway.has_user("eve", "member");
+    let page = gateway.browser("root").await;
+    let eve = gateway.browser("eve").await;
+    let session = page.opens_a_session().await;
+    let own = eve.opens_a_session().await;
+    let made = page.uploads(&session, "x", PNG).await.is(201).json();
+    eve.uploads(&session, "x", "x")
+        .await
+        .refuses(404, "NOT_FOUND");
+    eve.uploads("nonsense", "x", "x")
+        .await
+        .refuses(404, "NOT_FOUND");
+    let listing = format!("/api/sessions/{session}/attachments");
+    eve.gets(&listing).await.refuses(404, "NOT_FOUND");
+    let id = made["id"].as_str().unwrap();
+    for path in [
+        format!("/api/sessions/{session}/attachments/{id}"),
+        format!("/api/sessions/{own}/attachments/{id}"),
+        format!("/api/sessions/{own}/attachments/nonsense"),
+    ] {
+        eve.gets(&path).await.refuses(404, "NOT_FOUND");
+    }
+    let visitor = gateway.visitor();
+    visitor.gets(&listing).await.refuses(401, "AUTH_FAILED");
+    visitor
+        .posts(&listing, json!({}))
+        .await
+        .refuses(401, "AUTH_FAILED");
+
+    let prompt = |attachment: &Value| json!({ "text": "/echo x", "mode": "act", "attachments": [attachment] });
+    let command = json!({
+        "type": "SUBMIT_PROMPT", "payload": prompt(&json!({ "attachmentId": id })),
+    });
+    let path = format!("/api/sessions/{own}/commands");
+    let refused = eve.posts(&path, command).await.is(422).json();
+    assert_eq!(refused["payload"]["code"], "VALIDATION_ERROR");
+    assert_eq!(
+        refused["payload"]["details"]["field"],
+        "payload.attachments[0].attachmentId"
+    );
+}
+
+#[tokio::test]
+async fn a_prompt_shows_its_files_by_reference() {
+    let gateway = Gateway::start().await;
+    let page = gateway.browser("root").await;
+    let token = page.token.clone().unwrap();
+    // A session that is not stored yet is stored with its first file.
+    let mut member = Member::joins(gateway.address(), &token, "").await;
+    let made = page.uploads(&member.session(), "cat.png", PNG).await;
+    let made = made.is(201).json();
+    let prompt = json!({
+        "text": "/echo look", "mode": "act",
+        "attachments": [
+            { "attachmentId": made["id"] },
+            { "name": "trace.txt", "type": "text/plain", "content": "line 1\nline 2" },
+        ],
+    });
+    member.sends("SUBMIT_PROMPT", prompt).await;
+    let starting = member.sees("TASK_STATUS_UPDATE").await;
+    let shown = json!([
+        { "attachmentId": made["id"], "name": "cat.png", "type": "image/png", "size": PNG.len() },
+        { "name": "trace.txt", "type": "text/plain", "size": 13 },
+    ]);
+    assert_eq!(starting["payload"]["prompt"]["attachments"], shown);
+    member.sees_run_end().await;
+    let mut back = Member::joins(gateway.address(), &token, &member.position_after(0)).await;
+    let again = back.sees("TASK_STATUS_UPDATE").await;
+    assert_eq!(again, starting, "the same on every replay");
+
+    let other = page.opens_a_session().await;
+    let elsewhere = page.uploads(&other, "x", "x").await.is(201).json();
+    let prompt = json!({
+        "text": "/echo look", "mode": "act",
+        "attachments": [{ "attachmentId": made["id"] }, { "attachmentId": elsewhere["id"] }],
+    });
+    member.sends("SUBMIT_PROMPT", prompt).await;
+    let refused = member.sees("ERROR_MESSAGE").await;
+    assert_eq!(refused["payload"]["code"], "VALIDATION_ERROR");
+    assert_eq!(
+        refused["payload"]["details"]["field"],
+        "payload.attachments[1].attachmentId"
+    );
+}
+
+#[tokio::test]
+async fn a_content_is_kept_once_and_as_long_as_somebody_needs_it() {
+    let mut gateway = Gateway::start().await;
+    gateway.has_user("mia", "member");
+    let page = gateway.browser("root").await;
+    let mia = gateway.browser("mia").await;
+    let (one, hers) = (page.opens_a_session().await, mia.opens_a_session().await);
+    page.uploads(&one, "a", "the same").await.is(201);
+    page.uploads(&one, "b", "the same").await.is(201);
+    let made = mia.uploads(&hers, "c", "the same").await.is(201).json();
+    mia.uploads(&hers, "d", "another").await.is(201);
+    assert_eq!(files(&gateway).len(), 2);
+
+    page.sends("DELETE", &format!("/api/sessions/{one}"), None)
+        .await
+        .is(204);
+    gateway.restart();
+    let mia = gateway.browser("mia").await;
+    let back = mia.downloads(&hers, &made).await;
+    assert_eq!(back.text().await.unwrap(), "the same");
+    assert_eq!(files(&gateway).len(), 2);
+
+    gateway.says(&["user", "remove", "mia"]);
+    gateway.restart();
+    sees_files(&gateway, <[String]>::is_empty).await;
+    // And what comes afterwards stays.
+    let page = gateway.browser("root").await;
+    let session = page.opens_a_session().await;
+    let made = page.uploads(&session, "a", "the same").await.is(201).json();
+    gateway.restart();
+    let page = gateway.browser("root").await;
+    let back = page.downloads(&session, &made).await;
+    assert_eq!(back.text().await.unwrap(), "the same");
+}

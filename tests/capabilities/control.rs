@@ -1,0 +1,245 @@
+//! Handing over control: one drives, the others look on.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::actors::{Browser, Gateway, Member, Settings};
+
+/// Mia's session, shared with ben who may edit; both are in it.
+async fn house(settings: Settings) -> (Gateway, Browser, Browser, Member, Member) {
+    let gateway = settings
+        .with("LIMITS__MESSAGES_PER_MINUTE", "100000")
+        .with("LIMITS__HEARTBEATS_PER_MINUTE", "100000")
+        .start()
+        .await;
+    for name in ["mia", "ben"] {
+        gateway.has_user(name, "member");
+    }
+    let mia = gateway.browser("mia").await;
+    let ben = gateway.browser("ben").await;
+    let mut owner = mia.enters("").await;
+    owner.prompts("/echo hello").await;
+    owner.sees_run_end().await;
+    mia.shares(&owner.session(), "ben", "editor").await;
+    let editor = ben.enters(&format!("?session={}", owner.session())).await;
+    (gateway, mia, ben, owner, editor)
+}
+
+async fn sets(page: &Browser, session: &str, control: &str) -> Value {
+    let path = format!("/api/sessions/{session}");
+    let body = json!({ "control": control });
+    let changed = page.sends("PATCH", &path, Some(body)).await.is(200).json();
+    assert_eq!(changed["control"], control);
+    changed
+}
+
+/// Takes control, and returns what the answer says of it.
+async fn takes(member: &mut Member, payload: Value) -> Value {
+    member.sends("TAKE_CONTROL", payload).await;
+    let control = member.sees("ACK").await["payload"]["control"].clone();
+    assert_eq!(control["connectionId"], member.ack["connectionId"]);
+    assert!(control["expiresAt"].is_string(), "{control}");
+    control
+}
+
+async fn is_refused(member: &mut Member, code: &str, word: &str) {
+    let told = member.sees("ERROR_MESSAGE").await;
+    assert_eq!(told["payload"]["code"], code, "{told}");
+    let message = told["payload"]["message"].as_str().unwrap();
+    assert!(message.contains(word), "{message}");
+}
+
+async fn works(member: &mut Member) {
+    member.prompts("/echo done").await;
+    member.sees_run_end().await;
+}
+
+#[tokio::test]
+async fn in_exclusive_mode_only_the_one_who_took_control_is_heard() {
+    let (_gateway, mia, _, mut owner, mut editor) = house(Settings::new()).await;
+    sets(&mia, &owner.session(), "exclusive").await;
+    for member in [&mut owner, &mut editor] {
+        let told = member.hears("CONTROL_UPDATE").await;
+        assert_eq!(
+            (&told["mode"], &told["username"]),
+            (&json!("exclusive"), &Value::Null)
+        );
+        member.prompts("/echo no").await;
+        is_refused(member, "FORBIDDEN", "TAKE_CONTROL").await;
+    }
+    let control = takes(&mut editor, json!({})).await;
+    assert_eq!(control["username"], "ben");
+    for member in [&mut owner, &mut editor] {
+        let told = member.hears("CONTROL_UPDATE").await;
+        assert_eq!(
+            (&told["username"], &told["fence"]),
+            (&json!("ben"), &control["fence"])
+        );
+        assert_eq!(told["connectionId"], control["connectionId"]);
+    }
+    for (kind, payload) in [
+        (
+            "SUBMIT_PROMPT",
+            json!({ "text": "/echo no", "mode": "act" }),
+        ),
+        ("CANCEL_TASK", json!({})),
+        ("UPDATE_SETTINGS", json!({ "settings": { "maxTokens": 7 } })),
+    ] {
+        owner.sends(kind, payload).await;
+        is_refused(&mut owner, "FORBIDDEN", "ben").await;
+    }
+    works(&mut editor).await;
+    owner.sees_run_end().await;
+    owner.sends("RELEASE_CONTROL", json!({})).await;
+    is_refused(&mut owner, "FORBIDDEN", "ben").await;
+    editor.sends("RELEASE_CONTROL", json!({})).await;
+    editor.sees("ACK").await;
+    assert_eq!(owner.hears("CONTROL_UPDATE").await["username"], Value::Null);
+    editor.prompts("/echo no").await;
+    is_refused(&mut editor, "FORBIDDEN", "TAKE_CONTROL").await;
+    sets(&mia, &owner.session(), "open").await;
+    works(&mut editor).await;
+}
+
+#[tokio::test]
+async fn control_is_taken_from_nobody_but_by_the_owner_who_insists() {
+    let (_gateway, mia, ben, mut owner, mut editor) = house(Settings::new()).await;
+    sets(&mia, &owner.session(), "exclusive").await;
+    let first = takes(&mut owner, json!({})).await;
+    for steal in [false, true] {
+        editor
+            .sends("TAKE_CONTROL", json!({ "steal": steal }))
+            .await;
+        is_refused(&mut editor, "BUSY", "mia").await;
+    }
+    // Another device of the same user.
+    let query = format!("?session={}", owner.session());
+    let mut phone = mia.enters(&query).await;
+    assert_eq!(
+        phone.hears("CONTROL_UPDATE").await["username"],
+        "mia",
+        "as it is"
+    );
+    let second = takes(&mut phone, json!({})).await;
+    assert!(second["fence"].as_u64() > first["fence"].as_u64());
+    owner.prompts("/echo no").await;
+    is_refused(&mut owner, "FORBIDDEN", "mia").await;
+    phone.sends("RELEASE_CONTROL", json!({})).await;
+    phone.sees("ACK").await;
+    takes(&mut editor, json!({})).await;
+    owner.sends("TAKE_CONTROL", json!({})).await;
+    is_refused(&mut owner, "BUSY", "ben").await;
+    takes(&mut owner, json!({ "steal": true })).await;
+    works(&mut owner).await;
+    editor.sees_run_end().await;
+    // Only the owner decides who may be heard.
+    let body = Some(json!({ "control": "open" }));
+    let path = format!("/api/sessions/{}", owner.session());
+    let tried = ben.sends("PATCH", &path, body).await;
+    tried.refuses(403, "FORBIDDEN");
+    let bad = mia
+        .sends("PATCH", &path, Some(json!({ "control": "mine" })))
+        .await;
+    bad.refuses(422, "VALIDATION_ERROR");
+}
+
+#[tokio::test]
+async fn a_command_under_an_earlier_taking_does_nothing() {
+    let (mut gateway, mia, _, mut owner, mut editor) = house(Settings::new()).await;
+    let command = |fence: Value, place: &str| {
+        let mut command = json!({
+            "type": "SUBMIT_PROMPT", "payload": { "text": "/echo done", "mode": "act" },
+        });
+        if place == "payload" {
+            command["payload"]["fence"] = fence;
+        } else {
+            command["fence"] = fence;
+        }
+        command.to_string()
+    };
+    let old = takes(&mut editor, json!({})).await["fence"].clone();
+    for place in ["payload", "envelope"] {
+        editor.writes(&command(old.clone(), place)).await;
+        editor.sees_run_end().await;
+        owner.sees_run_end().await;
+    }
+    takes(&mut owner, json!({ "steal": true })).await;
+    let before = owner.offsets().len();
+    for place in ["payload", "envelope"] {
+        editor.writes(&command(old.clone(), place)).await;
+        is_refused(&mut editor, "FORBIDDEN", "fence").await;
+        editor.writes(&command(json!("7"), place)).await;
+        is_refused(&mut editor, "VALIDATION_ERROR", "fence").await;
+    }
+    owner.sees_nothing().await;
+    assert_eq!(owner.offsets().len(), before);
+    // In open mode nobody needs a number.
+    works(&mut editor).await;
+
+    let token = mia.token.clone().unwrap();
+    gateway.restart();
+    let mut back = Member::comes_back(gateway.address(), &token, &owner.position()).await;
+    back.writes(&command(old.clone(), "envelope")).await;
+    is_refused(&mut back, "FORBIDDEN", "fence").await;
+    let newer = takes(&mut back, json!({})).await;
+    assert!(newer["fence"].as_u64() > old.as_u64());
+}
+
+#[tokio::test]
+async fn control_ends_with_the_connection_and_with_the_right_to_it() {
+    let (_gateway, mia, ben, mut owner, mut editor) = house(Settings::new()).await;
+    let query = format!("?session={}", owner.session());
+    takes(&mut editor, json!({})).await;
+    assert_eq!(owner.hears("CONTROL_UPDATE").await["username"], "ben");
+    drop(editor);
+    assert_eq!(owner.hears("CONTROL_UPDATE").await["username"], Value::Null);
+    let mut editor = ben.enters(&query).await;
+    takes(&mut editor, json!({})).await;
+    assert_eq!(owner.hears("CONTROL_UPDATE").await["username"], "ben");
+    mia.shares(&owner.session(), "ben", "viewer").await;
+    assert_eq!(owner.hears("CONTROL_UPDATE").await["username"], Value::Null);
+    takes(&mut owner, json!({})).await;
+    editor.sends("TAKE_CONTROL", json!({})).await;
+    is_refused(&mut editor, "FORBIDDEN", "look").await;
+}
+
+#[tokio::test]
+async fn control_runs_out_unless_its_holder_gives_a_sign_of_life() {
+    let settings = Settings::new().with("SESSIONS__CONTROL_LEASE_SECS", "1");
+    let (_gateway, mia, _, mut owner, mut editor) = house(settings).await;
+    sets(&mia, &owner.session(), "exclusive").await;
+    takes(&mut owner, json!({})).await;
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_millis(1500) {
+        owner.sees_nothing().await;
+        editor.sends("TAKE_CONTROL", json!({})).await;
+        is_refused(&mut editor, "BUSY", "mia").await;
+    }
+    let silent = Instant::now();
+    loop {
+        editor.sends("TAKE_CONTROL", json!({})).await;
+        let answer = editor.receives().await.unwrap();
+        if answer["type"] == "ACK" {
+            break;
+        }
+        assert_eq!(answer["payload"]["code"], "BUSY", "{answer}");
+        assert!(silent.elapsed() < Duration::from_secs(5));
+    }
+    owner.prompts("/echo no").await;
+    is_refused(&mut owner, "FORBIDDEN", "ben").await;
+}
+
+#[tokio::test]
+async fn exclusive_mode_survives_a_restart() {
+    let (mut gateway, mia, _, owner, _editor) = house(Settings::new()).await;
+    sets(&mia, &owner.session(), "exclusive").await;
+    let token = mia.token.clone().unwrap();
+    gateway.restart();
+    let mut back = Member::comes_back(gateway.address(), &token, &owner.position()).await;
+    assert_eq!(back.hears("CONTROL_UPDATE").await["mode"], "exclusive");
+    back.prompts("/echo no").await;
+    is_refused(&mut back, "FORBIDDEN", "TAKE_CONTROL").await;
+    takes(&mut back, json!({})).await;
+    works(&mut back).await;
+}
