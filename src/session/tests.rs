@@ -11,9 +11,11 @@ mod commits;
 mod keeping;
 mod resting;
 
+use super::state::SessionState;
 use super::*;
 use crate::domain::account::Role;
 use crate::domain::act::{Action, By};
+use crate::domain::code::Code;
 use crate::domain::command::{Command, IfBusy, Mode, Prompt};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::LoginId;
