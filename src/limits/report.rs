@@ -145,6 +145,7 @@ mod tests {
             "logins_per_minute": 5, "messages_per_minute": 3, "state_requests_per_minute": 2,
             "heartbeats_per_minute": 60, "message_bytes": 1_048_576, "prompt_chars": 100_000,
             "requests_per_minute": 12_000, "request_burst": 2_000, "tracked_addresses": 100,
+            "attachment_bytes": 1, "session_attachment_bytes": 1, "user_attachment_bytes": 1,
             "exempt_addresses": []
         });
         let config = serde_json::from_value(config).unwrap();

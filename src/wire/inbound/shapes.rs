@@ -63,6 +63,8 @@ pub(in crate::wire) struct ClientEnvelope {
     /// Makes a changing command take effect once in 24 hours.
     #[schema(min_length = 1, max_length = 128)]
     idempotency_key: Option<String>,
+    /// The taking of control under which it is sent; it may also stand in the payload.
+    fence: Option<u64>,
 }
 
 /// Nothing.
