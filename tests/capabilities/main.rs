@@ -39,4 +39,5 @@ mod slow_readers;
 mod sockets;
 mod steering;
 mod streams;
+mod terminal;
 mod tokens;

@@ -200,6 +200,17 @@ impl Gateway {
         command
     }
 
+    /// A shell function that runs commands beside the gateway.
+    pub(crate) fn shell_function(&self, name: &str) -> String {
+        let variables: String = self
+            .variables
+            .iter()
+            .map(|(name, value)| format!("{name}='{value}' "))
+            .collect();
+        let data = self.data.display();
+        format!("{name}() {{ {variables}'{BINARY}' \"$@\" --data-dir '{data}'; }}")
+    }
+
     /// Runs a command beside the gateway.
     pub(crate) fn runs(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()

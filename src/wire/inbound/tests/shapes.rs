@@ -73,7 +73,7 @@ fn fields(said: &Described, path: &str, schema: &Value, found: &mut Vec<(String,
 
 /// The place of a path in a message.
 fn pointer(path: &str) -> String {
-    let steps = path.replace('.', "/").replace('[', "/").replace(']', "");
+    let steps = path.replace(['.', '['], "/").replace(']', "");
     format!("/{steps}")
 }
 
