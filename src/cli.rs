@@ -104,6 +104,8 @@ enum Command {
 enum SchemaCommand {
     /// The HTTP API as an OpenAPI document
     Openapi,
+    /// The WebSocket as an AsyncAPI document
+    Asyncapi,
 }
 
 /// Runs what the command line says.
@@ -135,7 +137,7 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Backup { file } => block_on(backup::run(load()?, file, out)),
         Command::Health => health::run(&load()?, out),
         Command::Doctor(options) => block_on(doctor::run(load()?, options, out)),
-        Command::Schema(SchemaCommand::Openapi) => schema(&load()?, out),
+        Command::Schema(which) => schema(&which, &load()?, out),
         Command::Completions { shell } => completions(shell, out),
     }
 }
@@ -155,8 +157,12 @@ fn block_on(command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::
         .block_on(command)
 }
 
-fn schema(loaded: &Loaded, mut out: Output) -> anyhow::Result<ExitCode> {
-    out.json(&crate::http::openapi(&loaded.config.server.base_path))?;
+fn schema(which: &SchemaCommand, loaded: &Loaded, mut out: Output) -> anyhow::Result<ExitCode> {
+    let base_path = &loaded.config.server.base_path;
+    match which {
+        SchemaCommand::Openapi => out.json(&crate::http::openapi(base_path))?,
+        SchemaCommand::Asyncapi => out.json(&crate::http::asyncapi(base_path))?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -62,6 +62,8 @@ pub struct Config {
     pub sessions: session::Config,
     /// Journals.
     pub journal: session::JournalConfig,
+    /// The audit log.
+    pub audit: store::AuditConfig,
     /// Agents.
     pub agents: runtime::Config,
     /// Metrics.

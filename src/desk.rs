@@ -37,7 +37,7 @@ use crate::domain::act::By;
 use crate::domain::code::Code;
 use crate::domain::command::Inquiry;
 use crate::domain::id::ConnectionId;
-use crate::limits::{Refusal, SlidingWindow};
+use crate::limits::{Aside, Refusal, SlidingWindow};
 use crate::session::{self, Effect, Sent, Session};
 use crate::wire::inbound::{self, Inbound, Kind, Rejected, Request};
 use crate::wire::outbound::{self, StateParts};
@@ -84,13 +84,20 @@ impl Desk {
     /// Reads a frame and judges its shape.
     pub(crate) fn read(&self, frame: &str) -> Result<Inbound, Rejected> {
         inbound::parse(frame, self.session.id(), &self.reception.rules)
+            .inspect_err(|rejected| self.reception.tally(rejected))
     }
 
     /// Counts a frame by what its type says.
     pub(crate) fn count(&self, kind: Kind) -> Result<(), Refusal> {
         let session = self.session.id();
         match kind {
-            Kind::Heartbeat => self.heartbeats.admit(&self.connection).map(drop),
+            Kind::Heartbeat => {
+                let admitted = self.heartbeats.admit(&self.connection).map(drop);
+                admitted.inspect_err(|_| {
+                    let budgets = &self.reception.budgets;
+                    budgets.refused_aside(Aside::Heartbeats);
+                })
+            }
             Kind::StateRequest => self.reception.budgets.admit_state_request(session),
             Kind::Message => self.reception.budgets.admit_message(session),
         }

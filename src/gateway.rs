@@ -227,6 +227,7 @@ impl Gateway {
             sockets,
             reception,
             limits: self.limits.clone(),
+            agents: self.config.agents.clone(),
             registry: Arc::clone(&registry),
             metrics: metrics.clone(),
             metrics_token: self.config.metrics.token.clone(),
@@ -263,7 +264,11 @@ impl Gateway {
             stop.clone(),
         ));
         tasks.spawn(take_up(sessions.clone()));
-        let keeper = sessions.keeper(&self.config.sessions, &self.config.journal);
+        let keeper = sessions.keeper(
+            &self.config.sessions,
+            &self.config.journal,
+            &self.config.audit,
+        );
         tasks.spawn(tidy(keeper, kept, stop.clone()));
         (self.instance, sessions)
     }

@@ -32,6 +32,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 mod accept;
+mod addresses;
+mod admin;
 mod attachments;
 mod auth;
 mod caller;
@@ -54,6 +56,7 @@ mod stream;
 mod users;
 
 pub(crate) use accept::Door;
+pub use addresses::Addresses;
 pub(crate) use metrics::Metrics;
 pub use origin::{BadOrigin, Origin};
 
@@ -64,9 +67,10 @@ use crate::desk::Reception;
 use crate::domain::id;
 use crate::domain::secret::Secret;
 use crate::limits::{Limits, Network, TrustedProxies};
+use crate::runtime;
 use crate::session::Sessions;
 use crate::store::{Contents, Store};
-use crate::web;
+use crate::{web, wire};
 use cookie::CookieJar;
 use origin::Origins;
 
@@ -164,47 +168,6 @@ impl MetricsConfig {
     }
 }
 
-/// Where people are sent.
-#[derive(Clone, Debug)]
-pub struct Addresses {
-    base: String,
-}
-
-impl Addresses {
-    /// Addresses under the public URL, or under the address that is listened on.
-    pub fn new(config: &Config, listening: SocketAddr) -> Self {
-        let origins = Origins::new(config.public_url.as_ref(), &[], listening);
-        Self::under(&format!("{}{}", origins.public(), config.base_path))
-    }
-
-    /// Addresses under a known base.
-    pub fn under(base: &str) -> Self {
-        Self {
-            base: base.to_owned(),
-        }
-    }
-
-    /// The page.
-    pub fn page(&self) -> String {
-        format!("{}/", self.base)
-    }
-
-    /// The base without a slash at its end.
-    pub fn base(&self) -> &str {
-        &self.base
-    }
-
-    /// A setup link. The token is in the fragment: it reaches no server log and no `Referer`.
-    pub fn setup(&self, token: &str) -> String {
-        format!("{}/setup#t={token}", self.base)
-    }
-
-    /// An invite link.
-    pub fn invite(&self, token: &str) -> String {
-        format!("{}/invite#t={token}", self.base)
-    }
-}
-
 /// What handlers need. Cheap to clone: handles only.
 #[derive(Clone)]
 pub(crate) struct AppState {
@@ -217,8 +180,13 @@ pub(crate) struct AppState {
     registry: Arc<Registry>,
     metrics_token: Arc<Option<Secret>>,
     openapi: Arc<utoipa::openapi::OpenApi>,
+    asyncapi: Arc<serde_json::Value>,
     sessions: Sessions,
     notices: Notices,
+    limits: Limits,
+    agents: runtime::Config,
+    /// When this gateway started, on the clock that only goes forward.
+    started: Duration,
     reception: Arc<Reception>,
     draining: CancellationToken,
     request_timeout: Duration,
@@ -237,6 +205,7 @@ pub(crate) struct Parts {
     pub(crate) listening: SocketAddr,
     pub(crate) sessions: Sessions,
     pub(crate) notices: Notices,
+    pub(crate) agents: runtime::Config,
     /// What desks need, for the streams of this door.
     pub(crate) reception: Arc<Reception>,
     /// The other door, behind the same layers.
@@ -284,12 +253,6 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(auth::revoke_login))
         .routes(routes!(links::set_up))
         .routes(routes!(links::accept_invite))
-        .routes(routes!(users::list, users::create))
-        .routes(routes!(users::show, users::change, users::remove))
-        .routes(routes!(users::invite))
-        .routes(routes!(notices::send))
-        .routes(routes!(connections::list))
-        .routes(routes!(connections::disconnect))
         .routes(routes!(sessions::events))
         .routes(routes!(export::export))
         .routes(routes!(stream::stream))
@@ -305,7 +268,9 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(health::version))
         .routes(routes!(metrics::get_metrics))
         .routes(routes!(documents::openapi))
+        .routes(routes!(documents::asyncapi))
         .routes(routes!(documents::jwks))
+        .merge(admin::routes())
 }
 
 /// The OpenAPI description of every route.
@@ -322,6 +287,11 @@ pub fn openapi(base_path: &str) -> utoipa::openapi::OpenApi {
     document
 }
 
+/// The description of the WebSocket, as an AsyncAPI document.
+pub fn asyncapi(base_path: &str) -> serde_json::Value {
+    wire::asyncapi::document(base_path)
+}
+
 /// Everything a request passes through, outermost first.
 pub(crate) fn router(config: &Config, parts: Parts) -> Router {
     let origins = Origins::new(
@@ -335,6 +305,7 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
     let state = AppState {
         auth: parts.auth,
         store: parts.store,
+        started: parts.clock.monotonic(),
         contents: parts.contents,
         clock: parts.clock,
         cookies: CookieJar::new(&config.base_path, https),
@@ -342,8 +313,11 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         registry: parts.registry,
         metrics_token: Arc::new(parts.metrics_token),
         openapi: Arc::new(openapi(&config.base_path)),
+        asyncapi: Arc::new(asyncapi(&config.base_path)),
         sessions: parts.sessions,
         notices: parts.notices,
+        limits: parts.limits.clone(),
+        agents: parts.agents,
         reception: parts.reception,
         draining: parts.draining,
         request_timeout: millis(config.request_timeout_ms),

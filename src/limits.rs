@@ -18,6 +18,7 @@ mod network;
 mod quota;
 mod rate;
 mod recent;
+mod report;
 mod session;
 mod window;
 
@@ -39,7 +40,8 @@ pub(crate) use layer::{AddressLimitLayer, Announce, Refuse};
 pub use network::{Network, ParseNetworkError, TrustedProxies};
 pub use quota::{Quota, Refusal};
 pub(crate) use rate::RequestRate;
-pub(crate) use session::SessionBudgets;
+pub(crate) use report::{Adjustable, InForce};
+pub(crate) use session::{Aside, SessionBudgets};
 pub use window::SlidingWindow;
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -90,6 +92,8 @@ pub(crate) struct Limits {
     pub(crate) accounts: Arc<AccountDelay>,
     /// What sessions may be sent, exact.
     pub(crate) sessions: Arc<SessionBudgets>,
+    /// As configured, for what cannot be changed.
+    config: Arc<Config>,
     exempt: Arc<[Network]>,
 }
 
@@ -118,6 +122,7 @@ impl Limits {
                 tracked,
                 clock,
             )),
+            config: Arc::new(config.clone()),
             exempt: config.exempt_addresses.as_slice().into(),
         }
     }

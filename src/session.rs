@@ -24,6 +24,7 @@ mod circle;
 mod compaction;
 mod config;
 mod control;
+mod count;
 mod decision;
 mod failure;
 mod grants;
@@ -344,20 +345,6 @@ impl Sessions {
         self.parts.committer.finish();
         // A live session holds the parts that hold it.
         self.parts.live.lock().clear();
-    }
-
-    /// The one who makes room in the journals.
-    pub(crate) fn keeper(&self, config: &Config, journal: &JournalConfig) -> Keeper {
-        let Parts {
-            store, clock, live, ..
-        } = &*self.parts;
-        Keeper::new(
-            Arc::clone(store),
-            clock.clone(),
-            live.clone(),
-            config,
-            journal,
-        )
     }
 
     /// Puts what is held in memory under its name.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::secret::Secret;
 
 mod attachments;
+mod audit;
 mod branches;
 mod changes;
 mod contents;
@@ -23,6 +24,7 @@ mod journals;
 mod keys;
 mod links;
 mod logins;
+mod overview;
 mod postgres;
 mod retention;
 mod schema;
@@ -35,6 +37,7 @@ mod users;
 use deadline::Deadline;
 
 pub use attachments::{AddError, AttachmentRow, Attachments, ContentHash, Quotas};
+pub use audit::{ActFilter, Audit, AuditConfig};
 pub use branches::{BranchError, Branches, NewBranch};
 pub use changes::{Change, Changes, Subject};
 pub use contents::{Arriving, Content, Contents, KeepError, SweepError, hex};
@@ -49,6 +52,7 @@ pub use links::{LinkKind, Links, NewLink, Redeemed, SetUpError};
 pub use logins::{
     LoginKind, LoginRow, Logins, NewLogin, RefreshError, Refreshed, Rotation, StartLoginError,
 };
+pub use overview::{Counts, Overview, SessionFacts, SessionFilter, SessionStatus};
 pub use retention::{JournalFacts, Retention};
 pub use search::{Hit, Search, SearchText};
 pub use sessions::{NewSession, SessionChange, SessionRow, Sessions};
@@ -69,6 +73,8 @@ pub trait Store:
     + Branches
     + Attachments
     + Retention
+    + Overview
+    + Audit
     + Upkeep
 {
 }

@@ -14,9 +14,9 @@ use super::stack::{self, Stack};
 use crate::auth::Auth;
 use crate::bus::Notices;
 use crate::clock::Clock;
-use crate::limits::{self, SessionBudgets};
+use crate::limits::{self, Aside, SessionBudgets};
 use crate::session::Sessions;
-use crate::wire::inbound::Rules;
+use crate::wire::inbound::{Rejected, Rules};
 use crate::wire::outbound::AckLimits;
 
 /// How deep a message may nest, and how long a client's own ids may be.
@@ -115,10 +115,20 @@ impl Reception {
         (reason == CloseReason::RESTART).then_some(spread)
     }
 
+    /// Counts what was refused because of its size.
+    pub(super) fn tally(&self, rejected: &Rejected) {
+        let limit = rejected.details.as_ref().map(|details| &details["limit"]);
+        match limit.and_then(serde_json::Value::as_str) {
+            Some("messageBytes") => self.budgets.refused_aside(Aside::MessageBytes),
+            Some("promptChars") => self.budgets.refused_aside(Aside::PromptChars),
+            _ => {}
+        }
+    }
+
     pub(super) fn told_limits(&self) -> AckLimits {
         AckLimits {
-            messages_per_minute: self.limits.messages_per_minute.get(),
-            state_requests_per_minute: self.limits.state_requests_per_minute.get(),
+            messages_per_minute: self.budgets.messages().limit(),
+            state_requests_per_minute: self.budgets.states().limit(),
             heartbeats_per_minute: self.limits.heartbeats_per_minute.get(),
             message_bytes: self.rules.message_bytes,
             prompt_chars: self.rules.prompt_chars,

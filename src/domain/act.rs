@@ -93,6 +93,8 @@ pub enum Action {
     NoticeSent,
     /// A socket was closed by an administrator.
     Disconnected,
+    /// Limits were changed until the next start.
+    LimitsChanged,
     /// A question of an agent was decided, by a human or by a rule.
     QuestionAnswered,
 }
@@ -123,6 +125,7 @@ impl Action {
             Self::SessionUnshared => "session.unshared",
             Self::NoticeSent => "notice.sent",
             Self::Disconnected => "connection.closed",
+            Self::LimitsChanged => "limits.changed",
             Self::QuestionAnswered => "question.answered",
         }
     }

@@ -7,6 +7,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
 /// A text that is not an id of the expected kind.
@@ -55,6 +58,18 @@ macro_rules! id {
                 serializer.collect_str(self)
             }
         }
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                let text = ObjectBuilder::new()
+                    .schema_type(Type::String)
+                    .pattern(Some(concat!("^", $prefix, "[0-9a-f]{32}$")))
+                    .examples([concat!($prefix, "0193f7c4a1b27c3d8e4f5a6b7c8d9e0f")]);
+                text.into()
+            }
+        }
+
+        impl ToSchema for $name {}
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -1,4 +1,4 @@
-//! Documents for programs: the OpenAPI description and the public keys.
+//! Documents for programs: the descriptions of both doors and the public keys.
 
 use std::sync::Arc;
 
@@ -49,6 +49,15 @@ pub(super) async fn openapi(
     State(document): State<Arc<utoipa::openapi::OpenApi>>,
 ) -> Json<Arc<utoipa::openapi::OpenApi>> {
     Json(document)
+}
+
+/// The description of the WebSocket.
+#[utoipa::path(
+    get, path = "/api/asyncapi.json", tag = "operation",
+    responses((status = 200, description = "The AsyncAPI description", body = Object))
+)]
+pub(super) async fn asyncapi(State(state): State<AppState>) -> Json<Arc<serde_json::Value>> {
+    Json(state.asyncapi)
 }
 
 /// The public keys that tokens verify with.

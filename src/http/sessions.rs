@@ -20,7 +20,7 @@ use super::stream::wait_for_events;
 use crate::domain::account::{Principal, Username};
 use crate::domain::act::Action;
 use crate::domain::grant::ControlMode;
-use crate::domain::id::{Epoch, SessionId};
+use crate::domain::id::{Epoch, SessionId, UserId};
 use crate::domain::search::Words;
 use crate::session::{Access, JoinError};
 use crate::store::{Hit, NewSession, SessionChange, SessionRow};
@@ -171,7 +171,7 @@ pub(super) async fn list(
 }
 
 /// A place in the order of sessions: `milliseconds.id`.
-fn place(text: &str) -> Result<(Timestamp, SessionId), ApiError> {
+pub(super) fn place(text: &str) -> Result<(Timestamp, SessionId), ApiError> {
     let read = || {
         let (millis, id) = text.split_once('.')?;
         let at = Timestamp::from_millisecond(millis.parse().ok()?).ok()?;
@@ -316,14 +316,20 @@ pub(super) async fn end(
     Named(id): Named<SessionId>,
 ) -> Result<StatusCode, ApiError> {
     find(&state, &caller.principal, id, Access::Owner).await?;
+    end_as(&state, &caller, id, caller.principal.user).await
+}
+
+/// Ends a session of that owner; whoever asks has checked that the caller may.
+pub(super) async fn end_as(
+    state: &AppState,
+    caller: &Authenticated,
+    id: SessionId,
+    owner: UserId,
+) -> Result<StatusCode, ApiError> {
     state.sessions.end_run(id).await;
     let by = state.auth.by(&caller.principal, caller.address);
     let act = by.did(Action::SessionEnded, id.to_string());
-    if !state
-        .store
-        .end_session(id, caller.principal.user, &act)
-        .await?
-    {
+    if !state.store.end_session(id, owner, &act).await? {
         return Err(no_such_session());
     }
     state.sessions.ended(id);
@@ -406,7 +412,7 @@ pub(super) async fn find(
     }
 }
 
-fn no_such_session() -> ApiError {
+pub(super) fn no_such_session() -> ApiError {
     ApiError::not_found("There is no such session.")
 }
 

@@ -1,8 +1,10 @@
-//! How much the limits remember: what an operator looks at to see that it stays bounded.
+//! How much the limits remember, and how often they refused: what an operator looks at to see that
+//! the one stays bounded and the other is no surprise.
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::Limits;
@@ -26,6 +28,16 @@ impl Collector for Remembered {
         ] {
             let gauge = ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
             gauge.encode(descriptor.encode_family(&[("limit", limit)])?)?;
+        }
+        let mut descriptor = encoder.encode_descriptor(
+            "limits_refused",
+            "What a limit refused since the gateway started",
+            None,
+            MetricType::Counter,
+        )?;
+        for limit in self.0.in_force() {
+            let counter = ConstCounter::new(limit.refused);
+            counter.encode(descriptor.encode_family(&[("limit", limit.name)])?)?;
         }
         Ok(())
     }

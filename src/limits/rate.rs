@@ -7,7 +7,7 @@
 
 use std::hash::Hash;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -34,6 +34,7 @@ pub(crate) struct RequestRate<K: Hash + Eq + Clone> {
     per_minute: NonZeroU32,
     interval: Duration,
     clock: Clock,
+    refused: AtomicU64,
     crowded: Arc<AtomicBool>,
     next_sweep: Mutex<Duration>,
 }
@@ -61,6 +62,7 @@ impl<K: Hash + Eq + Clone> RequestRate<K> {
             per_minute,
             interval,
             clock,
+            refused: AtomicU64::new(0),
             crowded,
             next_sweep: Mutex::new(Duration::ZERO),
         }
@@ -77,12 +79,20 @@ impl<K: Hash + Eq + Clone> RequestRate<K> {
                 reset_after: self.interval,
                 period: MINUTE,
             }),
-            Err(not_until) => Err(Refusal {
-                limit: self.per_minute.get(),
-                period: MINUTE,
-                retry_after: not_until.wait_time_from(self.clock.monotonic()),
-            }),
+            Err(not_until) => {
+                self.refused.fetch_add(1, Ordering::Relaxed);
+                Err(Refusal {
+                    limit: self.per_minute.get(),
+                    period: MINUTE,
+                    retry_after: not_until.wait_time_from(self.clock.monotonic()),
+                })
+            }
         }
+    }
+
+    /// How many requests were refused so far.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// Drops the keys whose budget is whole again, and gives their memory back.

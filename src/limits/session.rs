@@ -1,6 +1,7 @@
 //! What one session may be sent, over all its sockets and across reconnects.
 
 use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::quota::Refusal;
@@ -13,8 +14,29 @@ use crate::domain::id::SessionId;
 pub(crate) struct SessionBudgets {
     messages: SlidingWindow<SessionId>,
     states: SlidingWindow<SessionId>,
+    /// What was refused by the limits that each connection has for itself, and by size.
+    beside: Beside,
     /// Between asking the second window and spending from the first nobody else may come.
     turn: Mutex<()>,
+}
+
+/// How often limits refused that have no window for all sessions.
+#[derive(Debug, Default)]
+struct Beside {
+    heartbeats: AtomicU64,
+    message_bytes: AtomicU64,
+    prompt_chars: AtomicU64,
+}
+
+/// A limit that has no window for all sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Aside {
+    /// Heartbeats of one connection.
+    Heartbeats,
+    /// The size of a message.
+    MessageBytes,
+    /// The length of a prompt.
+    PromptChars,
 }
 
 impl SessionBudgets {
@@ -28,6 +50,7 @@ impl SessionBudgets {
         Self {
             messages: window(messages_per_minute),
             states: window(states_per_minute),
+            beside: Beside::default(),
             turn: Mutex::new(()),
         }
     }
@@ -44,6 +67,34 @@ impl SessionBudgets {
         self.messages.check(&session)?;
         self.states.admit(&session)?;
         self.messages.admit(&session).map(drop)
+    }
+
+    /// The window of all messages, to be looked at or changed.
+    pub(crate) fn messages(&self) -> &SlidingWindow<SessionId> {
+        &self.messages
+    }
+
+    /// The window of state requests, to be looked at or changed.
+    pub(crate) fn states(&self) -> &SlidingWindow<SessionId> {
+        &self.states
+    }
+
+    /// Notes that another limit refused something.
+    pub(crate) fn refused_aside(&self, limit: Aside) {
+        self.aside(limit).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often another limit refused something.
+    pub(crate) fn refusals_aside(&self, limit: Aside) -> u64 {
+        self.aside(limit).load(Ordering::Relaxed)
+    }
+
+    fn aside(&self, limit: Aside) -> &AtomicU64 {
+        match limit {
+            Aside::Heartbeats => &self.beside.heartbeats,
+            Aside::MessageBytes => &self.beside.message_bytes,
+            Aside::PromptChars => &self.beside.prompt_chars,
+        }
     }
 
     /// Gives back the memory of quiet sessions.

@@ -4,11 +4,14 @@
 //! right only on average; this one keeps the moment of every admission that still counts. Memory
 //! is `limit` moments for each of at most `max_keys` keys. When all are taken, a newcomer replaces
 //! the key whose newest admission is the oldest: that key starts afresh, early, which is the
-//! lesser evil beside growing without bound or locking newcomers out. Touches `clock` only.
+//! lesser evil beside growing without bound or locking newcomers out. The limit can be changed while
+//! it is in use: what was admitted before counts on, so the new limit is exact from its first moment.
+//! Touches `clock` only.
 
 use std::collections::VecDeque;
 use std::hash::Hash;
 use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,7 +29,9 @@ type Admissions = VecDeque<Duration>;
 /// An admission at `t` counts until just before `t + period`. A refused attempt does not count.
 #[derive(Debug)]
 pub struct SlidingWindow<K> {
-    limit: NonZeroU32,
+    /// Changed and used under the lock of `keys`: nobody is judged by two limits at once.
+    limit: AtomicU32,
+    refused: AtomicU64,
     period: Duration,
     clock: Clock,
     keys: Mutex<RecentMap<K, Admissions>>,
@@ -36,7 +41,8 @@ impl<K: Hash + Eq + Clone> SlidingWindow<K> {
     /// A window that nobody has used yet and that remembers at most `max_keys` keys.
     pub fn new(limit: NonZeroU32, period: Duration, max_keys: NonZeroU32, clock: Clock) -> Self {
         Self {
-            limit,
+            limit: AtomicU32::new(limit.get()),
+            refused: AtomicU64::new(0),
             period,
             clock,
             keys: Mutex::new(RecentMap::new(max_keys, period)),
@@ -69,10 +75,33 @@ impl<K: Hash + Eq + Clone> SlidingWindow<K> {
             return Ok(());
         };
         self.drop_expired(admissions, now);
-        if admissions.len() < self.limit.get() as usize {
+        let limit = self.limit();
+        // After the limit was lowered, more than one may have to expire first.
+        let Some(too_many) = admissions.len().checked_sub(limit as usize) else {
             return Ok(());
-        }
-        Err(self.refusal(self.until_oldest_expires(admissions, now)))
+        };
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        Err(Refusal {
+            limit,
+            period: self.period,
+            retry_after: self.until_expired(admissions, too_many, now),
+        })
+    }
+
+    /// How many pass in a window from now on.
+    pub fn set_limit(&self, limit: NonZeroU32) {
+        let _keys = self.lock();
+        self.limit.store(limit.get(), Ordering::Relaxed);
+    }
+
+    /// How many pass in a window.
+    pub fn limit(&self) -> u32 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// How many attempts were refused so far.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// Drops the keys that have no admission left that counts.
@@ -103,27 +132,21 @@ impl<K: Hash + Eq + Clone> SlidingWindow<K> {
         }
     }
 
-    fn until_oldest_expires(&self, admissions: &Admissions, now: Duration) -> Duration {
+    /// Until the admission at that place, counted from the oldest, has expired.
+    fn until_expired(&self, admissions: &Admissions, place: usize, now: Duration) -> Duration {
         admissions
-            .front()
+            .get(place)
             .map_or(Duration::ZERO, |&at| (at + self.period).saturating_sub(now))
     }
 
     fn quota(&self, admissions: &Admissions, now: Duration) -> Quota {
         let used = u32::try_from(admissions.len()).unwrap_or(u32::MAX);
+        let limit = self.limit();
         Quota {
-            limit: self.limit.get(),
-            remaining: self.limit.get().saturating_sub(used),
-            reset_after: self.until_oldest_expires(admissions, now),
+            limit,
+            remaining: limit.saturating_sub(used),
+            reset_after: self.until_expired(admissions, 0, now),
             period: self.period,
-        }
-    }
-
-    fn refusal(&self, retry_after: Duration) -> Refusal {
-        Refusal {
-            limit: self.limit.get(),
-            period: self.period,
-            retry_after,
         }
     }
 }
@@ -228,6 +251,25 @@ mod tests {
         assert_eq!(admitted, 100);
     }
 
+    #[test]
+    fn a_lower_limit_counts_what_was_admitted_before_it() {
+        let (window, clock) = window(5, 10);
+        for _ in 0..5 {
+            window.admit(&"alice").unwrap();
+            clock.advance(Duration::from_secs(1));
+        }
+        window.set_limit(NonZeroU32::new(2).unwrap());
+        let refusal = window.admit(&"alice").unwrap_err();
+        assert_eq!((refusal.limit, window.refused()), (2, 1));
+        // Four of the five must be gone: the fourth was admitted 2 s ago.
+        assert_eq!(refusal.retry_after, Duration::from_secs(58));
+        clock.advance(Duration::from_secs(58));
+        assert_eq!(window.admit(&"alice").unwrap().remaining, 0);
+        window.set_limit(NonZeroU32::new(3).unwrap());
+        assert_eq!(window.admit(&"alice").unwrap().remaining, 0);
+        assert!(window.admit(&"alice").is_err());
+    }
+
     /// What the limit means, written as plainly as possible.
     fn passes(admitted: &[(u8, Duration)], key: u8, now: Duration, limit: u32) -> bool {
         let counting = |&&(other, at): &&(u8, Duration)| other == key && at + MINUTE > now;
@@ -260,6 +302,42 @@ mod tests {
                     admitted.push((key, now));
                 }
             }
+        }
+
+        #[test]
+        fn a_changed_limit_is_as_exact_as_one_from_the_beginning(
+            first in 1_u32..6,
+            attempts in prop::collection::vec(
+                (0_u8..3, 0_u64..30, prop::option::weighted(0.1, 1_u32..6)), 1..200,
+            ),
+        ) {
+            let (window, clock) = window(first, 3);
+            let (mut limit, mut admitted, mut refused) = (first, Vec::new(), 0);
+            for (key, secs, change) in attempts {
+                clock.advance(Duration::from_secs(secs));
+                if let Some(changed) = change {
+                    limit = changed;
+                    window.set_limit(NonZeroU32::new(changed).unwrap());
+                }
+                let now = clock.monotonic();
+                let expected = passes(&admitted, key, now, limit);
+                let outcome = window.admit(&key);
+                prop_assert_eq!(outcome.is_ok(), expected);
+                match outcome {
+                    Ok(quota) => {
+                        admitted.push((key, now));
+                        prop_assert_eq!(quota.remaining > 0, passes(&admitted, key, now, limit));
+                    }
+                    Err(refusal) => {
+                        refused += 1;
+                        let next = now + refusal.retry_after;
+                        let just_before = next.checked_sub(NANOSECOND).unwrap();
+                        prop_assert!(!passes(&admitted, key, just_before, limit));
+                        prop_assert!(passes(&admitted, key, next, limit));
+                    }
+                }
+            }
+            prop_assert_eq!(window.refused(), refused);
         }
     }
 }

@@ -74,6 +74,45 @@ impl Config {
     }
 }
 
+/// An agent as it is configured, for those who run the gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Described {
+    pub(crate) name: String,
+    pub(crate) protocol: String,
+    pub(crate) enabled: bool,
+}
+
+impl Config {
+    /// Every agent by name, the disabled ones too.
+    pub(crate) fn described(&self) -> Vec<Described> {
+        let describe = |(name, agent): (String, AgentConfig)| Described {
+            name,
+            // As it is written in the configuration.
+            protocol: serde_json::to_value(agent.protocol.unwrap_or(Protocol::Demo))
+                .ok()
+                .and_then(|word| word.as_str().map(str::to_owned))
+                .unwrap_or_default(),
+            enabled: agent.enabled,
+        };
+        self.with_demo().into_iter().map(describe).collect()
+    }
+
+    /// The demo agent is there without being configured.
+    fn with_demo(&self) -> BTreeMap<String, AgentConfig> {
+        let mut agents = self.0.clone();
+        agents.entry(DEMO.to_owned()).or_insert(AgentConfig {
+            enabled: true,
+            protocol: None,
+            auto_approve: None,
+            models: Vec::new(),
+            modes: Vec::new(),
+            max_tokens: None,
+            max_temperature: None,
+        });
+        agents
+    }
+}
+
 /// Names stand in addresses, environment variables and logs.
 fn is_name(name: &str) -> bool {
     let is_fit = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
@@ -95,16 +134,7 @@ pub(crate) enum StartAgentError {
 impl Catalog {
     /// The agents that are configured and enabled, and the demo agent unless it is disabled.
     pub(crate) fn new(config: &Config) -> Self {
-        let mut agents = config.0.clone();
-        agents.entry(DEMO.to_owned()).or_insert(AgentConfig {
-            enabled: true,
-            protocol: None,
-            auto_approve: None,
-            models: Vec::new(),
-            modes: Vec::new(),
-            max_tokens: None,
-            max_temperature: None,
-        });
+        let mut agents = config.with_demo();
         agents.retain(|_, agent| agent.enabled);
         Self(agents)
     }
@@ -223,6 +253,21 @@ mod tests {
         assert!(names(r#"{"demo": {"enabled": false}}"#).is_empty());
         let other = r#"{"demo": {"enabled": false}, "toy": {"protocol": "demo"}}"#;
         assert_eq!(names(other), ["toy"]);
+    }
+
+    #[test]
+    fn whoever_runs_the_gateway_sees_the_disabled_ones_too() {
+        let described = config(r#"{"demo": {"enabled": false}, "toy": {"protocol": "demo"}}"#);
+        let described: Vec<_> = described
+            .described()
+            .into_iter()
+            .map(|agent| (agent.name, agent.protocol, agent.enabled))
+            .collect();
+        let demo = || "demo".to_owned();
+        assert_eq!(
+            described,
+            [(demo(), demo(), false), ("toy".into(), demo(), true)]
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Looks through all journals now and then, so that none grows for ever.
+//! Looks through all journals and the audit log now and then, so that none grows for ever.
 //!
 //! Pieces of old answers are joined, old events leave, sessions that nobody used for long are
 //! removed: all by configuration. No offset ever comes to mean something else; whoever comes back
@@ -15,13 +15,15 @@ use super::live::Live;
 use super::{Config, JournalConfig};
 use crate::clock::Clock;
 use crate::domain::act::{Action, By};
-use crate::store::{JournalFacts, Store, StoreError};
+use crate::store::{AuditConfig, JournalFacts, Store, StoreError};
 
 /// How often it looks.
 pub(crate) const EVERY: Duration = Duration::from_mins(10);
 const JOURNALS: u32 = 500;
 /// Events joined in one transaction: others write in between.
 const EVENTS: u32 = 1_000;
+/// Rows of the audit log dropped in one transaction.
+const ACTS: u32 = 1_000;
 /// Between two steps: nobody waits for this, and many wait for storage.
 const BREATH: Duration = Duration::from_millis(5);
 
@@ -40,6 +42,7 @@ struct Rules {
     bytes: Option<u64>,
     sessions: Option<SignedDuration>,
     ended: Option<SignedDuration>,
+    acts: Option<SignedDuration>,
 }
 
 /// What a round came to.
@@ -51,6 +54,8 @@ pub(crate) struct Tidied {
     pub(crate) dropped: u64,
     /// Sessions that were removed.
     pub(crate) removed: u64,
+    /// Rows that left the audit log.
+    pub(crate) forgotten: u64,
 }
 
 impl Keeper {
@@ -60,6 +65,7 @@ impl Keeper {
         live: Live,
         sessions: &Config,
         journal: &JournalConfig,
+        audit: &AuditConfig,
     ) -> Self {
         let rules = Rules {
             pieces: SignedDuration::from_mins(journal.compact_after_minutes.into()),
@@ -67,6 +73,7 @@ impl Keeper {
             bytes: Some(journal.keep_bytes).filter(|bytes| *bytes > 0),
             sessions: days(sessions.retention_days),
             ended: days(sessions.ended_days),
+            acts: days(audit.keep_days),
         };
         Self {
             store,
@@ -76,13 +83,14 @@ impl Keeper {
         }
     }
 
-    /// Looks at every journal once. Can be dropped at any point: each step is whole by itself.
+    /// Looks at every journal once, and at the audit log. Can be dropped at any point: each step is whole by itself.
     pub(crate) async fn round(&self) -> Result<Tidied, StoreError> {
         let now = self.clock.wall();
         let (mut tidied, mut after) = (Tidied::default(), None);
         loop {
             let page = self.store.journals(after, JOURNALS).await?;
             let Some(last) = page.last() else {
+                tidied.forgotten = self.shorten_audit_log(now).await?;
                 return Ok(tidied);
             };
             after = Some(last.session);
@@ -115,6 +123,22 @@ impl Keeper {
             tidied.dropped += self.store.drop_events(journal.session, upto).await?;
         }
         Ok(())
+    }
+
+    /// Drops the rows that are too old; says how many.
+    async fn shorten_audit_log(&self, now: Timestamp) -> Result<u64, StoreError> {
+        let Some(length) = self.rules.acts else {
+            return Ok(0);
+        };
+        let mut forgotten = 0;
+        loop {
+            let dropped = self.store.drop_acts(now - length, ACTS).await?;
+            forgotten += dropped;
+            if dropped < ACTS.into() {
+                return Ok(forgotten);
+            }
+            tokio::time::sleep(BREATH).await;
+        }
     }
 
     /// Untouched since which moment it may be removed, if it is to be.

@@ -98,13 +98,34 @@ impl Members {
         members
     }
 
-    /// Asks a connection to leave; false if there is none such.
-    pub(crate) fn ask_to_leave(&self, connection: ConnectionId) -> bool {
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// How many of them are in each session.
+    pub(crate) fn count_by_session(&self) -> HashMap<SessionId, usize> {
+        let mut counts = HashMap::new();
+        for present in self.lock().values() {
+            *counts.entry(present.member.session).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Is there such a connection?
+    pub(crate) fn contains(&self, connection: ConnectionId) -> bool {
+        self.lock().contains_key(&connection)
+    }
+
+    /// Asks a connection to leave, if it is still there.
+    pub(crate) fn ask_to_leave(&self, connection: ConnectionId) {
         let found = self
             .lock()
             .get(&connection)
             .map(|present| present.leave.clone());
-        found.inspect(CancellationToken::cancel).is_some()
+        if let Some(leave) = found {
+            leave.cancel();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ConnectionId, Present>> {

@@ -19,7 +19,7 @@ use crate::domain::code::Code;
 use crate::domain::command::{Command, IfBusy, Mode, Prompt};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::LoginId;
-use crate::store::{self, NewUser};
+use crate::store::{self, AuditConfig, NewUser};
 
 /// A node with one user.
 struct House {
@@ -111,7 +111,8 @@ impl House {
     fn keeper(&self, change: impl FnOnce(&mut Config, &mut JournalConfig)) -> Keeper {
         let (mut sessions, mut journal) = (sessions_config(), journal_config());
         change(&mut sessions, &mut journal);
-        self.sessions.keeper(&sessions, &journal)
+        let audit = AuditConfig { keep_days: 365 };
+        self.sessions.keeper(&sessions, &journal, &audit)
     }
 
     fn days_pass(&self, days: i64) {

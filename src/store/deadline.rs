@@ -11,13 +11,14 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{
-    AddError, Append, AppendError, AttachmentRow, Attachments, AuditRow, BackupError, BranchError,
-    Branches, Change, ChangeUserError, Changes, ClaimError, CommandRecord, ContentHash,
-    CreateUserError, Credentials, GrantRow, Grants, Hit, JournalFacts, Journals, KeepLogin, Keys,
-    Lease, Links, LoginRow, Logins, NewBranch, NewLink, NewLogin, NewSession, NewUser, OldKeys,
-    Quotas, Redeemed, RefreshError, Refreshed, Retention, Rotation, Search, SessionChange,
-    SessionRow, Sessions, SetUpError, ShareError, Snapshot, StartLoginError, Store, StoreError,
-    StoredEvent, StoredKey, Upkeep, Users,
+    ActFilter, AddError, Append, AppendError, AttachmentRow, Attachments, Audit, AuditRow,
+    BackupError, BranchError, Branches, Change, ChangeUserError, Changes, ClaimError,
+    CommandRecord, ContentHash, Counts, CreateUserError, Credentials, GrantRow, Grants, Hit,
+    JournalFacts, Journals, KeepLogin, Keys, Lease, Links, LoginRow, Logins, NewBranch, NewLink,
+    NewLogin, NewSession, NewUser, OldKeys, Overview, Quotas, Redeemed, RefreshError, Refreshed,
+    Retention, Rotation, Search, SessionChange, SessionFacts, SessionFilter, SessionRow, Sessions,
+    SetUpError, ShareError, Snapshot, StartLoginError, Store, StoreError, StoredEvent, StoredKey,
+    Upkeep, Users,
 };
 use crate::domain::account::{Role, User, Username};
 use crate::domain::act::{Act, By};
@@ -112,6 +113,16 @@ hand_on!(PATIENCE: Sessions {
     fn unfinished_sessions(limit: u32) -> Result<Vec<SessionId>, StoreError>;
     fn change_session(id: SessionId, owner: UserId, change: &SessionChange, now: Timestamp) -> Result<bool, StoreError>;
     fn end_session(id: SessionId, owner: UserId, act: &Act) -> Result<bool, StoreError>;
+});
+
+hand_on!(PATIENCE: Overview {
+    fn all_sessions(filter: &SessionFilter, limit: u32) -> Result<Vec<SessionFacts>, StoreError>;
+    fn counts() -> Result<Counts, StoreError>;
+});
+
+hand_on!(PATIENCE: Audit {
+    fn acts(filter: &ActFilter, limit: u32) -> Result<Vec<AuditRow>, StoreError>;
+    fn drop_acts(before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 });
 
 hand_on!(PATIENCE: Search {

@@ -25,6 +25,8 @@ use crate::store::upkeep::AuditRow;
 
 #[path = "sql/attachments.rs"]
 mod attachments;
+#[path = "sql/audit.rs"]
+mod audit;
 #[path = "sql/branches.rs"]
 mod branches;
 #[path = "sql/changes.rs"]
@@ -39,6 +41,8 @@ mod keys;
 mod links;
 #[path = "sql/logins.rs"]
 mod logins;
+#[path = "sql/overview.rs"]
+mod overview;
 #[path = "sql/retention.rs"]
 mod retention;
 #[path = "sql/rows.rs"]
@@ -136,22 +140,12 @@ pub(super) async fn recent_acts(
     limit: u32,
 ) -> sqlx::Result<Vec<AuditRow>> {
     let rows = sqlx::query(
-        "select at, actor_name, address, action, target from audit_log order by id desc limit $1",
+        "select id, at, actor_name, address, action, target from audit_log order by id desc limit $1",
     )
     .bind(i64::from(limit))
     .fetch_all(connection)
     .await?;
-    rows.iter()
-        .map(|row| {
-            Ok(AuditRow {
-                at: time(row, "at")?,
-                actor: row.try_get("actor_name")?,
-                address: row.try_get("address")?,
-                action: row.try_get("action")?,
-                target: row.try_get("target")?,
-            })
-        })
-        .collect()
+    rows.iter().map(audit::audit_row).collect()
 }
 
 /// Takes the next place in the order of changes, inside an act.

@@ -11,6 +11,8 @@ use crate::domain::act::Act;
 /// A row of the audit log, as read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRow {
+    /// Its place: later rows have larger ones.
+    pub id: i64,
     /// When.
     pub at: Timestamp,
     /// Who.

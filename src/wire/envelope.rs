@@ -7,17 +7,19 @@
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
+use utoipa::ToSchema;
 
 use crate::domain::id::SessionId;
 
 /// One message to a client, around a payload that somebody else owns.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Envelope<'a, P> {
     /// What kind of message.
     #[serde(rename = "type")]
     pub(crate) kind: &'static str,
     /// What it says.
+    #[schema(value_type = Object)]
     pub(crate) payload: &'a P,
     /// When.
     #[serde(serialize_with = "moment")]
@@ -82,7 +84,7 @@ pub(crate) fn moment<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::
 }
 
 /// A time that is written as [`moment`] does, where it may be absent.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(transparent)]
 pub(crate) struct Moment(#[serde(serialize_with = "moment")] pub(crate) Timestamp);
 

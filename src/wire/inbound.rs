@@ -6,6 +6,7 @@
 
 mod fields;
 mod request;
+pub(super) mod shapes;
 mod strict;
 mod talk;
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! likes. One event is one frame, so that offsets have no holes. Touches `session` and `domain`.
 
 mod circle;
+mod described;
 mod event;
 mod prompt;
 mod question;
@@ -17,15 +18,17 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
+use utoipa::ToSchema;
 
 use super::envelope::{Envelope, moment};
 use crate::domain::code::Code;
 use crate::domain::command::Topic;
 use crate::domain::event::Level;
-use crate::domain::id::{ConnectionId, Epoch, SessionId};
+use crate::domain::id::{ConnectionId, Epoch, QuestionId, RunId, SessionId, UserId};
 use crate::session::state::Ended;
 
 pub(crate) use circle::{MemberBody, control_body, control_update, presence, revoked};
+pub(super) use described::described;
 pub(crate) use event::event;
 pub(crate) use state::{StateParts, full_state};
 
@@ -33,7 +36,7 @@ pub(crate) use state::{StateParts, full_state};
 const PROTOCOL_VERSION: &str = "1";
 
 /// How a connection begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Resume {
     /// There is nothing to resume.
@@ -45,7 +48,7 @@ pub(crate) enum Resume {
 }
 
 /// The limits that a client is told.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AckLimits {
     /// Messages of one session in any 60 seconds.
@@ -67,7 +70,7 @@ pub(crate) struct AckLimits {
 }
 
 /// The first thing a client is told.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Ack<'a> {
     /// The session that was joined.
@@ -100,20 +103,35 @@ pub(crate) struct Ack<'a> {
     pub(crate) at: Timestamp,
 }
 
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ConnectionAck<'a> {
+    protocol_version: &'static str,
+    #[serde(flatten)]
+    ack: &'a Ack<'a>,
+}
+
 /// `CONNECTION_ACK`: the connection stands.
 pub(crate) fn connection_ack(ack: &Ack<'_>) -> Utf8Bytes {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Payload<'a> {
-        protocol_version: &'static str,
-        #[serde(flatten)]
-        ack: &'a Ack<'a>,
-    }
-    let payload = Payload {
+    let payload = ConnectionAck {
         protocol_version: PROTOCOL_VERSION,
         ack,
     };
     Envelope::new("CONNECTION_ACK", Some(ack.session), ack.at, &payload).frame()
+}
+
+#[derive(Serialize, ToSchema)]
+struct Error<'a> {
+    #[schema(schema_with = super::words::code)]
+    code: Code,
+    /// What a person reads.
+    message: &'a str,
+    /// The field or the limit, for programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    details: Option<&'a Value>,
+    /// Can the client go on as before?
+    recoverable: bool,
 }
 
 /// `ERROR_MESSAGE`: something was refused, or failed.
@@ -125,15 +143,7 @@ pub(crate) fn error(
     message_id: Option<&str>,
     at: Timestamp,
 ) -> Utf8Bytes {
-    #[derive(Serialize)]
-    struct Payload<'a> {
-        code: Code,
-        message: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        details: Option<&'a Value>,
-        recoverable: bool,
-    }
-    let payload = Payload {
+    let payload = Error {
         code,
         message,
         details,
@@ -149,6 +159,39 @@ pub(crate) fn heartbeat(session: SessionId, message_id: Option<&str>, at: Timest
     Envelope::new("HEARTBEAT", Some(session), at, &Map::new())
         .answering(message_id)
         .frame()
+}
+
+/// What the answers to different requests say; put together where the request is served.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[allow(dead_code, reason = "it is only described")]
+struct Done {
+    /// The task that it concerned.
+    task_id: Option<RunId>,
+    /// The task waits for its turn.
+    queued: Option<bool>,
+    /// It was carried out earlier, under the same key.
+    repeated: Option<bool>,
+    /// When the newer token expires.
+    token_expires_at: Option<Timestamp>,
+    /// What an agent said to an `EXTENSION`.
+    #[schema(value_type = Option<Value>)]
+    result: Option<Value>,
+    /// The session that was branched off, and where its journal stands.
+    session_id: Option<SessionId>,
+    offset: Option<u64>,
+    epoch: Option<Epoch>,
+    /// The question that was answered, and how it ended.
+    question_id: Option<QuestionId>,
+    by: Option<String>,
+    by_user_id: Option<UserId>,
+    #[schema(schema_with = super::words::outcome, required = false)]
+    outcome: Option<String>,
+    answer: Option<question::Given<'static>>,
+    /// Was it this answer that ended it?
+    accepted: Option<bool>,
+    /// Who drives now.
+    control: Option<circle::Control<'static>>,
 }
 
 /// `ACK`: a request was carried out.
@@ -183,6 +226,14 @@ pub(crate) fn answer_ack(
         .frame()
 }
 
+#[derive(Serialize, ToSchema)]
+struct QueryResult<'a> {
+    #[schema(schema_with = super::words::topic)]
+    kind: &'static str,
+    #[schema(value_type = Value)]
+    result: &'a Value,
+}
+
 /// `QUERY_RESULT`: what the agent told about itself.
 pub(crate) fn query_result(
     session: SessionId,
@@ -191,26 +242,31 @@ pub(crate) fn query_result(
     result: &Value,
     at: Timestamp,
 ) -> Utf8Bytes {
-    #[derive(Serialize)]
-    struct Payload<'a> {
-        kind: &'static str,
-        result: &'a Value,
-    }
     let kind = words::topic(kind);
-    Envelope::new("QUERY_RESULT", Some(session), at, &Payload { kind, result })
+    let payload = QueryResult { kind, result };
+    Envelope::new("QUERY_RESULT", Some(session), at, &payload)
         .answering(message_id)
         .frame()
 }
 
+#[derive(Serialize, ToSchema)]
+struct Notice<'a> {
+    #[schema(schema_with = super::words::level)]
+    level: &'static str,
+    message: &'a str,
+}
+
 /// `NOTICE`: something for everyone, whichever session they are in.
 pub(crate) fn notice(level: Level, message: &str, at: Timestamp) -> Utf8Bytes {
-    #[derive(Serialize)]
-    struct Payload<'a> {
-        level: &'static str,
-        message: &'a str,
-    }
     let level = words::level(level);
-    Envelope::new("NOTICE", None, at, &Payload { level, message }).frame()
+    Envelope::new("NOTICE", None, at, &Notice { level, message }).frame()
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Expiring {
+    #[serde(serialize_with = "moment")]
+    expires_at: Timestamp,
 }
 
 /// `TOKEN_EXPIRING`: without a newer token this connection ends soon.
@@ -219,11 +275,11 @@ pub(crate) fn token_expiring(
     expires_at: Timestamp,
     at: Timestamp,
 ) -> Utf8Bytes {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Payload {
-        #[serde(serialize_with = "moment")]
-        expires_at: Timestamp,
-    }
-    Envelope::new("TOKEN_EXPIRING", Some(session), at, &Payload { expires_at }).frame()
+    Envelope::new(
+        "TOKEN_EXPIRING",
+        Some(session),
+        at,
+        &Expiring { expires_at },
+    )
+    .frame()
 }

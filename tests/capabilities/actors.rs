@@ -1,6 +1,7 @@
 //! The people of the tests: a gateway, those who run it, and those who log in.
 
 mod browser;
+pub(crate) mod contract;
 mod gateway;
 mod listener;
 mod member;

@@ -1,8 +1,10 @@
-//! The OpenAPI document tells the truth.
+//! The descriptions of both doors tell the truth.
+
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::actors::{Gateway, program};
+use crate::actors::{Gateway, Member, Settings, program};
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
@@ -67,4 +69,133 @@ async fn whoever_needs_a_token_says_so() {
             }
         }
     }
+}
+
+/// What an AsyncAPI 3 document must have, as far as its structure shows.
+fn is_asyncapi(document: &Value, address: &str) {
+    assert_eq!(document["asyncapi"], "3.0.0");
+    for field in ["title", "version"] {
+        assert!(document["info"][field].is_string(), "info.{field}");
+    }
+    let allowed = [
+        "asyncapi",
+        "info",
+        "defaultContentType",
+        "channels",
+        "operations",
+        "components",
+    ];
+    for field in document.as_object().unwrap().keys() {
+        assert!(allowed.contains(&field.as_str()), "{field}");
+    }
+    let channels = document["channels"].as_object().unwrap();
+    assert_eq!(channels.len(), 1);
+    let channel = &channels["session"];
+    assert_eq!(channel["address"], address);
+    for (key, message) in channel["messages"].as_object().unwrap() {
+        let target = format!("#/components/messages/{key}");
+        assert_eq!(message["$ref"], target, "{key}");
+    }
+    let mut operated = BTreeSet::new();
+    for (name, operation) in document["operations"].as_object().unwrap() {
+        let action = operation["action"].as_str().unwrap();
+        assert!(["send", "receive"].contains(&action), "{name}: {action}");
+        assert_eq!(operation["channel"]["$ref"], "#/channels/session");
+        for message in operation["messages"].as_array().unwrap() {
+            let to = message["$ref"].as_str().unwrap();
+            let key = to.strip_prefix("#/channels/session/messages/").unwrap();
+            let sender = key.split('.').next().unwrap();
+            // From the gateway's point of view.
+            assert_eq!(sender == "gateway", action == "send", "{key}");
+            assert!(operated.insert(key.to_owned()), "{key} twice");
+        }
+    }
+    let messages = document["components"]["messages"].as_object().unwrap();
+    let all: BTreeSet<String> = messages.keys().cloned().collect();
+    assert_eq!(operated, all, "every message is said by one of the two");
+    for (key, message) in messages {
+        let payload = &message["payload"];
+        assert_eq!(payload["type"], "object", "{key}");
+        assert_eq!(payload["properties"]["type"]["const"], message["name"]);
+        assert!(message["summary"].as_str().unwrap().len() > 5, "{key}");
+    }
+}
+
+/// Every reference in a document.
+fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+    match value {
+        Value::Object(object) => {
+            found.extend(object.get("$ref").and_then(Value::as_str));
+            object.values().for_each(|inner| references(inner, found));
+        }
+        Value::Array(list) => list.iter().for_each(|inner| references(inner, found)),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn the_socket_is_described_and_every_reference_leads_somewhere() {
+    let gateway = Gateway::start().await;
+    let document = gateway.visitor().gets("/api/asyncapi.json").await.is(200);
+    let document = document.json();
+    is_asyncapi(&document, "/ws");
+    let mut found = Vec::new();
+    references(&document, &mut found);
+    assert!(found.len() > 50, "{}", found.len());
+    for reference in &found {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{reference}");
+    }
+    let used: BTreeSet<&str> = found.into_iter().collect();
+    for name in document["components"]["schemas"]
+        .as_object()
+        .unwrap()
+        .keys()
+    {
+        let reference = format!("#/components/schemas/{name}");
+        assert!(used.contains(reference.as_str()), "nobody uses {name}");
+    }
+}
+
+#[tokio::test]
+async fn the_socket_is_described_under_its_base_path() {
+    let gateway = Settings::new()
+        .with("SERVER__BASE_PATH", "/agents")
+        .start()
+        .await;
+    let visitor = gateway.visitor();
+    let document = visitor.gets("/agents/api/asyncapi.json").await.is(200);
+    is_asyncapi(&document.json(), "/agents/ws");
+    visitor.gets("/api/asyncapi.json").await.is(404);
+    let printed: Value = serde_json::from_str(&gateway.says(&["schema", "asyncapi"])).unwrap();
+    assert_eq!(printed, document.json());
+}
+
+#[tokio::test]
+async fn the_types_that_a_connection_is_told_of_are_the_described_ones() {
+    let gateway = Gateway::start().await;
+    let page = gateway.browser("root").await;
+    let token = page.token.as_deref().unwrap();
+    let mut root = Member::joins(gateway.address(), token, "").await;
+    let document = page.gets("/api/asyncapi.json").await.json();
+    let messages = document["components"]["messages"].as_object().unwrap();
+    let kinds = messages
+        .keys()
+        .filter_map(|key| key.strip_prefix("client."));
+    for kind in kinds {
+        let frame = format!(r#"{{"type":"{kind}","messageId":"{kind}","payload":{{}}}}"#);
+        root.writes_raw(&frame).await;
+        let answer = loop {
+            let frame = root.receives().await.unwrap();
+            if frame["messageId"] == kind {
+                break frame;
+            }
+        };
+        assert_ne!(answer["payload"]["code"], "INVALID_MESSAGE", "{answer}");
+        assert_ne!(answer["payload"]["code"], "UNSUPPORTED", "{answer}");
+    }
+    root.writes_raw(r#"{"type":"NOT_DESCRIBED","payload":{}}"#)
+        .await;
+    let answer = root.sees("ERROR_MESSAGE").await;
+    assert_eq!(answer["payload"]["code"], "INVALID_MESSAGE");
 }

@@ -505,7 +505,7 @@ async fn a_branch_that_cannot_be_made_is_refused_and_leaves_nothing() {
     }
     for bad in [json!(0), json!(-1), json!(1.5), json!("1")] {
         member
-            .sends("BRANCH_SESSION", json!({ "fromOffset": bad }))
+            .sends_raw("BRANCH_SESSION", json!({ "fromOffset": bad }))
             .await;
         let error = member.sees("ERROR_MESSAGE").await["payload"].clone();
         assert_eq!(error["code"], "VALIDATION_ERROR", "{bad}");

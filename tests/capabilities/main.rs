@@ -8,9 +8,12 @@ mod actors;
 mod postgres;
 #[path = "../support/raw.rs"]
 mod raw;
+#[path = "../support/schema.rs"]
+mod schema;
 
 mod accounts;
 mod addresses;
+mod admin;
 mod attachments;
 mod bad_input;
 mod commands;

@@ -126,7 +126,9 @@ async fn the_other_kinds_take_their_own_answers_and_nothing_else() {
         let question = root.is_asked(prompt).await;
         assert_eq!(question["payload"]["kind"], kind);
         for refused in [wrong, json!({}), json!({ "ok": true, "value": "x" })] {
-            root.answers(&question, refused).await;
+            let mut payload = refused;
+            payload["questionId"] = question["payload"]["questionId"].clone();
+            root.sends_raw("ANSWER", payload).await;
             let error = root.sees("ERROR_MESSAGE").await;
             assert_eq!(error["payload"]["code"], "VALIDATION_ERROR", "{error}");
         }
@@ -273,7 +275,7 @@ async fn cancelling_a_run_resolves_its_questions() {
     let late = root.sees("ACK").await;
     assert_eq!(late["payload"]["accepted"], false);
     assert!(root.open_questions().await.is_empty());
-    root.sends("ANSWER", json!({ "questionId": "qst_0", "ok": true }))
+    root.sends_raw("ANSWER", json!({ "questionId": "qst_0", "ok": true }))
         .await;
     let odd = root.sees("ERROR_MESSAGE").await;
     assert_eq!(odd["payload"]["code"], "VALIDATION_ERROR");

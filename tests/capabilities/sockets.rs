@@ -351,7 +351,7 @@ async fn the_hundredth_message_passes_and_the_next_does_not() {
         member.sees("ACK").await;
     }
     for member in [&mut one, &mut two] {
-        member.writes("not even json").await;
+        member.writes_raw("not even json").await;
         let refused = member.sees("ERROR_MESSAGE").await;
         assert_eq!(refused["payload"]["code"], "RATE_LIMITED", "{refused}");
         let wait = refused["payload"]["details"]["retryAfterMs"]
@@ -461,7 +461,7 @@ async fn malformed_frames_get_an_error_and_the_socket_lives() {
         r#"{"type":"NONSENSE"}"#,
         r#"{"type":"SUBMIT_PROMPT"}"#,
     ] {
-        root.writes(frame).await;
+        root.writes_raw(frame).await;
         let code = root.sees("ERROR_MESSAGE").await["payload"]["code"].clone();
         assert!(
             code == "INVALID_MESSAGE" || code == "VALIDATION_ERROR",

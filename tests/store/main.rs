@@ -25,6 +25,7 @@ use on_both_databases;
 
 mod accounts;
 mod attachments;
+mod audit;
 mod branches;
 mod changes;
 mod grants;

@@ -157,6 +157,33 @@ async fn ended_sessions_are_removed_after_a_while() {
 }
 
 #[tokio::test]
+async fn old_rows_leave_the_audit_log_and_young_ones_stay() {
+    let house = House::new().await;
+    let record = async |target: &str| {
+        let act = By::gateway(house.clock.wall()).did(Action::NoticeSent, target);
+        house.store.record(&act).await.unwrap();
+    };
+    for _ in 0..1_500 {
+        record("old").await;
+    }
+    house.days_pass(300);
+    record("young").await;
+    let keeping = |keep_days| {
+        let audit = AuditConfig { keep_days };
+        let (sessions, journal) = (sessions_config(), journal_config());
+        house.sessions.keeper(&sessions, &journal, &audit)
+    };
+    let forgotten = async |keep_days| keeping(keep_days).round().await.unwrap().forgotten;
+    assert_eq!(forgotten(365).await, 0, "they are not a year old");
+    assert_eq!(forgotten(0).await, 0, "none leaves where all are kept");
+    let all = house.store.recent_acts(5_000).await.unwrap().len();
+    assert_eq!(usize::try_from(forgotten(299).await).unwrap(), all - 1);
+    let left = house.store.recent_acts(5_000).await.unwrap();
+    assert_eq!((left.len(), left[0].target.as_str()), (1, "young"));
+    house.close().await;
+}
+
+#[tokio::test]
 async fn an_event_that_cannot_be_read_is_passed_by_and_stays() {
     let house = House::new().await;
     let session = house.draft();

@@ -25,6 +25,8 @@ impl Fields {
 
     /// Whatever is there.
     pub(super) fn take(&mut self, name: &str) -> Option<Value> {
+        #[cfg(test)]
+        super::tests::note_asked(self.path_of(name));
         self.map.remove(name).filter(|value| !value.is_null())
     }
 

@@ -2,6 +2,7 @@
 
 mod anything;
 mod payload;
+mod shapes;
 
 use serde_json::{Value, json};
 
@@ -15,6 +16,16 @@ const RULES: Rules = Rules {
     id_bytes: 128,
 };
 const RUN: &str = "run_0193f7c4a1b27c3d8e4f5a6b7c8d9e10";
+
+thread_local! {
+    /// What the parser asked for, by path.
+    static ASKED: std::cell::RefCell<Vec<String>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
+/// Notes that the parser asked for a field.
+pub(super) fn note_asked(path: String) {
+    ASKED.with_borrow_mut(|asked| asked.push(path));
+}
 
 fn joined() -> SessionId {
     "ses_0193f7c4a1b27c3d8e4f5a6b7c8d9e0f".parse().unwrap()

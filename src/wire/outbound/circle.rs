@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
+use utoipa::ToSchema;
 
 use crate::domain::account::Username;
 use crate::domain::code::Code;
@@ -12,36 +13,42 @@ use crate::domain::grant::ControlMode;
 use crate::domain::id::{ConnectionId, SessionId, UserId};
 use crate::session::Driving;
 use crate::wire::envelope::{Envelope, Moment};
+use crate::wire::words;
 
 /// Somebody in a session.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MemberBody {
     /// Who.
     pub(crate) user_id: UserId,
     /// Their name.
+    #[schema(value_type = String)]
     pub(crate) username: Username,
     /// What they may do.
+    #[schema(schema_with = words::access)]
     pub(crate) access: &'static str,
     /// How many connections they have.
     pub(crate) connections: usize,
 }
 
-/// `PRESENCE`: everybody who is in the session now.
-pub(crate) fn presence(session: SessionId, members: &[MemberBody], at: Timestamp) -> Utf8Bytes {
-    #[derive(Serialize)]
-    struct Payload<'a> {
-        members: &'a [MemberBody],
-    }
-    Envelope::new("PRESENCE", Some(session), at, &Payload { members }).frame()
+#[derive(Serialize, ToSchema)]
+pub(super) struct Presence<'a> {
+    members: &'a [MemberBody],
 }
 
-#[derive(Serialize)]
+/// `PRESENCE`: everybody who is in the session now.
+pub(crate) fn presence(session: SessionId, members: &[MemberBody], at: Timestamp) -> Utf8Bytes {
+    Envelope::new("PRESENCE", Some(session), at, &Presence { members }).frame()
+}
+
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Control<'a> {
+pub(super) struct Control<'a> {
+    #[schema(schema_with = words::control_mode)]
     mode: ControlMode,
     fence: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     username: Option<&'a Username>,
     #[serde(skip_serializing_if = "Option::is_none")]
     connection_id: Option<ConnectionId>,

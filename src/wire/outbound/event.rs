@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
+use utoipa::ToSchema;
 
 use super::prompt::Asked;
 use super::question::{Question, Resolved};
@@ -14,6 +15,7 @@ use crate::domain::event::{Author, Channel, Event, Recorded};
 use crate::domain::id::{MessageId, RunId, SessionId};
 use crate::domain::run::{RunOutcome, Usage};
 use crate::wire::envelope::Envelope;
+use crate::wire::words as vocabulary;
 
 /// Agents report what a tool is called, not what kind it is.
 const TOOL_KIND: &str = "other";
@@ -152,7 +154,7 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
         }
         Event::SettingsChanged(change) => place.frame("STATE_UPDATE", &StateUpdate::from(change)),
         Event::ToolsChanged { tools } => {
-            let updates = ToolsUpdate { tools };
+            let updates = Updates::Tools { tools };
             place.frame("STATE_UPDATE", &StateUpdate { updates })
         }
         Event::CommandsAvailable { commands } => {
@@ -202,10 +204,11 @@ impl Place<'_> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct TaskStatus<'a> {
+pub(super) struct TaskStatus<'a> {
     task_id: RunId,
+    #[schema(schema_with = vocabulary::task_status)]
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<TaskProgress<'a>>,
@@ -237,14 +240,15 @@ impl TaskStatus<'_> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Chunk<'a> {
+pub(super) struct Chunk<'a> {
     content: &'a str,
     is_complete: bool,
     #[serde(rename = "chunkIndex")]
     index: u64,
     task_id: RunId,
+    #[schema(schema_with = vocabulary::channel)]
     channel: &'static str,
     /// Tells the utterances of one run apart, and finds the one that a state left unfinished.
     message_id: MessageId,
@@ -272,28 +276,32 @@ impl<'a> Chunk<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Utterance<'a> {
+pub(super) struct Utterance<'a> {
     id: MessageId,
     task_id: RunId,
+    #[schema(schema_with = vocabulary::author)]
     role: &'static str,
     content: &'a str,
     format: &'static str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct ToolUpdate<'a> {
+pub(super) struct ToolUpdate<'a> {
     tool_call_id: &'a str,
     task_id: RunId,
     name: &'a str,
     title: &'a str,
     kind: &'static str,
+    #[schema(schema_with = vocabulary::tool_status)]
     status: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
     input: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
     output: Option<&'a Value>,
 }
 
@@ -302,54 +310,54 @@ fn present(value: Option<&Value>) -> Option<&Value> {
     value.filter(|value| !value.is_null())
 }
 
-#[derive(Serialize)]
-struct AgentState {
+#[derive(Serialize, ToSchema)]
+pub(super) struct AgentState {
+    #[schema(schema_with = vocabulary::activity)]
     state: &'static str,
 }
 
-#[derive(Serialize)]
-struct Plan<'a> {
+#[derive(Serialize, ToSchema)]
+pub(super) struct Plan<'a> {
     steps: Vec<Step<'a>>,
 }
 
-#[derive(Serialize)]
-struct Title<'a> {
+#[derive(Serialize, ToSchema)]
+pub(super) struct Title<'a> {
     title: &'a str,
 }
 
-#[derive(Serialize)]
-struct AgentNotice<'a> {
+#[derive(Serialize, ToSchema)]
+pub(super) struct AgentNotice<'a> {
+    #[schema(schema_with = vocabulary::level)]
     level: &'static str,
     text: &'a str,
 }
 
-#[derive(Serialize)]
-struct Raw<'a> {
+#[derive(Serialize, ToSchema)]
+pub(super) struct Raw<'a> {
     dialect: &'a str,
+    #[schema(value_type = Value)]
     value: &'a Value,
 }
 
-#[derive(Serialize)]
-struct Commands<'a> {
+#[derive(Serialize, ToSchema)]
+pub(super) struct Commands<'a> {
     commands: Vec<CommandInfo<'a>>,
 }
 
-#[derive(Serialize)]
-struct StateUpdate<U> {
-    updates: U,
+#[derive(Serialize, ToSchema)]
+pub(super) struct StateUpdate<'a> {
+    updates: Updates<'a>,
 }
 
-#[derive(Serialize)]
-struct ToolsUpdate<'a> {
-    tools: &'a [String],
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+enum Updates<'a> {
+    Settings { settings: ChangedSettings<'a> },
+    Tools { tools: &'a [String] },
 }
 
-#[derive(Serialize)]
-struct Updates<'a> {
-    settings: ChangedSettings<'a>,
-}
-
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ChangedSettings<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -364,7 +372,7 @@ struct ChangedSettings<'a> {
     mode: Option<&'a str>,
 }
 
-impl<'a> From<&'a SettingsChange> for StateUpdate<Updates<'a>> {
+impl<'a> From<&'a SettingsChange> for StateUpdate<'a> {
     fn from(change: &'a SettingsChange) -> Self {
         let settings = ChangedSettings {
             auto_approve: change.auto_approve,
@@ -373,7 +381,7 @@ impl<'a> From<&'a SettingsChange> for StateUpdate<Updates<'a>> {
             temperature: change.temperature,
             mode: change.mode.as_deref(),
         };
-        let updates = Updates { settings };
+        let updates = Updates::Settings { settings };
         Self { updates }
     }
 }

@@ -1,15 +1,18 @@
 //! A prompt as members see it: what was asked, and its files by reference.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::words;
 use crate::domain::command::{Attachment, Prompt};
 use crate::domain::id::AttachmentId;
+use crate::wire::words as vocabulary;
 
 /// What was asked.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct Asked<'a> {
     text: &'a str,
+    #[schema(schema_with = vocabulary::mode)]
     mode: &'static str,
     /// Who asked.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -19,8 +22,9 @@ pub(super) struct Asked<'a> {
 }
 
 /// A file, without what is in it: an event must not weigh what its prompt did.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = AskedFile)]
 struct File<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     attachment_id: Option<AttachmentId>,

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::domain::event::Resolver;
 use crate::domain::id::{QuestionId, RunId, UserId};
@@ -10,21 +11,24 @@ use crate::domain::question::{
     Answer, Choice, ChoiceKind, OpenQuestion, QuestionKind, Resolution, Said, Severity, ToolUse,
 };
 use crate::wire::envelope::Moment;
+use crate::wire::words;
 
 /// A question that waits.
 #[allow(
     clippy::struct_excessive_bools,
     reason = "each is a choice of its own, as agents make them"
 )]
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Question<'a> {
     #[serde(rename = "questionId")]
     id: QuestionId,
     task_id: RunId,
+    #[schema(schema_with = words::question_kind)]
     kind: &'static str,
     title: &'a str,
     message: &'a str,
+    #[schema(schema_with = words::severity)]
     level: &'static str,
     options: Vec<Offer<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,13 +90,14 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Offer<'a> {
     id: &'a str,
     label: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::choice_kind)]
     kind: Option<&'static str>,
 }
 
@@ -112,11 +117,13 @@ impl<'a> From<&'a Choice> for Offer<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AskedTool)]
 struct Tool<'a> {
     #[serde(rename = "toolCallId")]
     id: &'a str,
     name: &'a str,
+    #[schema(value_type = Value)]
     args: &'a Value,
 }
 
@@ -131,7 +138,7 @@ impl<'a> From<&'a ToolUse> for Tool<'a> {
 }
 
 /// How a question ended.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Resolved<'a> {
     question_id: QuestionId,
@@ -140,6 +147,7 @@ pub(super) struct Resolved<'a> {
     by: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     by_user_id: Option<UserId>,
+    #[schema(schema_with = words::outcome)]
     outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     answer: Option<Given<'a>>,
@@ -193,9 +201,9 @@ fn outcome(answer: &Answer, granted: bool) -> &'static str {
 }
 
 /// What was said.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Given<'a> {
+pub(super) struct Given<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     ok: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]

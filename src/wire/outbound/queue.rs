@@ -1,29 +1,36 @@
 //! What waits for its turn, as clients see it.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::domain::id::RunId;
 use crate::domain::queue::{InLine, QueueModes, Take, Waiting};
+use crate::wire::words;
 
 /// The queue, all of it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Queue<'a> {
     queue: Vec<Place<'a>>,
     queue_modes: Modes,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = QueueModes)]
 struct Modes {
+    #[schema(schema_with = words::take)]
     steering: &'static str,
+    #[schema(schema_with = words::take)]
     follow_up: &'static str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = QueuedTask)]
 struct Place<'a> {
     task_id: RunId,
+    #[schema(schema_with = words::waiting)]
     kind: &'static str,
     /// The beginning of it.
     text: &'a str,

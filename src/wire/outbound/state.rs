@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
+use utoipa::ToSchema;
 
 use super::question::Question;
 use super::queue::Queue;
@@ -11,6 +12,7 @@ use super::words::{self, CommandInfo, Step, TaskError, TaskProgress, TokenUsage}
 use crate::domain::id::{Epoch, MessageId, RunId, SessionId};
 use crate::session::state::{CurrentRun, Message, RunStatus, SessionState, Settings, Tool};
 use crate::wire::envelope::{Envelope, Moment, moment};
+use crate::wire::words as vocabulary;
 
 /// What of the state is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,9 +67,9 @@ pub(crate) fn full_state(
         .frame()
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct FullState<'a> {
+pub(super) struct FullState<'a> {
     conversation_history: Vec<HistoryMessage<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     current_task: Option<TaskState<'a>>,
@@ -77,6 +79,7 @@ struct FullState<'a> {
     offset: u64,
     epoch: Epoch,
     history_truncated: bool,
+    #[schema(schema_with = vocabulary::activity)]
     activity: &'static str,
     plan: Vec<Step<'a>>,
     tools: Vec<ToolState<'a>>,
@@ -93,11 +96,12 @@ struct FullState<'a> {
     context_left_percent: Option<u8>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct HistoryMessage<'a> {
     id: MessageId,
     #[serde(rename = "type")]
+    #[schema(schema_with = vocabulary::author)]
     author: &'static str,
     content: &'a str,
     #[serde(serialize_with = "moment")]
@@ -123,10 +127,11 @@ impl<'a> From<&'a Message> for HistoryMessage<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct TaskState<'a> {
     id: RunId,
+    #[schema(schema_with = vocabulary::task_status)]
     status: &'static str,
     prompt: &'a str,
     #[serde(serialize_with = "moment")]
@@ -162,7 +167,7 @@ impl<'a> From<&'a CurrentRun> for TaskState<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct AllSettings<'a> {
     auto_approve: bool,
@@ -185,16 +190,19 @@ impl<'a> From<&'a Settings> for AllSettings<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ToolState<'a> {
     tool_call_id: &'a str,
     name: &'a str,
     title: &'a str,
+    #[schema(schema_with = vocabulary::tool_status)]
     status: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
     input: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
     output: Option<&'a Value>,
 }
 

@@ -1,6 +1,7 @@
 //! What the words of the domain are called on the wire, and the shapes that several messages share.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::domain::code::Code;
 use crate::domain::command::{Mode, Topic};
@@ -57,7 +58,7 @@ pub(super) fn topic(topic: Topic) -> &'static str {
 }
 
 /// Tokens used.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct TokenUsage {
     input: u64,
     output: u64,
@@ -92,7 +93,7 @@ impl From<&Usage> for TokenUsage {
 }
 
 /// How far a task is.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct TaskProgress<'a> {
     current: u64,
     total: u64,
@@ -110,14 +111,15 @@ impl<'a> From<&'a Progress> for TaskProgress<'a> {
 }
 
 /// Why a task failed.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct TaskError<'a> {
+    #[schema(schema_with = crate::wire::words::code)]
     pub(super) code: Code,
     pub(super) message: &'a str,
 }
 
 /// A command that the agent understands.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct CommandInfo<'a> {
     name: &'a str,
     description: &'a str,
@@ -133,7 +135,7 @@ impl<'a> From<&'a AgentCommand> for CommandInfo<'a> {
 }
 
 /// A step of a plan.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct Step<'a> {
     title: &'a str,
     status: &'a str,

@@ -11,6 +11,8 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
+use super::contract;
+
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A connection that joined a session.
@@ -114,7 +116,14 @@ impl Member {
         format!("?session={}&after={after}&epoch={epoch}", self.session())
     }
 
+    /// Sends a message that is as the description says, be it acceptable or not.
     pub(crate) async fn writes(&mut self, text: &str) {
+        contract::of_client(text);
+        self.writes_raw(text).await;
+    }
+
+    /// Sends whatever it is: for what no client should send.
+    pub(crate) async fn writes_raw(&mut self, text: &str) {
         self.socket.send(Message::text(text)).await.unwrap();
     }
 
@@ -127,6 +136,12 @@ impl Member {
 
     pub(crate) async fn sends(&mut self, kind: &str, payload: Value) {
         self.writes(&json!({ "type": kind, "payload": payload }).to_string())
+            .await;
+    }
+
+    /// Sends a message that no client should send.
+    pub(crate) async fn sends_raw(&mut self, kind: &str, payload: Value) {
+        self.writes_raw(&json!({ "type": kind, "payload": payload }).to_string())
             .await;
     }
 
@@ -254,14 +269,18 @@ fn offset(event: &Value) -> u64 {
     event["offset"].as_u64().unwrap()
 }
 
-/// The next text frame of a socket, or how it was closed.
+/// The next text frame of a socket, which is as the description says, or how it was closed.
 pub(crate) async fn next_json(socket: &mut WebSocketStream<TcpStream>) -> Result<Value, Closed> {
     loop {
         let frame = tokio::time::timeout(PATIENCE, socket.next())
             .await
             .expect("a frame arrives");
         match frame {
-            Some(Ok(Message::Text(text))) => return Ok(serde_json::from_str(&text).unwrap()),
+            Some(Ok(Message::Text(text))) => {
+                let frame = serde_json::from_str(&text).unwrap();
+                contract::of_gateway(&frame);
+                return Ok(frame);
+            }
             Some(Ok(Message::Close(frame))) => {
                 let frame = frame.expect("a close says why");
                 return Err(Closed {

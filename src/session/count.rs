@@ -1,0 +1,33 @@
+//! The registry of sessions as those see it who run the gateway.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::keeper::Keeper;
+use super::{Config, JournalConfig, Parts, Sessions};
+use crate::store::AuditConfig;
+
+impl Sessions {
+    /// The one who makes room.
+    pub(crate) fn keeper(
+        &self,
+        config: &Config,
+        journal: &JournalConfig,
+        audit: &AuditConfig,
+    ) -> Keeper {
+        let Parts {
+            store, clock, live, ..
+        } = &*self.parts;
+        let (store, live) = (Arc::clone(store), live.clone());
+        Keeper::new(store, clock.clone(), live, config, journal, audit)
+    }
+
+    /// How many sessions are awake on this node, by agent.
+    pub(crate) fn awake_by_agent(&self) -> BTreeMap<String, usize> {
+        let mut awake = BTreeMap::new();
+        for session in self.parts.live.lock().values() {
+            *awake.entry(session.agent().to_owned()).or_default() += 1;
+        }
+        awake
+    }
+}

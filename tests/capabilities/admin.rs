@@ -1,0 +1,553 @@
+//! What those who run the gateway see and do, and what stays hidden from them.
+
+use serde_json::{Value, json};
+
+use crate::actors::{Browser, Gateway, Member, PASSWORD, Settings};
+
+/// Said in a session, and nowhere else.
+const CANARY: &str = "canary-7f3a";
+
+/// Every route of administrators, from the document: method, path with `x` for what it names.
+async fn admin_routes(gateway: &Gateway) -> Vec<(String, String)> {
+    let document = gateway.visitor().gets("/api/openapi.json").await.json();
+    let mut routes = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        if path.starts_with("/api/admin/") {
+            for method in item.as_object().unwrap().keys() {
+                routes.push((method.to_uppercase(), path.clone()));
+            }
+        }
+    }
+    assert!(routes.len() >= 16, "{routes:?}");
+    routes
+}
+
+async fn joins(page: &Browser, query: &str) -> Member {
+    Member::joins(page.address(), page.token.as_deref().unwrap(), query).await
+}
+
+/// The audit log as `actor action target`, the newest first.
+async fn acts(page: &Browser, query: &str) -> Vec<String> {
+    let log = page.gets(&format!("/api/admin/audit{query}")).await.is(200);
+    let word = |act: &Value, name: &str| act[name].as_str().unwrap().to_owned();
+    let line = |act: &Value| {
+        format!(
+            "{} {} {}",
+            word(act, "actor"),
+            word(act, "action"),
+            word(act, "target")
+        )
+    };
+    let body = log.json();
+    body["acts"].as_array().unwrap().iter().map(line).collect()
+}
+
+fn limit(body: &Value, name: &str) -> Value {
+    let limits = body["limits"].as_array().unwrap();
+    let found = limits.iter().find(|limit| limit["name"] == name);
+    found
+        .unwrap_or_else(|| panic!("no {name} in {body}"))
+        .clone()
+}
+
+#[tokio::test]
+async fn members_get_403_on_every_route_of_administrators() {
+    let gateway = Gateway::start().await;
+    gateway.has_user("mia", "member");
+    let mia = gateway.browser("mia").await;
+    for (method, path) in admin_routes(&gateway).await {
+        let concrete = path.replace("{id}", "x");
+        let body = (method != "GET" && method != "DELETE").then(|| json!({}));
+        let answer = mia.sends(&method, &concrete, body.clone()).await;
+        answer.refuses(403, "FORBIDDEN");
+        let visitor = gateway.visitor();
+        visitor.sends(&method, &concrete, body).await.is(401);
+    }
+}
+
+#[tokio::test]
+async fn nothing_that_is_said_in_a_session_is_in_any_answer_to_an_administrator() {
+    let gateway = Gateway::start().await;
+    gateway.has_user("mia", "member");
+    let page = gateway.browser("mia").await;
+    let titled = json!({ "title": format!("title {CANARY}") });
+    let made = page.posts("/api/sessions", titled).await.is(201).json();
+    let id = made["id"].as_str().unwrap().to_owned();
+    let mut mia = joins(&page, &format!("?session={id}")).await;
+    mia.prompts(&format!("/echo {CANARY}")).await;
+    mia.sees_run_end().await;
+    mia.prompts(&format!("/hang {CANARY}")).await;
+    mia.sees("TASK_STATUS_UPDATE").await;
+    let owners = page.gets("/api/sessions").await.text;
+    assert!(owners.matches(CANARY).count() >= 2, "{owners}");
+
+    let root = gateway.browser("root").await;
+    let user = page_id(&page);
+    for (method, path) in admin_routes(&gateway).await {
+        if method != "GET" {
+            continue;
+        }
+        let concrete = path.replace("{id}", &user);
+        let answer = root.gets(&concrete).await.is(200);
+        assert!(!answer.text.contains(CANARY), "{path}: {}", answer.text);
+    }
+    root.sends("DELETE", &format!("/api/admin/sessions/{id}"), None)
+        .await
+        .is(204);
+    let log = root.gets("/api/admin/audit?limit=1000").await.is(200);
+    assert!(!log.text.contains(CANARY));
+}
+
+/// The id in somebody's own token.
+fn page_id(page: &Browser) -> String {
+    use base64::Engine as _;
+    let claims = page.token.as_deref().unwrap().split('.').nth(1).unwrap();
+    let claims = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(claims);
+    let claims: Value = serde_json::from_slice(&claims.unwrap()).unwrap();
+    claims["sub"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn administrators_find_everybodys_sessions_by_user_agent_and_status() {
+    let gateway = Settings::new()
+        .with("AGENTS__TOY__PROTOCOL", "demo")
+        .start()
+        .await;
+    for name in ["mia", "tom"] {
+        gateway.has_user(name, "member");
+    }
+    let (mia, tom) = (gateway.browser("mia").await, gateway.browser("tom").await);
+    let root = gateway.browser("root").await;
+    let mut running = joins(&mia, "?agent=toy").await;
+    running.prompts("/hang").await;
+    running.sees("TASK_STATUS_UPDATE").await;
+    let _second = joins(&mia, &format!("?session={}", running.session())).await;
+    let made = tom.posts("/api/sessions", json!({})).await.is(201).json();
+    let idle = made["id"].as_str().unwrap().to_owned();
+    let made = tom.posts("/api/sessions", json!({})).await.is(201).json();
+    let away = made["id"].as_str().unwrap().to_owned();
+    tom.sends(
+        "PATCH",
+        &format!("/api/sessions/{away}"),
+        Some(json!({ "archived": true })),
+    )
+    .await
+    .is(200);
+
+    let found = async |query: &str| {
+        let body = root.gets(&format!("/api/admin/sessions{query}")).await;
+        let body = body.is(200).json();
+        let ids = body["sessions"].as_array().unwrap().iter();
+        let mut ids: Vec<String> = ids
+            .map(|session| session["id"].as_str().unwrap().to_owned())
+            .collect();
+        ids.sort();
+        ids
+    };
+    let sorted = |mut ids: Vec<String>| {
+        ids.sort();
+        ids
+    };
+    let busy = running.session();
+    let all = sorted(vec![busy.clone(), idle.clone(), away.clone()]);
+    assert_eq!(found("").await, all);
+    assert_eq!(found("?user=mia").await, [busy.as_str()]);
+    let by_id = format!("?user={}", page_id(&tom));
+    assert_eq!(
+        found(&by_id).await,
+        sorted(vec![idle.clone(), away.clone()])
+    );
+    assert_eq!(found("?agent=toy").await, [busy.as_str()]);
+    assert_eq!(found("?status=running").await, [busy.as_str()]);
+    assert_eq!(found("?status=archived&user=tom").await, [away.as_str()]);
+    assert_eq!(found("?status=idle").await, [idle]);
+    assert!(found("?status=idle&user=mia").await.is_empty());
+    for bad in ["?status=asleep", "?before=x", "?limit=many"] {
+        let answer = root.gets(&format!("/api/admin/sessions{bad}")).await;
+        answer.refuses(422, "VALIDATION_ERROR");
+    }
+
+    let body = root.gets("/api/admin/sessions?user=mia").await.json();
+    let session = &body["sessions"][0];
+    assert_eq!(session["owner"]["username"], "mia");
+    assert_eq!(session["owner"]["id"], page_id(&mia));
+    assert_eq!(session["connections"], 2);
+    assert_eq!(session["messageCount"], 1);
+
+    let (mut seen, mut query) = (Vec::new(), "?limit=1".to_owned());
+    loop {
+        let body = root
+            .gets(&format!("/api/admin/sessions{query}"))
+            .await
+            .json();
+        let page = body["sessions"].as_array().unwrap();
+        seen.extend(
+            page.iter()
+                .map(|one| one["id"].as_str().unwrap().to_owned()),
+        );
+        match body["next"].as_str() {
+            Some(next) => query = format!("?limit=1&before={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(sorted(seen), all);
+}
+
+#[tokio::test]
+async fn a_session_that_an_administrator_ends_closes_for_everybody_in_it() {
+    let gateway = Gateway::start().await;
+    gateway.has_user("mia", "member");
+    gateway.has_user("tom", "member");
+    let (page, root) = (gateway.browser("mia").await, gateway.browser("root").await);
+    let mut mia = joins(&page, "").await;
+    mia.prompts("/hang").await;
+    mia.sees("TASK_STATUS_UPDATE").await;
+    let mut second = joins(&page, &format!("?session={}", mia.session())).await;
+    let mut tom = joins(&gateway.browser("tom").await, "").await;
+    let route = format!("/api/admin/sessions/{}", mia.session());
+    root.sends("DELETE", &route, None).await.is(204);
+    assert_eq!(mia.sees_close().await.code, 4409);
+    assert_eq!(mia.ends(), ["cancelled"], "its run has an end");
+    assert_eq!(second.sees_close().await.code, 4409);
+    tom.sees_nothing().await;
+
+    let own = format!("/api/sessions/{}", mia.session());
+    page.gets(&own).await.refuses(404, "NOT_FOUND");
+    root.sends("DELETE", &route, None)
+        .await
+        .refuses(404, "NOT_FOUND");
+    let ended = acts(&root, "?action=session.ended").await;
+    assert_eq!(ended, [format!("root session.ended {}", mia.session())]);
+}
+
+#[tokio::test]
+async fn administrators_see_which_agents_are_configured_and_used() {
+    let gateway = Settings::new()
+        .with("AGENTS__TOY__PROTOCOL", "demo")
+        .with("AGENTS__OLD__PROTOCOL", "demo")
+        .with("AGENTS__OLD__ENABLED", "false")
+        .start()
+        .await;
+    let root = gateway.browser("root").await;
+    let mut toy = joins(&root, "?agent=toy").await;
+    toy.prompts("/echo x").await;
+    toy.sees_run_end().await;
+    let body = root.gets("/api/admin/agents").await.is(200).json();
+    let agents = body["agents"].as_array().unwrap();
+    let told: Vec<_> = agents
+        .iter()
+        .map(|agent| {
+            (
+                agent["name"].clone(),
+                agent["enabled"].clone(),
+                agent["sessions"].clone(),
+            )
+        })
+        .collect();
+    let expected = [("demo", true, 0), ("old", false, 0), ("toy", true, 1)];
+    assert_eq!(
+        told,
+        expected.map(|(name, enabled, count)| (json!(name), json!(enabled), json!(count)))
+    );
+    assert_eq!(agents[2]["protocol"], "demo");
+    assert!(!agents[2]["capabilities"].as_array().unwrap().is_empty());
+    let open = root.gets("/api/agents").await.json();
+    assert!(!open.to_string().contains("old"), "{open}");
+}
+
+#[tokio::test]
+async fn the_audit_log_is_filtered_and_paged() {
+    let gateway = Gateway::start().await;
+    gateway.has_user("mia", "member");
+    let root = gateway.browser("root").await;
+    for _ in 0..3 {
+        gateway.visitor().logs_in("mia", "wrong").await.is(401);
+    }
+    let mia = gateway.browser("mia").await;
+    mia.sends("POST", "/api/auth/logout", None).await.is(204);
+
+    let failed = acts(&root, "?action=login.failed").await;
+    assert_eq!(failed.len(), 3, "{failed:?}");
+    let logins = acts(&root, "?action=login.&actor=mia").await;
+    let words: Vec<_> = logins
+        .iter()
+        .map(|line| line.split(' ').nth(1).unwrap())
+        .collect();
+    assert_eq!(
+        words,
+        [
+            "login.ended",
+            "login.succeeded",
+            "login.failed",
+            "login.failed",
+            "login.failed"
+        ],
+        "the newest first"
+    );
+    let created = acts(&root, "?action=user.created&actor=(operator)").await;
+    assert_eq!(created.len(), 1, "{created:?}");
+    assert!(acts(&root, "?action=login").await.is_empty());
+    assert!(acts(&root, "?until=2020-01-01").await.is_empty());
+    let everything = acts(&root, "?limit=1000").await;
+    assert_eq!(
+        acts(&root, "?since=2020-01-01&limit=1000").await,
+        everything
+    );
+    let target = created[0].split(' ').nth(2).unwrap();
+    let about = acts(&root, &format!("?target={target}&action=user.")).await;
+    assert_eq!(about, created);
+
+    let (mut seen, mut query) = (Vec::new(), "?limit=2".to_owned());
+    loop {
+        let body = root.gets(&format!("/api/admin/audit{query}")).await.json();
+        assert!(body["acts"].as_array().unwrap().len() <= 2);
+        seen.extend(acts(&root, &query).await);
+        match body["next"].as_i64() {
+            Some(next) => query = format!("?limit=2&before={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(seen, everything);
+    for bad in [
+        "?since=yesterday",
+        "?until=2026-02-30",
+        "?since=2026-03-01T08:00:00",
+        "?before=x",
+        "?limit=-1",
+    ] {
+        let answer = root.gets(&format!("/api/admin/audit{bad}")).await;
+        answer.refuses(422, "VALIDATION_ERROR");
+    }
+}
+
+#[tokio::test]
+async fn a_changed_limit_is_exact_from_its_first_moment() {
+    let gateway = Gateway::start().await;
+    let root = gateway.browser("root").await;
+    let mut member = joins(&root, "").await;
+    member.prompts("/echo 1").await;
+    member.sees_run_end().await;
+    let changed = root
+        .sends(
+            "PATCH",
+            "/api/admin/limits",
+            Some(json!({ "messagesPerMinute": 4 })),
+        )
+        .await
+        .is(200)
+        .json();
+    assert_eq!(limit(&changed, "messagesPerMinute")["value"], 4);
+    assert_eq!(limit(&changed, "messagesPerMinute")["configured"], 100);
+    assert!(
+        changed["scope"]
+            .as_str()
+            .unwrap()
+            .contains("until it restarts")
+    );
+    for _ in 2..=4 {
+        member.sends("CANCEL_TASK", json!({})).await;
+        member.sees("ACK").await;
+    }
+    for _ in 0..2 {
+        member.sends("CANCEL_TASK", json!({})).await;
+        let refused = member.sees("ERROR_MESSAGE").await;
+        assert_eq!(refused["payload"]["code"], "RATE_LIMITED", "{refused}");
+        assert_eq!(refused["payload"]["details"]["limit"], 4);
+    }
+    let back = joins(&root, &format!("?session={}", member.session())).await;
+    assert_eq!(back.ack["limits"]["messagesPerMinute"], 4);
+
+    root.sends(
+        "PATCH",
+        "/api/admin/limits",
+        Some(json!({ "messagesPerMinute": 6 })),
+    )
+    .await
+    .is(200);
+    for _ in 5..=6 {
+        member.sends("CANCEL_TASK", json!({})).await;
+        member.sees("ACK").await;
+    }
+    member.sends("CANCEL_TASK", json!({})).await;
+    member.sees("ERROR_MESSAGE").await;
+    let shown = root.gets("/api/admin/limits").await.is(200).json();
+    assert_eq!(limit(&shown, "messagesPerMinute")["refused"], 3);
+    assert_eq!(limit(&shown, "stateRequestsPerMinute")["refused"], 0);
+    let metrics = root.gets("/metrics").await.is(200).text;
+    let counted = r#"switchboard_limits_refused_total{limit="messagesPerMinute"} 3"#;
+    assert!(metrics.contains(counted), "{metrics}");
+    let overview = root.gets("/api/admin/overview").await.is(200).json();
+    assert_eq!(
+        overview["limitsHit"],
+        json!([{ "name": "messagesPerMinute", "refused": 3 }])
+    );
+}
+
+#[tokio::test]
+async fn limits_by_address_size_and_heartbeat_are_shown_and_logins_can_be_changed() {
+    let mut gateway = Settings::new()
+        .with("LIMITS__HEARTBEATS_PER_MINUTE", "2")
+        .with("LIMITS__PROMPT_CHARS", "10")
+        .start()
+        .await;
+    let root = gateway.browser("root").await;
+    let mut member = joins(&root, "").await;
+    member.sees_nothing().await;
+    member.sees_nothing().await;
+    member.sends("HEARTBEAT", json!({})).await;
+    member.sees("ERROR_MESSAGE").await;
+    member.prompts("/echo more than ten").await;
+    member.sees("ERROR_MESSAGE").await;
+    root.sends(
+        "PATCH",
+        "/api/admin/limits",
+        Some(json!({ "loginsPerMinute": 1 })),
+    )
+    .await
+    .is(200);
+    let wrong = json!({ "username": "root", "password": PASSWORD });
+    let refused = gateway
+        .visitor()
+        .posts("/api/auth/login", wrong.clone())
+        .await;
+    refused.refuses(429, "RATE_LIMITED");
+    let shown = root.gets("/api/admin/limits").await.json();
+    for (name, refused) in [
+        ("heartbeatsPerMinute", 1),
+        ("promptChars", 1),
+        ("messageBytes", 0),
+        ("loginsPerMinute", 1),
+    ] {
+        assert_eq!(limit(&shown, name)["refused"], refused, "{name}");
+    }
+    gateway.restart();
+    let back = gateway.browser("root").await;
+    let shown = back.gets("/api/admin/limits").await.json();
+    assert_eq!(limit(&shown, "loginsPerMinute")["value"], 100_000);
+}
+
+#[tokio::test]
+async fn a_limit_out_of_range_changes_nothing() {
+    let gateway = Gateway::start().await;
+    let root = gateway.browser("root").await;
+    for bad in [
+        json!({ "messagesPerMinute": 0 }),
+        json!({ "messagesPerMinute": 50, "loginsPerMinute": 100_001 }),
+        json!({ "messagesPerMinute": -1 }),
+        json!({ "messagesPerMinute": 1.5 }),
+        json!({ "messageBytes": 10 }),
+        json!({}),
+    ] {
+        let answer = root.sends("PATCH", "/api/admin/limits", Some(bad)).await;
+        answer.refuses(422, "VALIDATION_ERROR");
+    }
+    let shown = root.gets("/api/admin/limits").await.json();
+    assert_eq!(limit(&shown, "messagesPerMinute")["value"], 100);
+    assert!(acts(&root, "?action=limits.changed").await.is_empty());
+}
+
+#[tokio::test]
+async fn the_overview_counts_what_is_there() {
+    let gateway = Gateway::start().await;
+    gateway.has_user("mia", "member");
+    let (root, page) = (gateway.browser("root").await, gateway.browser("mia").await);
+    let mut mia = joins(&page, "").await;
+    let _draft = joins(&page, "").await;
+    mia.prompts("/hang").await;
+    mia.sees("TASK_STATUS_UPDATE").await;
+    let overview = root.gets("/api/admin/overview").await.is(200).json();
+    for (name, expected) in [
+        ("users", 2),
+        ("sessions", 1),
+        ("runningRuns", 1),
+        ("awakeSessions", 2),
+        ("connections", 2),
+    ] {
+        assert_eq!(overview[name], expected, "{name}: {overview}");
+    }
+    assert_eq!(overview["version"], env!("CARGO_PKG_VERSION"));
+    assert!(overview["uptimeSeconds"].as_u64().unwrap() < 600);
+    assert_eq!(overview["limitsHit"], json!([]));
+}
+
+#[tokio::test]
+async fn connections_are_filtered_and_paged() {
+    let gateway = Gateway::start().await;
+    gateway.has_user("mia", "member");
+    let (root, page) = (gateway.browser("root").await, gateway.browser("mia").await);
+    let mia = joins(&page, "").await;
+    let _others = [joins(&page, "").await, joins(&root, "").await];
+    let found = async |query: &str| {
+        let body = root.gets(&format!("/api/admin/connections{query}")).await;
+        body.is(200).json()
+    };
+    let count = |body: &Value| body["connections"].as_array().unwrap().len();
+    assert_eq!(count(&found("").await), 3);
+    assert_eq!(count(&found("?user=mia").await), 2);
+    assert_eq!(count(&found(&format!("?user={}", page_id(&page))).await), 2);
+    let one = found(&format!("?session={}", mia.session())).await;
+    assert_eq!(one["connections"][0]["id"], mia.ack["connectionId"]);
+    assert_eq!(count(&one), 1);
+    let first = found("?limit=2").await;
+    assert_eq!(count(&first), 2);
+    let next = first["next"].as_str().unwrap();
+    let last = found(&format!("?limit=2&after={next}")).await;
+    assert_eq!((count(&last), last["next"].as_str()), (1, None));
+    root.gets("/api/admin/connections?session=x")
+        .await
+        .refuses(422, "VALIDATION_ERROR");
+}
+
+#[tokio::test]
+async fn every_act_of_an_administrator_is_in_the_audit_log() {
+    let gateway = Gateway::start().await;
+    let root = gateway.browser("root").await;
+    let new = json!({ "username": "mia", "password": PASSWORD });
+    let made = root.posts("/api/admin/users", new).await.is(201).json();
+    let user = made["user"]["id"].as_str().unwrap().to_owned();
+    let route = format!("/api/admin/users/{user}");
+    let page = gateway.browser("mia").await;
+    let mut mia = joins(&page, "").await;
+    mia.prompts("/echo x").await;
+    mia.sees_run_end().await;
+    let connection = mia.ack["connectionId"].as_str().unwrap().to_owned();
+
+    let disconnect = format!("/api/admin/connections/{connection}");
+    let end = format!("/api/admin/sessions/{}", mia.session());
+    let invite = format!("{route}/invite");
+    let notice = json!({ "message": "hello" });
+    for (method, path, body, status) in [
+        ("POST", "/api/admin/notices", Some(notice), 200),
+        ("DELETE", &disconnect, None, 204),
+        ("DELETE", &end, None, 204),
+        (
+            "PATCH",
+            "/api/admin/limits",
+            Some(json!({ "loginsPerMinute": 7, "stateRequestsPerMinute": 9 })),
+            200,
+        ),
+        ("POST", &invite, None, 200),
+        ("PATCH", &route, Some(json!({ "role": "admin" })), 200),
+        ("PATCH", &route, Some(json!({ "disabled": true })), 200),
+        ("PATCH", &route, Some(json!({ "disabled": false })), 200),
+        ("DELETE", &route, None, 204),
+    ] {
+        root.sends(method, path, body).await.is(status);
+    }
+    let done = acts(&root, "?actor=root&limit=10").await;
+    assert_eq!(
+        done,
+        [
+            "root user.removed mia".into(),
+            "root user.enabled mia".into(),
+            "root user.disabled mia".into(),
+            "root user.role_changed mia to admin".into(),
+            "root link.issued mia".into(),
+            "root limits.changed stateRequestsPerMinute=9 loginsPerMinute=7".into(),
+            format!("root session.ended {}", mia.session()),
+            format!("root connection.closed {connection}"),
+            "root notice.sent everybody".into(),
+            "root user.created mia".into(),
+        ]
+    );
+}
