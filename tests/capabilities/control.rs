@@ -169,7 +169,7 @@ async fn a_command_under_an_earlier_taking_does_nothing() {
     for place in ["payload", "envelope"] {
         editor.writes(&command(old.clone(), place)).await;
         is_refused(&mut editor, "FORBIDDEN", "fence").await;
-        editor.writes(&command(json!("7"), place)).await;
+        editor.writes_raw(&command(json!("7"), place)).await;
         is_refused(&mut editor, "VALIDATION_ERROR", "fence").await;
     }
     owner.sees_nothing().await;

@@ -27,18 +27,17 @@ impl Quote {
                         out.push('>');
                     }
                     out.push('\n');
-                    self.inside_line = false;
+                    (self.open, self.inside_line) = (true, false);
                 }
                 letter if is_shown(letter) => {
                     if !self.inside_line {
                         out.push_str("> ");
                     }
                     out.push(letter);
-                    self.inside_line = true;
+                    (self.open, self.inside_line) = (true, true);
                 }
                 _ => {}
             }
-            self.open = true;
         }
     }
 
@@ -138,6 +137,7 @@ mod tests {
         assert_eq!(quoted(&["one ", "line", "\n"]), "> one line\n\n");
         assert_eq!(quoted(&["\u{1b}[31mred\0"]), "> [31mred\n\n");
         assert_eq!(quoted(&[]), "");
+        assert_eq!(quoted(&["\u{7f}"]), "", "nothing to see");
     }
 
     #[test]
