@@ -5,6 +5,7 @@
 //! `greeting` where it begins; `ears` is what a connection hears of besides, `stay` what follows from
 //! it, `close` every reason to end. Touches `wire`, `auth`, `limits`, `session`, `bus`, `domain`.
 
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +48,19 @@ pub(crate) struct Desk {
     pub(crate) reception: Arc<Reception>,
     pub(crate) session: Session,
     pub(crate) connection: ConnectionId,
-    heartbeats: SlidingWindow<ConnectionId>,
+    /// From where its user acts.
+    address: IpAddr,
+    way: Way,
+}
+
+/// How what is said comes here.
+enum Way {
+    /// Over the connection itself, which has a budget for its signs of life.
+    Connected(SlidingWindow<ConnectionId>),
+    /// Beside a connection and in its name.
+    Beside,
+    /// Without any connection that could drive, or go.
+    Alone,
 }
 
 /// What a frame came to.
@@ -66,6 +79,7 @@ impl Desk {
         reception: Arc<Reception>,
         session: Session,
         connection: ConnectionId,
+        address: IpAddr,
     ) -> Self {
         let heartbeats = SlidingWindow::new(
             reception.limits.heartbeats_per_minute,
@@ -77,7 +91,24 @@ impl Desk {
             reception,
             session,
             connection,
-            heartbeats,
+            address,
+            way: Way::Connected(heartbeats),
+        }
+    }
+
+    /// The desk of a message that comes by itself, perhaps in the name of a connection.
+    pub(crate) fn beside(
+        reception: Arc<Reception>,
+        session: Session,
+        connection: Option<ConnectionId>,
+        address: IpAddr,
+    ) -> Self {
+        Self {
+            reception,
+            session,
+            address,
+            way: connection.map_or(Way::Alone, |_| Way::Beside),
+            connection: connection.unwrap_or_else(ConnectionId::new),
         }
     }
 
@@ -90,16 +121,17 @@ impl Desk {
     /// Counts a frame by what its type says.
     pub(crate) fn count(&self, kind: Kind) -> Result<(), Refusal> {
         let session = self.session.id();
-        match kind {
-            Kind::Heartbeat => {
-                let admitted = self.heartbeats.admit(&self.connection).map(drop);
+        match (kind, &self.way) {
+            (Kind::Heartbeat, Way::Connected(heartbeats)) => {
+                let admitted = heartbeats.admit(&self.connection).map(drop);
                 admitted.inspect_err(|_| {
                     let budgets = &self.reception.budgets;
                     budgets.refused_aside(Aside::Heartbeats);
                 })
             }
-            Kind::StateRequest => self.reception.budgets.admit_state_request(session),
-            Kind::Message => self.reception.budgets.admit_message(session),
+            (Kind::StateRequest, _) => self.reception.budgets.admit_state_request(session),
+            // Whoever comes without their connection has no budget but that of all messages.
+            (Kind::Message | Kind::Heartbeat, _) => self.reception.budgets.admit_message(session),
         }
     }
 
@@ -176,7 +208,7 @@ impl Desk {
     fn by(&self, principal: &Principal) -> By {
         By {
             actor: principal.into(),
-            address: self.reception.sessions.members().address(self.connection),
+            address: Some(self.address),
             at: self.reception.clock.wall(),
         }
     }

@@ -32,6 +32,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 mod accept;
+mod acts;
 mod addresses;
 mod admin;
 mod attachments;

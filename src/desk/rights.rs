@@ -1,6 +1,6 @@
 //! What a message needs of its sender, and whether they have it.
 
-use super::{Desk, Outcome};
+use super::{Desk, Outcome, Way};
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::domain::command::Inquiry;
@@ -76,6 +76,9 @@ impl Desk {
         steal: bool,
         id: Option<&str>,
     ) -> Outcome {
+        if let Way::Alone = self.way {
+            return self.needs_connection(id);
+        }
         let is_owner = self.session.access(principal) == Some(Access::Owner);
         let wish = if steal && is_owner {
             Wish::Steal
@@ -102,6 +105,9 @@ impl Desk {
 
     /// Gives control back.
     pub(super) fn release_control(&self, id: Option<&str>) -> Outcome {
+        if let Way::Alone = self.way {
+            return self.needs_connection(id);
+        }
         match self.session.release_control(self.connection) {
             Ok(()) => Outcome::Answer(self.ack(id, &serde_json::json!({}))),
             Err(who) => {
@@ -109,6 +115,13 @@ impl Desk {
                 Outcome::Answer(self.error(Code::Forbidden, &message, id))
             }
         }
+    }
+
+    /// Control belongs to a connection and ends with it.
+    fn needs_connection(&self, id: Option<&str>) -> Outcome {
+        let message = "Control belongs to a connection: open the stream of this session and add \
+                       `?connection=` with the `connectionId` of its CONNECTION_ACK.";
+        Outcome::Answer(self.error(Code::ValidationError, message, id))
     }
 }
 
