@@ -10,6 +10,7 @@ pub mod event;
 pub mod grant;
 pub mod id;
 pub mod media;
+pub mod name;
 pub mod question;
 pub mod queue;
 pub mod run;

@@ -6,6 +6,7 @@ use super::fields::{Fields, shown};
 use super::{Rejected, Request, Rules, talk};
 use crate::domain::code::Code;
 use crate::domain::command::{Attachment, Command, IfBusy, Mode, Prompt, SettingsChange};
+use crate::domain::name::{NAME_RULE, base_name};
 
 const MOST_TOKENS: u32 = 1_000_000;
 const HOTTEST: f64 = 2.0;
@@ -121,8 +122,10 @@ fn attachment(mut entry: Fields) -> Result<Attachment, Rejected> {
         let id = id.parse().map_err(|_| fault())?;
         return Ok(Attachment::Named { id });
     }
+    let given = entry.text("name")?;
+    let name = base_name(&given).ok_or_else(|| entry.fault("name", NAME_RULE))?;
     Ok(Attachment::Inline {
-        name: entry.text("name")?,
+        name: name.to_owned(),
         media_type: entry.text("type")?,
         content: entry.text("content")?,
     })
