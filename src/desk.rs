@@ -143,7 +143,10 @@ impl Desk {
                 }
             }
             Request::RefreshAuth { token } => self.refresh(&token, principal, id),
-            Request::Inquiry(inquiry) => self.inquire(inquiry, id).await,
+            Request::Inquiry(inquiry) => {
+                let once = idempotency_key.map(|key| (key, digest(frame)));
+                self.inquire(inquiry, once, id).await
+            }
             Request::Branch { from } => {
                 let once = idempotency_key.map(|key| (key, digest(frame)));
                 self.branch(from, once, principal, id).await
@@ -201,12 +204,19 @@ impl Desk {
     }
 
     /// Asks the agent itself.
-    async fn inquire(&self, inquiry: Inquiry, id: Option<&str>) -> Outcome {
+    async fn inquire(
+        &self,
+        inquiry: Inquiry,
+        once: Option<(String, [u8; 32])>,
+        id: Option<&str>,
+    ) -> Outcome {
         let topic = match &inquiry {
             Inquiry::Query { topic, .. } => Some(*topic),
             Inquiry::Extension { .. } => None,
         };
-        let told = self.session.inquire(inquiry).await;
+        // Asking changes nothing, and may be done again.
+        let once = once.filter(|_| topic.is_none());
+        let told = self.session.inquire(inquiry, once).await;
         let now = self.reception.clock.wall();
         match (told, topic) {
             (Ok(told), Some(topic)) => Outcome::Answer(outbound::query_result(
@@ -350,7 +360,13 @@ fn whole_millis(duration: Duration) -> u128 {
 
 /// Of what a client sent under a key: the command itself, not when or as what it was sent.
 fn digest(frame: &str) -> [u8; 32] {
-    let command: serde_json::Value = serde_json::from_str(frame).unwrap_or_default();
+    let mut command: serde_json::Value = serde_json::from_str(frame).unwrap_or_default();
+    // What somebody answers may be a secret, which is not even kept as a digest.
+    if command["type"] == "ANSWER"
+        && let Some(payload) = command["payload"].as_object_mut()
+    {
+        payload.remove("value");
+    }
     let essence = json!([command["type"], command["payload"]]).to_string();
     let mut digest = [0; 32];
     let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, essence.as_bytes());

@@ -83,7 +83,11 @@ pub(super) enum Ask {
     Command(Request, Instant, oneshot::Sender<Result<Effect, Refused>>),
     State(oneshot::Sender<SessionState>),
     /// Something of the agent itself.
-    Inquire(Inquiry, oneshot::Sender<Result<Value, Refused>>),
+    Inquire(
+        Inquiry,
+        Option<(String, [u8; 32])>,
+        oneshot::Sender<Result<Value, Refused>>,
+    ),
     /// The session is about to end: its run must end first.
     EndRun(oneshot::Sender<()>),
 }

@@ -13,7 +13,7 @@ use crate::domain::id::{MessageId, QuestionId, RunId};
 use crate::domain::question::{
     Answer, Choice, ChoiceKind, OpenQuestion, Question, QuestionKind, Resolution, Said, Severity,
 };
-use crate::domain::run::RunOutcome;
+use crate::domain::run::{RunOutcome, Usage};
 use crate::runtime::FromAgent;
 
 /// A streamed answer up to this size is recorded as a whole at its end, so that its pieces need not
@@ -22,6 +22,12 @@ const WHOLE_BYTES: usize = 256 * 1024;
 
 /// More questions of one run than this are denied at once.
 const OPEN_QUESTIONS: usize = 32;
+/// More open tools of one run than this are not kept in mind.
+const OPEN_TOOLS: usize = 100;
+/// How much of what an agent says a question is made of.
+const QUESTION_BYTES: usize = 32 * 1024;
+const QUESTION_OPTIONS: usize = 200;
+const TITLE_CHARS: usize = 200;
 
 /// What the rules of a session make of a question.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +55,8 @@ pub(super) struct Notes {
 #[derive(Debug)]
 pub(super) struct Scribe {
     run: RunId,
+    /// Runs that waited and end with this one.
+    merged: Vec<RunId>,
     /// Questions that nobody has answered yet.
     questions: Vec<QuestionId>,
     /// Tools that are not done yet, as last seen.
@@ -61,9 +69,10 @@ pub(super) struct Scribe {
 }
 
 impl Scribe {
-    pub(super) fn new(run: RunId) -> Self {
+    pub(super) fn new(run: RunId, merged: Vec<RunId>) -> Self {
         Self {
             run,
+            merged,
             questions: Vec::new(),
             tools: Vec::new(),
             cancelled: false,
@@ -79,6 +88,7 @@ impl Scribe {
         let tools = state.tools.iter().filter(|tool| is_open(&tool.status));
         Self {
             run,
+            merged: current.merged.clone(),
             questions: questions.map(|open| open.id).collect(),
             tools: tools.map(|tool| update_of(run, tool)).collect(),
             cancelled: false,
@@ -152,12 +162,7 @@ impl Scribe {
                 outcome,
                 usage,
             } if mine(run) => {
-                self.close(events);
-                events.push(Event::RunEnded {
-                    run,
-                    outcome,
-                    usage,
-                });
+                self.finish(&outcome, usage, events);
             }
             FromAgent::Accepted { run }
             | FromAgent::Progress { run, .. }
@@ -174,12 +179,7 @@ impl Scribe {
 
     /// The end of a run whose agent does not tell it.
     pub(super) fn end(&mut self, outcome: RunOutcome, events: &mut Vec<Event>) {
-        self.close(events);
-        events.push(Event::RunEnded {
-            run: self.run,
-            outcome,
-            usage: None,
-        });
+        self.finish(&outcome, None, events);
     }
 
     fn ask(
@@ -190,7 +190,7 @@ impl Scribe {
         rules: &Rules,
         notes: &mut Notes,
     ) {
-        if self.cancelled || self.questions.len() >= OPEN_QUESTIONS {
+        if self.cancelled {
             notes.answers.push((asked_as, Resolution::Cancelled));
             return;
         }
@@ -200,9 +200,20 @@ impl Scribe {
             asked_as,
             run: self.run,
             expires_at: patience.and_then(|wait| rules.at.checked_add(wait).ok()),
-            question,
+            question: bounded(question),
         };
         notes.events.push(Event::QuestionAsked(open.clone()));
+        if self.questions.len() >= OPEN_QUESTIONS {
+            notes.events.push(Event::QuestionResolved {
+                question: open.id,
+                run: self.run,
+                by: Resolver::Timeout,
+                granted: false,
+                resolution: Resolution::Expired,
+            });
+            notes.answers.push((open.asked_as, Resolution::Expired));
+            return;
+        }
         match granted(&open.question).filter(|_| rules.auto_approve) {
             None => self.questions.push(open.id),
             Some(answer) => {
@@ -220,6 +231,29 @@ impl Scribe {
         }
     }
 
+    /// The one end of the run, and of those that are part of it.
+    fn finish(&mut self, outcome: &RunOutcome, usage: Option<Usage>, events: &mut Vec<Event>) {
+        self.close(events);
+        events.push(Event::RunEnded {
+            run: self.run,
+            outcome: outcome.clone(),
+            usage,
+        });
+        let also = |run| Event::RunEnded {
+            run,
+            outcome: outcome.clone(),
+            usage: None,
+        };
+        events.extend(self.merged.drain(..).map(also));
+    }
+
+    /// Does the agent nothing but wait for a human?
+    pub(super) fn only_waits(&self) -> bool {
+        let works =
+            |tool: &Event| matches!(tool, Event::ToolUpdate { status, .. } if status == "running");
+        !self.questions.is_empty() && self.speaking.is_none() && !self.tools.iter().any(works)
+    }
+
     /// Keeps in mind which tools are not done.
     fn follow_tool(&mut self, update: &Event) {
         let Event::ToolUpdate { tool, status, .. } = update else {
@@ -234,6 +268,8 @@ impl Scribe {
                 (*input, *output) = (None, None);
             }
             self.tools.push(brief);
+            let surplus = self.tools.len().saturating_sub(OPEN_TOOLS);
+            self.tools.drain(..surplus);
         }
     }
 
@@ -320,12 +356,25 @@ pub(super) fn beside_runs(said: FromAgent) -> Option<Event> {
         }),
         FromAgent::Plan(steps) => Some(Event::PlanUpdated { steps }),
         FromAgent::Activity(activity) => Some(Event::AgentState { activity }),
-        FromAgent::Title(title) => Some(Event::TitleChanged { title }),
+        FromAgent::Title(title) => {
+            let title = title.chars().filter(|letter| !letter.is_control());
+            let title: String = title.take(TITLE_CHARS).collect();
+            (!title.trim().is_empty()).then_some(Event::TitleChanged { title })
+        }
         FromAgent::Notice { level, text } => Some(Event::AgentNotice { level, text }),
         FromAgent::Commands(commands) => Some(Event::CommandsAvailable { commands }),
         FromAgent::Raw { dialect, value } => Some(Event::Raw { dialect, value }),
         _ => None,
     }
+}
+
+/// A question as it is kept: in the state, in every snapshot, on every screen.
+fn bounded(mut question: Question) -> Question {
+    for text in [&mut question.title, &mut question.message] {
+        text.truncate(text.floor_char_boundary(QUESTION_BYTES));
+    }
+    question.options.truncate(QUESTION_OPTIONS);
+    question
 }
 
 /// The answer that grants a permission this time, if it is harmless and can be granted.

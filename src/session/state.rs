@@ -24,7 +24,7 @@ mod run;
 mod settings;
 mod tool;
 
-pub(crate) use questions::{Ended, Questions};
+pub(crate) use questions::{Ended, Questions, brief};
 pub(crate) use run::{CurrentRun, RunStatus};
 pub(crate) use settings::Settings;
 pub(crate) use tool::Tool;
@@ -173,8 +173,14 @@ impl SessionState {
                 run,
                 prompt,
                 message,
+                merged,
                 ..
-            } => self.start(*run, *message, prompt, at),
+            } => {
+                self.start(*run, *message, prompt, at);
+                if let Some(current) = self.live(*run) {
+                    current.merged.clone_from(merged);
+                }
+            }
             Event::RunProgress { run, progress } => {
                 if let Some(current) = self.live(*run) {
                     current.status = RunStatus::Running;
@@ -294,6 +300,7 @@ impl SessionState {
             status: RunStatus::Starting,
             prompt: prompt.text.clone(),
             mode: prompt.mode,
+            merged: Vec::new(),
             started_at: at,
             ended_at: None,
             progress: None,

@@ -7,7 +7,7 @@ fn written(said: Vec<FromAgent>, run: RunId) -> Vec<Event> {
 }
 
 fn noted(said: Vec<FromAgent>, run: RunId, auto_approve: bool) -> Notes {
-    let mut scribe = Scribe::new(run);
+    let mut scribe = Scribe::new(run, Vec::new());
     let mut notes = Notes::default();
     let rules = Rules {
         at: Timestamp::UNIX_EPOCH,
@@ -92,7 +92,7 @@ fn only_harmless_permissions_are_granted_without_asking() {
 #[test]
 fn a_run_that_is_being_cancelled_asks_nobody() {
     let run = RunId::new();
-    let mut scribe = Scribe::new(run);
+    let mut scribe = Scribe::new(run, Vec::new());
     let mut notes = Notes::default();
     scribe.cancel();
     let rules = Rules {

@@ -671,6 +671,7 @@ fn the_stored_form_is_stable() {
         expected[name] = value.clone();
     }
     expected["current"]["mode"] = json!("act");
+    expected["current"]["merged"] = json!([]);
     expected["settings"]["mode"] = Value::Null;
     assert_eq!(serde_json::to_value(&state).unwrap(), expected);
     assert_eq!(stored_and_read(&state), state);
