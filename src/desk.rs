@@ -28,6 +28,7 @@ pub(crate) use cursor::{Cursor, Outgoing};
 pub(crate) use ears::Ears;
 pub(crate) use greeting::{HEARTBEAT, Position, begin};
 pub(crate) use reception::{Metrics, Parts, Reception};
+use rights::Wheel;
 pub(crate) use stack::{Answering, Frame};
 pub(crate) use stay::{Goodbye, Stay};
 
@@ -37,8 +38,8 @@ use crate::domain::act::By;
 use crate::domain::code::Code;
 use crate::domain::command::Inquiry;
 use crate::domain::id::ConnectionId;
-use crate::limits::{Aside, Refusal, SlidingWindow};
-use crate::session::{self, Effect, Sent, Session};
+use crate::limits::{Aside, Payer, Refusal, SlidingWindow};
+use crate::session::{self, Access, Effect, Sent, Session};
 use crate::wire::inbound::{self, Inbound, Kind, Rejected, Request};
 use crate::wire::outbound::{self, StateParts};
 
@@ -88,8 +89,12 @@ impl Desk {
     }
 
     /// Counts a frame by what its type says.
-    pub(crate) fn count(&self, kind: Kind) -> Result<(), Refusal> {
+    pub(crate) fn count(&self, kind: Kind, principal: &Principal) -> Result<(), Refusal> {
         let session = self.session.id();
+        let payer = match self.session.access(principal) {
+            Some(Access::Owner | Access::Editor) => Payer::Session(session),
+            Some(Access::Viewer) | None => Payer::Viewer(session, principal.user),
+        };
         match kind {
             Kind::Heartbeat => {
                 let admitted = self.heartbeats.admit(&self.connection).map(drop);
@@ -98,8 +103,8 @@ impl Desk {
                     budgets.refused_aside(Aside::Heartbeats);
                 })
             }
-            Kind::StateRequest => self.reception.budgets.admit_state_request(session),
-            Kind::Message => self.reception.budgets.admit_message(session),
+            Kind::StateRequest => self.reception.budgets.admit_state_request(payer),
+            Kind::Message => self.reception.budgets.admit_message(payer),
         }
     }
 
@@ -113,7 +118,7 @@ impl Desk {
         let Inbound {
             message_id,
             idempotency_key,
-            fence: _,
+            fence,
             request,
         } = inbound;
         let id = message_id.as_deref();
@@ -158,8 +163,10 @@ impl Desk {
                         ..rejected
                     }));
                 }
+                let claim = self.claim(principal, Access::Editor, Wheel::Theirs(fence));
                 let sent = Sent {
                     by: self.by(principal),
+                    still: Arc::new(move || claim.check()),
                     message_id: message_id.clone(),
                     once: idempotency_key.map(|key| (key, digest(frame))),
                 };

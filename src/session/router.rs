@@ -250,6 +250,7 @@ impl Router {
     }
 
     async fn carry_out(&mut self, request: Request) -> Result<Effect, Failure> {
+        (request.sent.still)().map_err(Failure::Refused)?;
         if let Some(effect) = self.effect_before(&request).await? {
             return Ok(effect);
         }

@@ -178,8 +178,8 @@ impl Scribe {
     }
 
     /// The end of a run whose agent does not tell it.
-    pub(super) fn end(&mut self, outcome: RunOutcome, events: &mut Vec<Event>) {
-        self.finish(&outcome, None, events);
+    pub(super) fn end(&mut self, outcome: &RunOutcome, events: &mut Vec<Event>) {
+        self.finish(outcome, None, events);
     }
 
     fn ask(

@@ -391,7 +391,7 @@ impl Router {
             return Ok(());
         };
         let mut events = Vec::new();
-        scribe.end(outcome, &mut events);
+        scribe.end(&outcome, &mut events);
         self.record_surely(events, Vec::new()).await
     }
 
