@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::state::{CurrentRun, SessionState, Tool};
+use super::state::{CurrentRun, SessionState};
 use crate::domain::event::{Author, Channel, Event, Resolver};
 use crate::domain::id::{MessageId, QuestionId, RunId};
 use crate::domain::question::{
     Answer, Choice, ChoiceKind, OpenQuestion, Question, QuestionKind, Resolution, Said, Severity,
 };
 use crate::domain::run::{RunOutcome, Usage};
+use crate::domain::tool::Tool;
 use crate::runtime::FromAgent;
 
 /// A streamed answer up to this size is recorded as a whole at its end, so that its pieces need not
@@ -60,7 +61,7 @@ pub(super) struct Scribe {
     /// Questions that nobody has answered yet.
     questions: Vec<QuestionId>,
     /// Tools that are not done yet, as last seen.
-    tools: Vec<Event>,
+    tools: Vec<Tool>,
     /// The run is being cancelled: it asks nobody any more.
     cancelled: bool,
     /// The utterance under way and what it has so far, if that is not too much to keep.
@@ -85,12 +86,12 @@ impl Scribe {
     pub(super) fn resumed(current: &CurrentRun, state: &SessionState) -> Self {
         let run = current.id;
         let questions = state.questions.open.iter();
-        let tools = state.tools.iter().filter(|tool| is_open(&tool.status));
+        let tools = state.tools.iter().filter(|tool| tool.is_open());
         Self {
             run,
             merged: current.merged.clone(),
             questions: questions.map(|open| open.id).collect(),
-            tools: tools.map(|tool| update_of(run, tool)).collect(),
+            tools: tools.map(Tool::brief).collect(),
             cancelled: false,
             speaking: current.message.map(|message| (message, None)),
             next_index: current.chunks,
@@ -130,26 +131,9 @@ impl Scribe {
                 events.push(self.piece(channel, text));
             }
             FromAgent::Final { run, text } if mine(run) => events.push(self.whole(text)),
-            FromAgent::Tool {
-                run,
-                tool,
-                name,
-                title,
-                status,
-                input,
-                output,
-            } if mine(run) => {
-                let update = Event::ToolUpdate {
-                    run,
-                    tool,
-                    name,
-                    title,
-                    status,
-                    input,
-                    output,
-                };
-                self.follow_tool(&update);
-                events.push(update);
+            FromAgent::Tool { run, tool } if mine(run) => {
+                self.follow_tool(&tool);
+                events.push(Event::ToolUpdate { run, tool });
             }
             FromAgent::Asked {
                 run,
@@ -249,25 +233,15 @@ impl Scribe {
 
     /// Does the agent nothing but wait for a human?
     pub(super) fn only_waits(&self) -> bool {
-        let works =
-            |tool: &Event| matches!(tool, Event::ToolUpdate { status, .. } if status == "running");
+        let works = |tool: &Tool| tool.status == "running";
         !self.questions.is_empty() && self.speaking.is_none() && !self.tools.iter().any(works)
     }
 
     /// Keeps in mind which tools are not done.
-    fn follow_tool(&mut self, update: &Event) {
-        let Event::ToolUpdate { tool, status, .. } = update else {
-            return;
-        };
-        let is_it =
-            |seen: &Event| matches!(seen, Event::ToolUpdate { tool: known, .. } if known == tool);
-        self.tools.retain(|seen| !is_it(seen));
-        if is_open(status) {
-            let mut brief = update.clone();
-            if let Event::ToolUpdate { input, output, .. } = &mut brief {
-                (*input, *output) = (None, None);
-            }
-            self.tools.push(brief);
+    fn follow_tool(&mut self, seen: &Tool) {
+        self.tools.retain(|tool| tool.id != seen.id);
+        if seen.is_open() {
+            self.tools.push(seen.brief());
             let surplus = self.tools.len().saturating_sub(OPEN_TOOLS);
             self.tools.drain(..surplus);
         }
@@ -285,12 +259,15 @@ impl Scribe {
             resolution: Resolution::Cancelled,
         };
         events.extend(self.questions.drain(..).map(resolved));
-        for mut tool in self.tools.drain(..) {
-            if let Event::ToolUpdate { status, .. } = &mut tool {
-                "cancelled".clone_into(status);
-            }
-            events.push(tool);
-        }
+        let cancelled = |tool| Tool {
+            status: "cancelled".into(),
+            ..tool
+        };
+        let closed = |tool| Event::ToolUpdate {
+            run,
+            tool: cancelled(tool),
+        };
+        events.extend(self.tools.drain(..).map(closed));
     }
 
     fn piece(&mut self, channel: Channel, text: String) -> Event {
@@ -389,22 +366,6 @@ fn granted(question: &Question) -> Option<Answer> {
         None => return None,
     };
     Some(Answer::new(said))
-}
-
-fn is_open(status: &str) -> bool {
-    matches!(status, "pending" | "running")
-}
-
-fn update_of(run: RunId, tool: &Tool) -> Event {
-    Event::ToolUpdate {
-        run,
-        tool: tool.id.clone(),
-        name: tool.name.clone(),
-        title: tool.title.clone(),
-        status: tool.status.clone(),
-        input: None,
-        output: None,
-    }
 }
 
 #[cfg(test)]

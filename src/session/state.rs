@@ -18,6 +18,7 @@ use crate::domain::event::{Activity, AgentCommand, Author, Channel, Event, PlanS
 use crate::domain::id::{MessageId, RunId};
 use crate::domain::queue::Queue;
 use crate::domain::run::{RunOutcome, Usage};
+use crate::domain::tool::Tool;
 
 mod questions;
 mod run;
@@ -27,7 +28,6 @@ mod tool;
 pub(crate) use questions::{Ended, Questions, brief};
 pub(crate) use run::{CurrentRun, RunStatus};
 pub(crate) use settings::Settings;
-pub(crate) use tool::Tool;
 
 /// How much of the last user message is kept for lists, in characters.
 const EXCERPT_CHARS: usize = 200;
@@ -222,25 +222,9 @@ impl SessionState {
                     }
                 }
             }
-            Event::ToolUpdate {
-                run,
-                tool,
-                name,
-                title,
-                status,
-                input,
-                output,
-            } => {
+            Event::ToolUpdate { run, tool } => {
                 if self.live(*run).is_some() {
-                    let seen = Tool {
-                        id: tool.clone(),
-                        name: name.clone(),
-                        title: title.clone(),
-                        status: status.clone(),
-                        input: input.clone(),
-                        output: output.clone(),
-                    };
-                    tool::update(&mut self.tools, seen);
+                    tool::update(&mut self.tools, tool.clone());
                 }
             }
             Event::QuestionAsked(asked) => {

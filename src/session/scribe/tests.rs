@@ -41,15 +41,15 @@ fn ended(run: RunId) -> FromAgent {
 #[test]
 fn a_question_and_a_tool_end_with_their_run() {
     let run = RunId::new();
-    let tool = FromAgent::Tool {
-        run,
-        tool: "t".into(),
+    let tool = Tool {
+        id: "t".into(),
         name: "n".into(),
         title: "n".into(),
         status: "running".into(),
         input: None,
         output: None,
     };
+    let tool = FromAgent::Tool { run, tool };
     let events = written(vec![permission(run, Severity::Info), tool, ended(run)], run);
     let [
         Event::QuestionAsked(asked),
@@ -60,13 +60,13 @@ fn a_question_and_a_tool_end_with_their_run() {
             resolution: Resolution::Cancelled,
             ..
         },
-        Event::ToolUpdate { status, .. },
+        Event::ToolUpdate { tool, .. },
         Event::RunEnded { .. },
     ] = events.as_slice()
     else {
         panic!("{events:?}");
     };
-    assert_eq!((asked.id, status.as_str()), (*question, "cancelled"));
+    assert_eq!((asked.id, tool.status.as_str()), (*question, "cancelled"));
     assert_eq!(asked.expires_at, Timestamp::from_second(60).ok());
 }
 
