@@ -29,6 +29,7 @@ pub(crate) use cursor::{Cursor, Outgoing};
 pub(crate) use ears::Ears;
 pub(crate) use greeting::{HEARTBEAT, Position, begin};
 pub(crate) use reception::{Metrics, Parts, Reception};
+use rights::Wheel;
 pub(crate) use stack::{Answering, Frame};
 pub(crate) use stay::{Goodbye, Stay};
 
@@ -38,8 +39,8 @@ use crate::domain::act::By;
 use crate::domain::code::Code;
 use crate::domain::command::Inquiry;
 use crate::domain::id::ConnectionId;
-use crate::limits::{Aside, Refusal, SlidingWindow};
-use crate::session::{self, Effect, Sent, Session};
+use crate::limits::{Aside, Payer, Refusal, SlidingWindow};
+use crate::session::{self, Access, Effect, Sent, Session};
 use crate::wire::inbound::{self, Inbound, Kind, Rejected, Request};
 use crate::wire::outbound::{self, StateParts};
 
@@ -119,8 +120,12 @@ impl Desk {
     }
 
     /// Counts a frame by what its type says.
-    pub(crate) fn count(&self, kind: Kind) -> Result<(), Refusal> {
+    pub(crate) fn count(&self, kind: Kind, principal: &Principal) -> Result<(), Refusal> {
         let session = self.session.id();
+        let payer = match self.session.access(principal) {
+            Some(Access::Owner | Access::Editor) => Payer::Session(session),
+            Some(Access::Viewer) | None => Payer::Viewer(session, principal.user),
+        };
         match (kind, &self.way) {
             (Kind::Heartbeat, Way::Connected(heartbeats)) => {
                 let admitted = heartbeats.admit(&self.connection).map(drop);
@@ -129,9 +134,9 @@ impl Desk {
                     budgets.refused_aside(Aside::Heartbeats);
                 })
             }
-            (Kind::StateRequest, _) => self.reception.budgets.admit_state_request(session),
+            (Kind::StateRequest, _) => self.reception.budgets.admit_state_request(payer),
             // Whoever comes without their connection has no budget but that of all messages.
-            (Kind::Message | Kind::Heartbeat, _) => self.reception.budgets.admit_message(session),
+            (Kind::Message | Kind::Heartbeat, _) => self.reception.budgets.admit_message(payer),
         }
     }
 
@@ -145,7 +150,7 @@ impl Desk {
         let Inbound {
             message_id,
             idempotency_key,
-            fence: _,
+            fence,
             request,
         } = inbound;
         let id = message_id.as_deref();
@@ -175,7 +180,10 @@ impl Desk {
                 }
             }
             Request::RefreshAuth { token } => self.refresh(&token, principal, id),
-            Request::Inquiry(inquiry) => self.inquire(inquiry, id).await,
+            Request::Inquiry(inquiry) => {
+                let once = idempotency_key.map(|key| (key, digest(frame)));
+                self.inquire(inquiry, once, id).await
+            }
             Request::Branch { from } => {
                 let once = idempotency_key.map(|key| (key, digest(frame)));
                 self.branch(from, once, principal, id).await
@@ -187,8 +195,10 @@ impl Desk {
                         ..rejected
                     }));
                 }
+                let claim = self.claim(principal, Access::Editor, Wheel::Theirs(fence));
                 let sent = Sent {
                     by: self.by(principal),
+                    still: Arc::new(move || claim.check()),
                     message_id: message_id.clone(),
                     once: idempotency_key.map(|key| (key, digest(frame))),
                 };
@@ -233,12 +243,19 @@ impl Desk {
     }
 
     /// Asks the agent itself.
-    async fn inquire(&self, inquiry: Inquiry, id: Option<&str>) -> Outcome {
+    async fn inquire(
+        &self,
+        inquiry: Inquiry,
+        once: Option<(String, [u8; 32])>,
+        id: Option<&str>,
+    ) -> Outcome {
         let topic = match &inquiry {
             Inquiry::Query { topic, .. } => Some(*topic),
             Inquiry::Extension { .. } => None,
         };
-        let told = self.session.inquire(inquiry).await;
+        // Asking changes nothing, and may be done again.
+        let once = once.filter(|_| topic.is_none());
+        let told = self.session.inquire(inquiry, once).await;
         let now = self.reception.clock.wall();
         match (told, topic) {
             (Ok(told), Some(topic)) => Outcome::Answer(outbound::query_result(
@@ -382,7 +399,13 @@ fn whole_millis(duration: Duration) -> u128 {
 
 /// Of what a client sent under a key: the command itself, not when or as what it was sent.
 fn digest(frame: &str) -> [u8; 32] {
-    let command: serde_json::Value = serde_json::from_str(frame).unwrap_or_default();
+    let mut command: serde_json::Value = serde_json::from_str(frame).unwrap_or_default();
+    // What somebody answers may be a secret, which is not even kept as a digest.
+    if command["type"] == "ANSWER"
+        && let Some(payload) = command["payload"].as_object_mut()
+    {
+        payload.remove("value");
+    }
     let essence = json!([command["type"], command["payload"]]).to_string();
     let mut digest = [0; 32];
     let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, essence.as_bytes());

@@ -16,3 +16,4 @@ pub mod queue;
 pub mod run;
 pub mod search;
 pub mod secret;
+pub mod tool;

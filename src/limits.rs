@@ -41,7 +41,7 @@ pub use network::{Network, ParseNetworkError, TrustedProxies};
 pub use quota::{Quota, Refusal};
 pub(crate) use rate::RequestRate;
 pub(crate) use report::{Adjustable, InForce};
-pub(crate) use session::{Aside, SessionBudgets};
+pub(crate) use session::{Aside, Payer, SessionBudgets};
 pub use window::SlidingWindow;
 
 const MINUTE: Duration = Duration::from_mins(1);

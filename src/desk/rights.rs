@@ -1,10 +1,12 @@
 //! What a message needs of its sender, and whether they have it.
 
 use super::{Desk, Outcome, Way};
+use crate::auth::Auth;
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::domain::command::Inquiry;
-use crate::session::{Access, Asker, NotDriving, Refused, Wish};
+use crate::domain::id::ConnectionId;
+use crate::session::{Access, Asker, NotDriving, Refused, Session, Wish};
 use crate::wire::inbound::{Inbound, Request};
 use crate::wire::outbound;
 
@@ -33,29 +35,46 @@ fn is_driving(request: &Request) -> bool {
         )
 }
 
-impl Desk {
-    /// May this user ask for this, and still?
-    pub(super) fn allows(&self, principal: &Principal, inbound: &Inbound) -> Result<(), Refused> {
-        let request = &inbound.request;
-        if !self.reception.auth.stands(principal) {
+/// What somebody claims to be allowed. Checked when it is said, and when it takes effect.
+pub(super) struct Claim {
+    auth: Auth,
+    session: Session,
+    connection: ConnectionId,
+    principal: Principal,
+    needed: Access,
+    wheel: Wheel,
+}
+
+/// Must somebody drive to be allowed this, in a session where one does?
+#[derive(Clone, Copy)]
+pub(super) enum Wheel {
+    /// No.
+    Free,
+    /// Yes; with the number of their control, if they gave it.
+    Theirs(Option<u64>),
+}
+
+impl Claim {
+    pub(super) fn check(&self) -> Result<(), Refused> {
+        if !self.auth.stands(&self.principal) {
             let message = "This login has ended; log in again.";
             return Err(Refused::new(Code::AuthFailed, message));
         }
         let forbidden = |message: &str| Err(Refused::new(Code::Forbidden, message));
-        match self.session.access(principal) {
+        match self.session.access(&self.principal) {
             None => return forbidden("You may not be in this session any more."),
-            Some(access) if access < needed(request) => {
-                return forbidden(match needed(request) {
+            Some(access) if access < self.needed => {
+                return forbidden(match self.needed {
                     Access::Owner => "Only the owner of a session may do that.",
                     _ => "You may look at this session, not change it.",
                 });
             }
             Some(_) => {}
         }
-        if !is_driving(request) {
+        let Wheel::Theirs(fence) = self.wheel else {
             return Ok(());
-        }
-        match self.session.may_drive(self.connection, inbound.fence) {
+        };
+        match self.session.may_drive(self.connection, fence) {
             Ok(()) => Ok(()),
             Err(NotDriving::Other(who)) => {
                 forbidden(&format!("{who} has control of this session."))
@@ -66,6 +85,31 @@ impl Desk {
             Err(NotDriving::Outdated) => forbidden(
                 "`fence` is not the number of the present control of this session; nothing was done.",
             ),
+        }
+    }
+}
+
+impl Desk {
+    /// May this user ask for this, and still?
+    pub(super) fn allows(&self, principal: &Principal, inbound: &Inbound) -> Result<(), Refused> {
+        let request = &inbound.request;
+        let wheel = if is_driving(request) {
+            Wheel::Theirs(inbound.fence)
+        } else {
+            Wheel::Free
+        };
+        self.claim(principal, needed(request), wheel).check()
+    }
+
+    /// What somebody claims to be allowed.
+    pub(super) fn claim(&self, principal: &Principal, needed: Access, wheel: Wheel) -> Claim {
+        Claim {
+            auth: self.reception.auth.clone(),
+            session: self.session.clone(),
+            connection: self.connection,
+            principal: principal.clone(),
+            needed,
+            wheel,
         }
     }
 

@@ -444,3 +444,19 @@ async fn what_is_said_after_somebody_was_shut_out_never_reaches_them() {
     }
     assert!(owner.text().contains("secret-9"));
 }
+
+#[tokio::test]
+async fn somebody_who_only_looks_cannot_use_up_what_the_others_may_say() {
+    let (_gateway, mia, ben, _, mut owner) = house().await;
+    let session = owner.session();
+    mia.shares(&session, "ben", "viewer").await;
+    let mut viewer = ben.enters(&format!("?session={session}")).await;
+    for _ in 0..100 {
+        viewer.sends("CANCEL_TASK", json!({})).await;
+        refused(&mut viewer).await;
+    }
+    viewer.sends("CANCEL_TASK", json!({})).await;
+    assert_eq!(refused(&mut viewer).await["code"], "RATE_LIMITED");
+    owner.prompts("/echo heard").await;
+    owner.sees_run_end().await;
+}

@@ -22,7 +22,7 @@ pub(super) fn read(kind: &str, mut payload: Fields, rules: &Rules) -> Result<Req
             include_settings: payload.optional_bool("includeSettings")?.unwrap_or(true),
         },
         "UPDATE_SETTINGS" => Request::Command(update_settings(payload)?),
-        "ANSWER" => Request::Command(talk::answer(payload)?),
+        "ANSWER" => Request::Command(talk::answer(payload, rules)?),
         "STEER" => Request::Command(Command::Steer {
             text: text(&mut payload, rules)?,
         }),

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use super::prompt::Asked;
 use super::question::{Question, Resolved};
 use super::queue::Queue;
+use super::tool::ToolState;
 use super::words::{self, CommandInfo, Step, TaskError, TaskProgress, TokenUsage};
 use crate::domain::command::SettingsChange;
 use crate::domain::event::{Author, Channel, Event, Recorded};
@@ -105,25 +106,12 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
                 ..Chunk::piece(*message, *run, Channel::Text, rest, *index)
             },
         ),
-        Event::ToolUpdate {
-            run,
-            tool,
-            name,
-            title,
-            status,
-            input,
-            output,
-        } => place.frame(
+        Event::ToolUpdate { run, tool } => place.frame(
             "TOOL_UPDATE",
             &ToolUpdate {
-                tool_call_id: tool,
                 task_id: *run,
-                name,
-                title,
                 kind: TOOL_KIND,
-                status,
-                input: present(input.as_ref()),
-                output: present(output.as_ref()),
+                tool: tool.into(),
             },
         ),
         Event::QuestionAsked(open) => place.frame("QUESTION", &Question::from(open)),
@@ -290,24 +278,10 @@ pub(super) struct Utterance<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ToolUpdate<'a> {
-    tool_call_id: &'a str,
     task_id: RunId,
-    name: &'a str,
-    title: &'a str,
     kind: &'static str,
-    #[schema(schema_with = vocabulary::tool_status)]
-    status: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Value>)]
-    input: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Value>)]
-    output: Option<&'a Value>,
-}
-
-/// A null counts as absent, because that is how it reads once stored: a replayed frame is the same.
-fn present(value: Option<&Value>) -> Option<&Value> {
-    value.filter(|value| !value.is_null())
+    #[serde(flatten)]
+    tool: ToolState<'a>,
 }
 
 #[derive(Serialize, ToSchema)]
