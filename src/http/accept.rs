@@ -22,7 +22,8 @@ use super::caller::Peer;
 use super::metrics::Metrics;
 use crate::limits::{Admission, ConnectionCaps, ConnectionPermit};
 
-/// A peer that takes nothing for this long is gone, in the kernel too.
+/// A peer that takes nothing for this long is gone, in the kernel too. Not less: a reader that is
+/// there and stands still counts the same, although it acknowledges every probe.
 const UNACKNOWLEDGED: Duration = Duration::from_mins(1);
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
@@ -30,7 +31,6 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 const HEAD_BYTES: usize = 32 * 1024;
 /// After accept fails for want of descriptors, it would fail again at once.
 const PAUSE: Duration = Duration::from_millis(100);
-
 /// How long a file may still take once the gateway was told to stop.
 const LAST_BYTES: Duration = Duration::from_secs(2);
 
