@@ -218,7 +218,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_file_may_take_its_time_and_no_longer() {
         let (line, stop) = (Line::default(), CancellationToken::new());
-        let longest = Duration::from_secs(600);
+        let longest = Duration::from_mins(10);
         let waits = async |patience| tokio::time::timeout(patience, line.overdue(&stop)).await;
         assert!(waits(2 * longest).await.is_err(), "nothing is carried");
         line.carry(longest);
@@ -235,9 +235,9 @@ mod tests {
     async fn a_stop_gives_a_file_two_seconds() {
         let (line, stop) = (Line::default(), CancellationToken::new());
         stop.cancel();
-        let nothing = tokio::time::timeout(Duration::from_secs(60), line.overdue(&stop));
+        let nothing = tokio::time::timeout(Duration::from_mins(1), line.overdue(&stop));
         assert!(nothing.await.is_err(), "other requests have their own time");
-        line.carry(Duration::from_secs(600));
+        line.carry(Duration::from_mins(10));
         let started = Instant::now();
         line.overdue(&stop).await;
         assert_eq!(started.elapsed(), LAST_BYTES);

@@ -267,8 +267,8 @@ async fn control_is_taken_used_and_lost_without_a_socket_too() {
     let session = owner.session();
     sets(&mia, &session, "exclusive").await;
     owner.hears("CONTROL_UPDATE").await;
-    let token = ben.token.clone().unwrap();
-    let stream = Listener::follows(gateway.address(), &token, &session, None).await;
+    let bearer = ben.token.clone().unwrap();
+    let stream = Listener::follows(gateway.address(), &bearer, &session, None).await;
     let prompt = json!({ "text": "/echo done", "mode": "act" });
 
     // Control belongs to a connection, and a request by itself is none.
@@ -338,8 +338,8 @@ async fn a_heartbeat_by_post_keeps_control_for_its_stream() {
     let (gateway, mia, ben, mut owner, mut editor) = house(settings).await;
     let session = owner.session();
     sets(&mia, &session, "exclusive").await;
-    let token = ben.token.clone().unwrap();
-    let stream = Listener::follows(gateway.address(), &token, &session, None).await;
+    let bearer = ben.token.clone().unwrap();
+    let stream = Listener::follows(gateway.address(), &bearer, &session, None).await;
     let taken = posts(&ben, &session, Some(&stream), "TAKE_CONTROL", json!({})).await;
     taken.is(200);
     let started = Instant::now();

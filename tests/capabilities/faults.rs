@@ -355,7 +355,8 @@ async fn an_answer_is_not_for_somebody_who_was_shut_out_while_it_was_waited_for(
     let path = format!("/api/sessions/{}/commands", guest.session());
     let prompt =
         json!({ "type": "SUBMIT_PROMPT", "payload": { "text": "/echo x", "mode": "act" } });
-    let asking = tokio::spawn(async move { ben.posts(&path, prompt).await });
+    let mut asking = JoinSet::new();
+    asking.spawn(async move { ben.posts(&path, prompt).await });
     let mut waiting = 0;
     while waiting == 0 {
         let held_up = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
@@ -371,7 +372,7 @@ async fn an_answer_is_not_for_somebody_who_was_shut_out_while_it_was_waited_for(
     let disabled = Some(json!({ "disabled": true }));
     page.sends("PATCH", &path, disabled).await.is(200);
     sqlx::raw_sql("rollback").execute(&mut other).await.unwrap();
-    let answer = asking.await.unwrap();
+    let answer = asking.join_next().await.unwrap().unwrap();
     answer.refuses(401, "AUTH_FAILED");
     let begun = "select count(*) from sessions where last_prompt = '/echo x'";
     let begun = sqlx::query_scalar::<_, i64>(begun).fetch_one(&mut other);

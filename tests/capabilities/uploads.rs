@@ -174,6 +174,41 @@ async fn what_there_is_no_room_for_is_not_waited_for() {
     fits.await.is(201);
 }
 
+/// How large the file in a form is, is known only when it is there.
+#[tokio::test]
+async fn what_is_refused_when_it_is_there_goes_and_nothing_else() {
+    let gateway = Settings::new()
+        .with("LIMITS__SESSION_ATTACHMENT_BYTES", "1000")
+        .start()
+        .await;
+    let page = gateway.browser("root").await;
+    let session = page.has_a_session().await;
+    let form = |letter: &str| {
+        let text = format!(
+            "--XX\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x\"\r\n\r\n{}\r\n--XX--\r\n",
+            letter.repeat(600),
+        );
+        page.brings(
+            &session,
+            "",
+            "multipart/form-data; boundary=XX",
+            text.into(),
+        )
+    };
+    let kept = form("a").await.is(201).json();
+    for letter in ["a", "b", "a", "c"] {
+        form(letter).await.refuses(422, "VALIDATION_ERROR");
+    }
+    let hash = kept["sha256"].as_str().unwrap();
+    let place = gateway.sqlite_file().with_file_name("attachments");
+    let mut contents = Vec::new();
+    for entry in std::fs::read_dir(place).unwrap() {
+        let inside = std::fs::read_dir(entry.unwrap().path()).unwrap();
+        contents.extend(inside.map(|file| file.unwrap().file_name()));
+    }
+    assert_eq!(contents, [hash]);
+}
+
 #[tokio::test]
 async fn a_form_comes_to_its_file_soon() {
     let gateway = Gateway::start().await;

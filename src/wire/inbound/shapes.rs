@@ -100,6 +100,7 @@ enum AnyAttachment {
     #[serde(rename_all = "camelCase")]
     Uploaded { attachment_id: AttachmentId },
     Inline {
+        /// 1 to 255 characters; of a path only what follows the last slash is kept.
         name: String,
         /// The media type.
         #[serde(rename = "type")]
