@@ -29,7 +29,6 @@ pub(crate) use cursor::{Cursor, Outgoing};
 pub(crate) use ears::Ears;
 pub(crate) use greeting::{HEARTBEAT, Position, begin};
 pub(crate) use reception::{Metrics, Parts, Reception};
-use rights::Wheel;
 pub(crate) use stack::{Answering, Frame};
 pub(crate) use stay::{Goodbye, Stay};
 
@@ -155,6 +154,7 @@ impl Desk {
         } = inbound;
         let id = message_id.as_deref();
         let now = self.reception.clock.wall();
+        let wheel = rights::wheel(&request, fence);
         match request {
             Request::Heartbeat => {
                 self.session.keeps_driving(self.connection);
@@ -195,7 +195,7 @@ impl Desk {
                         ..rejected
                     }));
                 }
-                let claim = self.claim(principal, Access::Editor, Wheel::Theirs(fence));
+                let claim = self.claim(principal, Access::Editor, wheel);
                 let sent = Sent {
                     by: self.by(principal),
                     still: Arc::new(move || claim.check()),

@@ -4,7 +4,7 @@ use super::{Desk, Outcome, Way};
 use crate::auth::Auth;
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
-use crate::domain::command::Inquiry;
+use crate::domain::command::{Command, Inquiry};
 use crate::domain::id::ConnectionId;
 use crate::session::{Access, Asker, NotDriving, Refused, Session, Wish};
 use crate::wire::inbound::{Inbound, Request};
@@ -26,13 +26,25 @@ pub(super) fn needed(request: &Request) -> Access {
 }
 
 /// Is it for the one who drives, if there must be one? Control itself is handed over by its own rules,
-/// and a branch changes nothing here.
+/// a branch changes nothing here, and a suggestion is what the others have.
 fn is_driving(request: &Request) -> bool {
     needed(request) > Access::Viewer
         && !matches!(
             request,
-            Request::TakeControl { .. } | Request::ReleaseControl | Request::Branch { .. }
+            Request::TakeControl { .. }
+                | Request::ReleaseControl
+                | Request::Branch { .. }
+                | Request::Command(Command::Suggest { .. })
         )
+}
+
+/// Must its sender drive?
+pub(super) fn wheel(request: &Request, fence: Option<u64>) -> Wheel {
+    if is_driving(request) {
+        Wheel::Theirs(fence)
+    } else {
+        Wheel::Free
+    }
 }
 
 /// What somebody claims to be allowed. Checked when it is said, and when it takes effect.
@@ -93,11 +105,7 @@ impl Desk {
     /// May this user ask for this, and still?
     pub(super) fn allows(&self, principal: &Principal, inbound: &Inbound) -> Result<(), Refused> {
         let request = &inbound.request;
-        let wheel = if is_driving(request) {
-            Wheel::Theirs(inbound.fence)
-        } else {
-            Wheel::Free
-        };
+        let wheel = wheel(request, inbound.fence);
         self.claim(principal, needed(request), wheel).check()
     }
 
@@ -172,7 +180,7 @@ impl Desk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::command::{Command, SettingsChange};
+    use crate::domain::command::SettingsChange;
 
     #[test]
     fn a_viewer_may_only_look() {

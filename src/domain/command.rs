@@ -181,6 +181,11 @@ pub enum Command {
         /// What.
         text: String,
     },
+    /// Propose something to whoever drives; the agent does not hear it.
+    Suggest {
+        /// What.
+        text: String,
+    },
     /// Stop a run, or the current one.
     Cancel {
         /// Which run.

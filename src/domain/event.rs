@@ -172,6 +172,15 @@ pub enum Event {
         /// Its place among the pieces of the run.
         index: u64,
     },
+    /// Somebody proposes something to whoever drives.
+    Suggested {
+        /// The utterance.
+        message: MessageId,
+        /// Who.
+        by: String,
+        /// What.
+        text: String,
+    },
     /// A tool is used; the first sight of its id creates it, later ones change it.
     ToolUpdate {
         /// The run that it belongs to.

@@ -24,7 +24,7 @@ use super::{Parts, Stopping};
 use crate::domain::code::Code;
 use crate::domain::command::{Command, SettingsChange};
 use crate::domain::event::Event;
-use crate::domain::id::{QuestionId, SessionId};
+use crate::domain::id::{MessageId, QuestionId, SessionId};
 use crate::domain::queue::Waiting;
 use crate::domain::run::RunOutcome;
 use crate::runtime::ToAgent;
@@ -261,6 +261,16 @@ impl Router {
             }
             Command::Steer { text } => self.say_aside(Waiting::Steer, text, sent).await,
             Command::FollowUp { text } => self.say_aside(Waiting::FollowUp, text, sent).await,
+            Command::Suggest { text } => {
+                let suggested = Event::Suggested {
+                    message: MessageId::new(),
+                    by: sent.name(),
+                    text,
+                };
+                let command = sent.once.map(|once| recorded(once, None));
+                self.record(Change::from(suggested).by(command)).await?;
+                Ok(Effect::Done(None))
+            }
             Command::Cancel { run } => self.cancel(run, sent).await,
             Command::Withdraw { run } => self.withdraw(run, sent).await,
             Command::Answer { question, answer } => {

@@ -257,7 +257,7 @@ impl SessionState {
             Event::ToolsChanged { tools } => self.chosen_tools = Some(tools.clone()),
             Event::CommandsAvailable { commands } => self.commands.clone_from(commands),
             Event::TitleChanged { title } => self.title = Some(title.clone()),
-            Event::AgentNotice { .. } | Event::Raw { .. } => {}
+            Event::AgentNotice { .. } | Event::Suggested { .. } | Event::Raw { .. } => {}
         }
     }
 

@@ -101,6 +101,9 @@ impl Markdown {
                 };
                 self.remark(&format!("Answered by {who}: {word}"), out);
             }
+            Event::Suggested { by, text, .. } => {
+                self.remark(&format!("{} suggests: {}", inline(by), inline(text)), out);
+            }
             Event::AgentNotice { text, .. } => {
                 self.remark(&format!("{} says: {}", self.agent, inline(text)), out);
             }

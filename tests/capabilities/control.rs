@@ -360,3 +360,21 @@ async fn a_heartbeat_by_post_keeps_control_for_its_stream() {
         assert!(silent.elapsed() < Duration::from_secs(5));
     }
 }
+
+#[tokio::test]
+async fn whoever_does_not_drive_can_suggest() {
+    let (_gateway, mia, _, mut owner, mut editor) = house(Settings::new()).await;
+    sets(&mia, &owner.session(), "exclusive").await;
+    takes(&mut owner, json!({})).await;
+    editor.prompts("/echo mine").await;
+    is_refused(&mut editor, "FORBIDDEN", "mia").await;
+    editor
+        .sends("SUGGEST", json!({ "text": "Try /echo yours" }))
+        .await;
+    editor.sees("ACK").await;
+    let heard = owner.sees("MESSAGE").await;
+    assert_eq!(heard["payload"]["content"], "Try /echo yours");
+    assert_eq!(heard["payload"]["metadata"]["suggestion"], true);
+    assert_eq!(heard["payload"]["metadata"]["by"], "ben");
+    owner.sees_nothing().await;
+}

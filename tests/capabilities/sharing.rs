@@ -125,6 +125,7 @@ fn changing() -> Vec<(&'static str, Value)> {
             json!({ "questionId": format!("qst_{:032x}", 1), "ok": true }),
         ),
         ("STEER", json!({ "text": "left" })),
+        ("SUGGEST", json!({ "text": "left" })),
         ("FOLLOW_UP", json!({ "text": "and then?" })),
         ("SET_QUEUE_MODE", json!({ "steering": "all" })),
         ("UPDATE_CONTEXT", json!({})),

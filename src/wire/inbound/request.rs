@@ -29,6 +29,9 @@ pub(super) fn read(kind: &str, mut payload: Fields, rules: &Rules) -> Result<Req
         "FOLLOW_UP" => Request::Command(Command::FollowUp {
             text: text(&mut payload, rules)?,
         }),
+        "SUGGEST" => Request::Command(Command::Suggest {
+            text: text(&mut payload, rules)?,
+        }),
         "WITHDRAW" => Request::Command(talk::withdraw(payload)?),
         "SET_QUEUE_MODE" => Request::Command(talk::set_queue_mode(payload)?),
         "SET_TOOLS" => Request::Command(talk::set_tools(payload, rules)?),

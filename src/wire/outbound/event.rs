@@ -86,10 +86,25 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
             "MESSAGE",
             &Utterance {
                 id: *message,
-                task_id: *run,
+                task_id: Some(*run),
                 role: words::author(*author),
                 content: text,
                 format: "markdown",
+                metadata: None,
+            },
+        ),
+        Event::Suggested { message, by, text } => place.frame(
+            "MESSAGE",
+            &Utterance {
+                id: *message,
+                task_id: None,
+                role: words::author(Author::User),
+                content: text,
+                format: "text",
+                metadata: Some(Suggestion {
+                    suggestion: true,
+                    by,
+                }),
             },
         ),
         // The end of what came in pieces.
@@ -268,11 +283,22 @@ impl<'a> Chunk<'a> {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Utterance<'a> {
     id: MessageId,
-    task_id: RunId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_id: Option<RunId>,
     #[schema(schema_with = vocabulary::author)]
     role: &'static str,
     content: &'a str,
     format: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Suggestion<'a>>,
+}
+
+/// Proposed to whoever drives; the agent does not hear it.
+#[derive(Serialize, ToSchema)]
+struct Suggestion<'a> {
+    suggestion: bool,
+    /// Who.
+    by: &'a str,
 }
 
 #[derive(Serialize, ToSchema)]
