@@ -23,7 +23,7 @@ const INQUIRY: Duration = Duration::from_secs(10);
 
 /// A command whose effect has not begun by then does not begin any more: its sender would be told
 /// that it failed before it is done.
-const BEGIN_WITHIN: Duration = Duration::from_secs(2);
+const BEGIN_WITHIN: Duration = Duration::from_secs(1);
 
 /// Why a router did not answer.
 enum Silence {

@@ -1,5 +1,7 @@
 //! How a router commits: the effect of a command or nothing, what has happened in any case.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use tokio::time::Instant;
 
@@ -13,6 +15,9 @@ use crate::domain::code::Code;
 use crate::domain::command::Command;
 use crate::domain::event::{Event, Recorded};
 use crate::store::{CommandRecord, Snapshot, StoreError, Summary};
+
+/// How long a look into the journal may hold up the next command.
+const GLANCE: Duration = Duration::from_millis(100);
 
 /// What one commit changes.
 #[derive(Default)]
@@ -93,8 +98,10 @@ impl Router {
         if !self.writer.is_unsure() {
             return Ok(());
         }
-        match self.journal.kept_after(self.journal.head(), 1).await {
-            Ok(unknown) if !unknown.is_empty() => Err(Over),
+        // Not for long: those who ask wait meanwhile.
+        let look = self.journal.kept_after(self.journal.head(), 1);
+        match tokio::time::timeout(GLANCE, look).await {
+            Ok(Ok(unknown)) if !unknown.is_empty() => Err(Over),
             // Nothing, or nothing to be known yet: asked again at the next turn.
             Ok(_) | Err(_) => Ok(()),
         }
