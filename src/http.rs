@@ -51,6 +51,7 @@ mod links;
 mod metrics;
 mod notices;
 mod origin;
+mod pages;
 mod sessions;
 mod stream;
 mod users;

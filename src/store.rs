@@ -44,8 +44,8 @@ pub use contents::{Arriving, Content, Contents, KeepError, SweepError, hex};
 pub use error::{OpenError, StoreError};
 pub use grants::{GrantRow, Grants, ShareError};
 pub use journals::{
-    Append, AppendError, ClaimError, CommandRecord, Journals, Lease, NewEvent, Snapshot,
-    StoredEvent, Summary,
+    Append, AppendError, ClaimError, CommandRecord, Journals, Lease, NewEvent, PAGE_BYTES,
+    Snapshot, StoredEvent, Summary,
 };
 pub use keys::{Keys, OldKeys, StoredKey};
 pub use links::{LinkKind, Links, NewLink, Redeemed, SetUpError};

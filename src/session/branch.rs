@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ask::Refused;
 use super::failure::out_of_reach;
-use super::journal::stored;
+use super::journal::body;
 use super::scribe::Scribe;
 use super::state::{Bounds, SessionState};
 use super::{Session, Sessions};
@@ -234,7 +234,7 @@ fn follow(state: &mut SessionState, events: Vec<Event>, at: Timestamp) -> Vec<Ne
             let offset = state.offset + 1;
             let recorded = Recorded { offset, at, event };
             state.apply(&recorded, &bounds);
-            let body = stored(&recorded).body;
+            let body = body(&recorded.event);
             NewEvent { at, body }
         })
         .collect()

@@ -163,7 +163,7 @@ impl Keeper {
             let old: Vec<_> = page
                 .iter()
                 .take_while(|event| event.at < before)
-                .map_while(|event| read(session, event))
+                .map_while(read)
                 .map(|entry| entry.recorded)
                 .collect();
             let count = old.len();
@@ -174,8 +174,8 @@ impl Keeper {
                 return Ok(fewer);
             };
             let kept = compact(old);
-            let joined: Option<Vec<_>> =
-                (kept.len() < count).then(|| kept.iter().map(stored).collect());
+            let joined: Option<Vec<_>> = (kept.len() < count)
+                .then(|| kept.iter().map(|kept| stored(session, kept)).collect());
             self.store
                 .compact_journal(session, after, upto, joined.as_deref())
                 .await?;

@@ -121,8 +121,16 @@ impl House {
     }
 
     async fn stored(&self, session: &Session) -> Vec<Recorded> {
-        let events = self.sessions.events(session.id(), 0, 100_000).await;
-        events.unwrap()
+        let mut all: Vec<Recorded> = Vec::new();
+        loop {
+            let after = all.last().map_or(0, |last| last.offset);
+            let page = self.sessions.events(session.id(), after, 100_000).await;
+            let page = page.unwrap();
+            if page.is_empty() {
+                return all;
+            }
+            all.extend(page.into_iter().map(|entry| entry.recorded));
+        }
     }
 
     /// Ends everything and waits for it.

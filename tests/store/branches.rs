@@ -142,6 +142,7 @@ async fn a_branch_is_found_by_its_past(world: World) {
 async fn a_cut_that_was_joined_over_is_noticed(world: World) {
     let (mia, old, _) = spoken(&world).await;
     let event = |offset, body: &str| StoredEvent {
+        session: old.id,
         offset,
         at: at(1),
         body: body.into(),

@@ -121,7 +121,8 @@ async fn paging_backwards_meets_paging_forwards_over_joined_pieces() {
         let (mut seen, mut before) = (Vec::new(), u64::MAX);
         loop {
             let page = house.sessions.events_before(id, before, limit).await;
-            let mut page = page.unwrap();
+            let page = page.unwrap().into_iter().map(|entry| entry.recorded);
+            let mut page: Vec<Recorded> = page.collect();
             assert!(page.len() <= limit as usize);
             let Some(first) = page.first() else { break };
             before = first.first();
@@ -133,6 +134,11 @@ async fn paging_backwards_meets_paging_forwards_over_joined_pieces() {
     let is_joined = |event: &&Recorded| event.first() < event.offset;
     let joined = all.iter().find(is_joined).unwrap();
     let inside = house.sessions.events_before(id, joined.offset, 2).await;
-    assert_eq!(inside.unwrap().last(), Some(joined), "none of it is lost");
+    let inside = inside.unwrap();
+    let last = inside.last().map(|entry| &entry.recorded);
+    assert_eq!(last, Some(joined), "none of it is lost");
+    let beginning = house.sessions.beginning_of(id, joined.offset, 2).await;
+    let first = inside.first().map(|entry| entry.recorded.first() - 1);
+    assert_eq!(beginning.ok(), first, "where the page begins");
     house.close().await;
 }

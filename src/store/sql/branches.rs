@@ -128,8 +128,13 @@ fn closing(new: &NewBranch) -> Vec<(SessionId, StoredEvent)> {
     let numbered = (new.upto + 1..).zip(&new.closing);
     numbered
         .map(|(offset, event)| {
-            let (at, body) = (event.at, event.body.clone());
-            (new.session.id, StoredEvent { offset, at, body })
+            let event = StoredEvent {
+                session: new.session.id,
+                offset,
+                at: event.at,
+                body: event.body.clone(),
+            };
+            (new.session.id, event)
         })
         .collect()
 }

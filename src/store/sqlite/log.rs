@@ -227,7 +227,14 @@ fn decode(mut row: &[u8]) -> Option<Vec<(SessionId, StoredEvent)>> {
         let length = u32::from_le_bytes(take(&mut row, 4)?.try_into().ok()?);
         let body = take(&mut row, usize::try_from(length).ok()?)?.to_vec();
         let at = Timestamp::from_millisecond(at).ok()?;
-        events.push((session.parse().ok()?, StoredEvent { offset, at, body }));
+        let session = session.parse().ok()?;
+        let event = StoredEvent {
+            session,
+            offset,
+            at,
+            body,
+        };
+        events.push((session, event));
     }
     Some(events)
 }
@@ -237,16 +244,17 @@ mod tests {
     use super::*;
 
     fn events() -> Vec<(SessionId, StoredEvent)> {
-        let event = |offset| StoredEvent {
-            offset,
-            at: Timestamp::from_millisecond(1_800_000_000_123).unwrap(),
-            body: vec![7; usize::try_from(offset).unwrap()],
+        let event = |offset| {
+            let session = SessionId::new();
+            let event = StoredEvent {
+                session,
+                offset,
+                at: Timestamp::from_millisecond(1_800_000_000_123).unwrap(),
+                body: vec![7; usize::try_from(offset).unwrap()],
+            };
+            (session, event)
         };
-        vec![
-            (SessionId::new(), event(1)),
-            (SessionId::new(), event(0)),
-            (SessionId::new(), event(300)),
-        ]
+        vec![event(1), event(0), event(300)]
     }
 
     #[test]
