@@ -25,7 +25,7 @@ use crate::domain::act::Action;
 use crate::domain::grant::ControlMode;
 use crate::domain::id::{Epoch, SessionId, UserId};
 use crate::domain::search::Words;
-use crate::session::{Access, Entry, JoinError};
+use crate::session::{Access, Entry, JoinError, SearchError};
 use crate::store::{Hit, NewSession, SessionChange, SessionRow, StoreError};
 use crate::wire::outbound;
 
@@ -139,7 +139,8 @@ pub(super) struct SessionsBody {
     get, path = "/api/sessions", tag = "sessions", security(("bearer" = [])), params(Page),
     responses(
         (status = 200, description = "Your sessions and those shared with you, the newest change first", body = SessionsBody),
-        (status = 401, description = "AUTH_FAILED", body = Problem)
+        (status = 401, description = "AUTH_FAILED", body = Problem),
+        (status = 503, description = "BUSY: too many searches at the moment", body = Problem)
     )
 )]
 pub(super) async fn list(
@@ -159,7 +160,13 @@ pub(super) async fn list(
     let limit = page.limit.unwrap_or(PAGE).clamp(1, largest);
     let sessions: Vec<SessionBody> = if let Some(question) = question {
         let words = Words::of(&question);
-        let hits = state.store.search(owner, &words, before, limit).await?;
+        let hits = state.sessions.search(owner, &words, before, limit).await;
+        let hits = hits.map_err(|error| match error {
+            SearchError::Busy => {
+                ApiError::busy("Too many searches at the moment; try again in a moment.")
+            }
+            SearchError::Store(error) => error.into(),
+        })?;
         hits.into_iter().map(SessionBody::from).collect()
     } else {
         let rows = state.store.sessions(owner, before, limit).await?;

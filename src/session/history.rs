@@ -2,13 +2,51 @@
 //!
 //! Whoever asks has checked that it may. Touches `store` and `domain`.
 
+use std::time::Duration;
+
+use jiff::Timestamp;
+
 use super::Sessions;
 use super::journal::read;
 use super::tail::Entry;
-use crate::domain::id::SessionId;
-use crate::store::StoreError;
+use crate::domain::id::{SessionId, UserId};
+use crate::domain::search::Words;
+use crate::limits::Turns;
+use crate::store::{Hit, StoreError};
+
+/// Searches at the same time, and how long the next one waits for its turn.
+const SEARCHES: usize = 2;
+const SEARCH_PATIENCE: Duration = Duration::from_millis(500);
+
+/// Why nothing was looked for.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SearchError {
+    /// Too many search at the moment.
+    #[error("too many search at the moment")]
+    Busy,
+    /// Storage failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+pub(super) fn searching() -> Turns {
+    Turns::new(SEARCHES, SEARCH_PATIENCE)
+}
 
 impl Sessions {
+    /// A user's sessions in which these words were said, a page in the order of the list.
+    pub(crate) async fn search(
+        &self,
+        owner: UserId,
+        words: &Words,
+        before: Option<(Timestamp, SessionId)>,
+        limit: u32,
+    ) -> Result<Vec<Hit>, SearchError> {
+        let turn = self.parts.searching.take(owner).await;
+        let _turn = turn.ok_or(SearchError::Busy)?;
+        Ok(self.parts.store.search(owner, words, before, limit).await?)
+    }
+
     /// The committed events of a session after an offset, in order: at most so many, and no more than
     /// a page of storage holds. Nothing comes only at the end.
     pub(crate) async fn events(

@@ -1,6 +1,6 @@
 //! Sessions on a real database, in process, with a clock that is moved by hand.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,11 +50,16 @@ fn journal_config() -> JournalConfig {
         compact_after_minutes: 60,
         keep_days: 0,
         keep_bytes: 0,
+        branch_bytes: NonZeroU64::MAX,
     }
 }
 
 impl House {
     async fn new() -> Self {
+        Self::with(&journal_config()).await
+    }
+
+    async fn with(journal: &JournalConfig) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let config = store::Config {
             dir: dir.path().to_owned(),
@@ -79,7 +84,7 @@ impl House {
             clock.clone(),
             Catalog::new(&crate::runtime::Config::default()),
             &sessions_config(),
-            &journal_config(),
+            journal,
             stopping.clone(),
         );
         let tracker = TaskTracker::new();

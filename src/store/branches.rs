@@ -53,6 +53,9 @@ pub enum BranchError {
 /// Making branches.
 #[async_trait]
 pub trait Branches: Send + Sync {
+    /// How much there is to copy of a journal up to an offset.
+    async fn journal_bytes(&self, session: SessionId, upto: u64) -> Result<u64, StoreError>;
+
     /// Stores a branch with everything in it, in one transaction.
     async fn branch(&self, new: &NewBranch) -> Result<(), BranchError>;
 }

@@ -1,11 +1,11 @@
 //! Branches.
 
 use switchboard::domain::act::Action;
-use switchboard::domain::id::UserId;
+use switchboard::domain::id::{AttachmentId, UserId};
 use switchboard::domain::search::Words;
 use switchboard::store::{
-    Append, BranchError, CommandRecord, NewBranch, NewEvent, NewSession, SearchText, Snapshot,
-    StoredEvent, Summary,
+    Append, AttachmentRow, BranchError, CommandRecord, NewBranch, NewEvent, NewSession, Quotas,
+    SearchText, Snapshot, StoredEvent, Summary,
 };
 
 use crate::journals::{append, bodies, new_session, owned};
@@ -19,6 +19,8 @@ crate::on_both_databases!(
     a_command_makes_one_branch,
     there_is_no_branch_of_what_is_not_there_or_not_yours,
     a_snapshot_stands_for_a_past_that_is_not_kept,
+    a_branch_has_the_files_of_its_past,
+    what_there_is_to_copy_is_known_before,
 );
 
 fn branch(owner: UserId, from: &NewSession, upto: u64) -> NewBranch {
@@ -222,4 +224,44 @@ async fn a_snapshot_stands_for_a_past_that_is_not_kept(world: World) {
     );
     let row = world.store.session(new.session.id).await.unwrap().unwrap();
     assert_eq!(row.head, 4);
+}
+
+async fn a_branch_has_the_files_of_its_past(world: World) {
+    let (mia, old, _) = spoken(&world).await;
+    let room = Quotas {
+        session_files: 9,
+        session_bytes: 9,
+        user_bytes: 9,
+    };
+    let file = AttachmentRow {
+        id: AttachmentId::new(),
+        session: old.id,
+        owner: mia,
+        hash: [7; 32],
+        name: "a file".into(),
+        media_type: "text/plain".into(),
+        size_bytes: 3,
+        created_at: at(1),
+    };
+    world.store.add_attachment(&file, room).await.unwrap();
+    let new = branch(mia, &old, 3);
+    world.store.branch(&new).await.unwrap();
+    let same = AttachmentRow {
+        session: new.session.id,
+        ..file
+    };
+    // Neither needs the other.
+    let end = act(Action::SessionEnded, 60);
+    assert!(world.store.end_session(old.id, mia, &end).await.unwrap());
+    let found = world.store.attachments(new.session.id).await.unwrap();
+    assert_eq!(found, [same]);
+    assert_eq!(world.store.contents_with(7).await.unwrap(), [[7; 32]]);
+}
+
+async fn what_there_is_to_copy_is_known_before(world: World) {
+    let (_, old, _) = spoken(&world).await;
+    for (upto, bytes) in [(0, 0), (1, 1), (2, 2), (3, 3), (99, 3)] {
+        let known = world.store.journal_bytes(old.id, upto).await.unwrap();
+        assert_eq!(known, bytes, "{upto}");
+    }
 }

@@ -214,3 +214,31 @@ async fn an_event_that_cannot_be_read_is_passed_by_and_stays() {
     assert_eq!(last[0].body, b"{}");
     house.close().await;
 }
+
+#[tokio::test]
+async fn what_an_ended_session_was_found_by_leaves_with_the_next_look() {
+    let house = House::new().await;
+    let (ended, other) = (house.draft(), house.draft());
+    prompts(&ended, "/echo needle").await;
+    prompts(&other, "/echo needle").await;
+    let act = By::gateway(house.clock.wall()).did(Action::SessionEnded, "x");
+    let owner = house.mia.user;
+    assert!(
+        house
+            .store
+            .end_session(ended.id(), owner, &act)
+            .await
+            .unwrap()
+    );
+    let has_texts = async || {
+        let all = house.store.journals(None, 9).await.unwrap();
+        all.iter().any(|journal| journal.has_old_texts)
+    };
+    assert!(has_texts().await);
+    house.keeper(|_, _| {}).round().await.unwrap();
+    assert!(!has_texts().await);
+    let words = crate::domain::search::Words::of("needle");
+    let hits = house.sessions.search(owner, &words, None, 9).await.unwrap();
+    assert!(hits.iter().map(|hit| hit.row.id).eq([other.id()]));
+    house.close().await;
+}

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use async_trait::async_trait;
 
 use super::journals::{insert_events, newest, number_of};
+use super::sessions::count;
 use super::{Backend, Connection, HOLD, millis};
 use crate::domain::id::SessionId;
 use crate::store::branches::{BranchError, Branches, NewBranch};
@@ -24,9 +25,29 @@ static INSERT_SESSION: LazyLock<String> = LazyLock::new(|| {
 
 #[async_trait]
 impl Branches for Backend {
+    async fn journal_bytes(&self, session: SessionId, upto: u64) -> Result<u64, StoreError> {
+        // Looked at first: what is carried over meanwhile is found twice, and counted once.
+        let waiting = self.waiting_after(session, 0);
+        let row = sqlx::query(
+            "select cast(coalesce(sum(length(body)), 0) as bigint) as bytes,
+                 coalesce(max(\"offset\"), 0) as newest
+             from journal_events where session_id = $1 and \"offset\" <= $2",
+        )
+        .bind(session.to_string())
+        .bind(number_of(upto))
+        .fetch_one(self.reader())
+        .await?;
+        let newest = count(&row, "newest")?;
+        let newer = waiting
+            .iter()
+            .filter(|event| event.offset > newest && event.offset <= upto);
+        let waiting: usize = newer.map(|event| event.body.len()).sum();
+        Ok(count(&row, "bytes")? + waiting as u64)
+    }
+
     async fn branch(&self, new: &NewBranch) -> Result<(), BranchError> {
         let mut turn = self.turn().await.map_err(StoreError::from)?;
-        let mut tx = self.begin().await.map_err(StoreError::from)?;
+        let mut tx = self.begin_long().await.map_err(StoreError::from)?;
         turn.carry_over(&mut tx).await.map_err(StoreError::from)?;
         let made = make(&mut tx, new).await.map_err(StoreError::from)?;
         if let Some(refused) = made {
@@ -68,6 +89,7 @@ async fn make(connection: &mut Connection, new: &NewBranch) -> sqlx::Result<Opti
     .bind(upto)
     .execute(&mut *connection)
     .await?;
+    copy_attachments(connection, new).await?;
     insert_events(connection, &closing(new)).await?;
     sqlx::query("insert into session_snapshots (session_id, \"offset\", body) values ($1, $2, $3)")
         .bind(session.to_string())
@@ -82,6 +104,21 @@ async fn make(connection: &mut Connection, new: &NewBranch) -> sqlx::Result<Opti
         return Ok(Some(BranchError::Repeated));
     }
     Ok(None)
+}
+
+/// The prompts that were copied name files by their ids: under these the branch has them too.
+async fn copy_attachments(connection: &mut Connection, new: &NewBranch) -> sqlx::Result<()> {
+    sqlx::query(
+        "insert into attachments (id, session_id, owner_id, content_hash, name, media_type,
+                                  size_bytes, created_at)
+         select id, $1, owner_id, content_hash, name, media_type, size_bytes, created_at
+         from attachments where session_id = $2",
+    )
+    .bind(new.session.id.to_string())
+    .bind(new.from.to_string())
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 /// Keeps the outcome for whoever repeats the command; false if there is one under that key.
