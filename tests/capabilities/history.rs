@@ -568,7 +568,7 @@ async fn a_journal_of_long_events_comes_whole_however_it_is_asked_for() {
     let gateway = Gateway::start().await;
     let root = gateway.browser("root").await;
     let long = format!("/echo {}", "long ".repeat(18_000));
-    let member = said(&root, &vec![long.as_str(); 8]).await;
+    let member = said(&root, &[long.as_str(); 8]).await;
     let path = format!("/api/sessions/{}", member.session());
     let get = async |query: &str| {
         let answer = root.gets(&format!("{path}/{query}")).await.is(200);
