@@ -31,6 +31,8 @@ const ATTEMPTS: usize = 3;
 const SUFFIX: &str = " (branch)";
 const TITLE_CHARS: usize = 200;
 
+/// Between two parts of what follows: others write in between.
+const BREATH: Duration = Duration::from_millis(2);
 /// Branches that are made at the same time: each keeps storage busy.
 const AT_ONCE: usize = 2;
 
@@ -106,7 +108,10 @@ impl Sessions {
             self.check_size(source.id(), state.offset).await?;
             let (new, branched) = self.draw(&row, state, once.clone());
             match self.parts.store.branch(&new).await {
-                Ok(()) => return Ok(branched),
+                Ok(()) => {
+                    self.copy_texts(branched.session).await;
+                    return Ok(branched);
+                }
                 Err(BranchError::Changed | BranchError::Repeated) => {}
                 Err(BranchError::NotFound) => {
                     let message = "There is no such session any more.";
@@ -117,6 +122,21 @@ impl Sessions {
         }
         let message = "The journal is being tidied up at the moment; try again.";
         Err(Refused::new(Code::Busy, message))
+    }
+
+    /// Lets a branch be found by its past. It is made already: whatever fails here is taken up by the
+    /// keeper.
+    async fn copy_texts(&self, branch: SessionId) {
+        loop {
+            match self.parts.store.copy_texts(branch).await {
+                Ok(true) => tokio::time::sleep(BREATH).await,
+                Ok(false) => return,
+                Err(error) => {
+                    tracing::warn!(%error, session.id = %branch, "a branch is not found by all of its past yet");
+                    return;
+                }
+            }
+        }
     }
 
     /// Refuses to copy too much.

@@ -118,6 +118,10 @@ impl Keeper {
             }
             return Ok(());
         }
+        // Whoever made the branch did not get to it.
+        while journal.lacks_texts && self.store.copy_texts(journal.session).await? {
+            tokio::time::sleep(BREATH).await;
+        }
         if journal.compacted < journal.head {
             tidied.joined += self.join(journal, now - self.rules.pieces).await?;
         }

@@ -133,6 +133,7 @@ hand_on!(PATIENCE: Search {
 hand_on!(UPKEEP: Branches {
     fn journal_bytes(session: SessionId, upto: u64) -> Result<u64, StoreError>;
     fn branch(new: &NewBranch) -> Result<(), BranchError>;
+    fn copy_texts(branch: SessionId) -> Result<bool, StoreError>;
 });
 
 hand_on!(PATIENCE: Attachments {

@@ -23,6 +23,8 @@ pub struct JournalFacts {
     pub updated_at: Timestamp,
     /// When the session was ended.
     pub ended_at: Option<Timestamp>,
+    /// It is a branch that is not found by all of its past yet.
+    pub lacks_texts: bool,
     /// It has ended, and still has texts that it was found by.
     pub has_old_texts: bool,
 }

@@ -1,7 +1,7 @@
 //! Branches.
 
 use switchboard::domain::act::Action;
-use switchboard::domain::id::{AttachmentId, UserId};
+use switchboard::domain::id::{AttachmentId, SessionId, UserId};
 use switchboard::domain::search::Words;
 use switchboard::store::{
     Append, AttachmentRow, BranchError, CommandRecord, NewBranch, NewEvent, NewSession, Quotas,
@@ -21,6 +21,7 @@ crate::on_both_databases!(
     a_snapshot_stands_for_a_past_that_is_not_kept,
     a_branch_has_the_files_of_its_past,
     what_there_is_to_copy_is_known_before,
+    what_a_branch_is_found_by_follows_in_parts,
 );
 
 fn branch(owner: UserId, from: &NewSession, upto: u64) -> NewBranch {
@@ -130,6 +131,7 @@ async fn a_branch_is_found_by_its_past(world: World) {
     let (mia, old, _) = spoken(&world).await;
     let new = branch(mia, &old, 2);
     world.store.branch(&new).await.unwrap();
+    texts_follow(&world, new.session.id).await;
     for (question, expected) in [
         ("bb", vec![new.session.id, old.id]),
         ("cc", vec![old.id]),
@@ -264,4 +266,63 @@ async fn what_there_is_to_copy_is_known_before(world: World) {
         let known = world.store.journal_bytes(old.id, upto).await.unwrap();
         assert_eq!(known, bytes, "{upto}");
     }
+}
+
+/// Copies all that a branch is found by; says in how many parts.
+async fn texts_follow(world: &World, branch: SessionId) -> usize {
+    let mut parts = 0;
+    while world.store.copy_texts(branch).await.unwrap() {
+        parts += 1;
+    }
+    parts
+}
+
+async fn what_a_branch_is_found_by_follows_in_parts(world: World) {
+    let (mia, old, term) = spoken(&world).await;
+    let long = "long ".repeat(24_000);
+    let text = |offset| SearchText {
+        offset,
+        text: format!("{long} n{offset}n"),
+    };
+    for after in [3, 8, 13, 18] {
+        let said = Append {
+            texts: (after + 1..=after + 5).map(text).collect(),
+            ..append(old.id, term, after, &["x"; 5])
+        };
+        world.store.append(&[said], at(1)).await.unwrap();
+    }
+    let new = branch(mia, &old, 22);
+    world.store.branch(&new).await.unwrap();
+    let lacks_texts = async || {
+        let all = world.store.journals(None, 9).await.unwrap();
+        let facts = |session| all.iter().find(|facts| facts.session == session).unwrap();
+        assert!(!facts(old.id).lacks_texts);
+        facts(new.session.id).lacks_texts
+    };
+    let is_found = async |question: &str| {
+        let hits = world.store.search(mia, &Words::of(question), None, 9).await;
+        hits.unwrap().iter().any(|hit| hit.row.id == new.session.id)
+    };
+    assert!(world.store.copy_texts(new.session.id).await.unwrap());
+    assert!(is_found("aa").await && !is_found("n22n").await);
+    assert!(lacks_texts().await, "somebody has to go on");
+    let parts = texts_follow(&world, new.session.id).await;
+    assert!((1..5).contains(&parts), "{parts}");
+    assert!(!lacks_texts().await);
+    for (question, found) in [("bb", true), ("n4n", true), ("n22n", true), ("n23n", false)] {
+        assert_eq!(is_found(question).await, found, "{question}");
+    }
+    // Once each.
+    let end = act(Action::SessionEnded, 60);
+    let branch = new.session.id;
+    assert!(world.store.end_session(branch, mia, &end).await.unwrap());
+    let mut texts = 0;
+    loop {
+        let gone = world.store.forget_texts(branch).await.unwrap();
+        if gone == 0 {
+            break;
+        }
+        texts += gone;
+    }
+    assert_eq!(texts, 22 + 1, "and its title");
 }

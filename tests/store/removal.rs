@@ -119,7 +119,7 @@ async fn an_account_with_much_is_closed_emptied_and_removed(world: World) {
     while world.store.empty_account(mia).await.unwrap() > 0 {
         parts += 1;
     }
-    assert!(parts > 20, "{parts} parts");
+    assert!(parts > 10, "{parts} parts");
     assert!(bodies(&world, session, 0).await.is_empty());
     let remove = act(Action::UserRemoved, 6);
     world.store.remove_user(mia, &remove).await.unwrap();

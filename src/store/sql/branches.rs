@@ -16,9 +16,9 @@ use crate::store::journals::{CommandRecord, StoredEvent};
 static INSERT_SESSION: LazyLock<String> = LazyLock::new(|| {
     format!(
         "insert into sessions (id, owner_id, agent, title, epoch, head, compacted, messages,
-             last_prompt, created_at, updated_at)
+             last_prompt, created_at, updated_at, texts_from, texts_upto)
          select $1, owner_id, agent, $3, $4, $5,
-             case when compacted < $6 then compacted else $6 end, $7, $8, $9, $9
+             case when compacted < $6 then compacted else $6 end, $7, $8, $9, $9, $2, $6
          from sessions where id = $2 and owner_id = $10 and ended_at is null{HOLD}"
     )
 });
@@ -56,7 +56,55 @@ impl Branches for Backend {
         turn.commit(tx).await.map_err(StoreError::from)?;
         Ok(())
     }
+
+    async fn copy_texts(&self, branch: SessionId) -> Result<bool, StoreError> {
+        let mut tx = self.begin().await?;
+        let copied = sqlx::query(COPY_TEXTS)
+            .bind(branch.to_string())
+            .bind(TEXTS)
+            .bind(TEXT_BYTES)
+            .execute(&mut *tx)
+            .await?;
+        let more = copied.rows_affected() > 0;
+        if !more {
+            sqlx::query(
+                "update sessions set texts_from = null, texts_upto = null
+                 where id = $1 and texts_from is not null",
+            )
+            .bind(branch.to_string())
+            .execute(&mut *tx)
+            .await?;
+        }
+        tx.commit().await?;
+        Ok(more)
+    }
 }
+
+/// Texts of one transaction, and how long they are together (but one): indexing them takes long, and
+/// others write in between.
+const TEXTS: i64 = 64;
+const TEXT_BYTES: i64 = 1024 * 1024;
+
+/// Goes on behind the last one that is there already.
+const COPY_TEXTS: &str = "with wish as (
+        select texts_from, texts_upto, coalesce((
+            select max(\"offset\") from session_texts
+            where session_id = $1 and \"offset\" <= texts_upto
+        ), 0) as done
+        from sessions where id = $1 and texts_from is not null and ended_at is null
+    ),
+    next as (
+        select \"offset\", length(text) as size
+        from session_texts join wish on session_id = texts_from
+        where \"offset\" > done and \"offset\" <= texts_upto order by \"offset\" limit $2
+    ),
+    sums as (
+        select \"offset\", sum(size) over (order by \"offset\") - size as bytes_before from next
+    )
+    insert into session_texts (session_id, owner, \"offset\", text)
+    select $1, owner, \"offset\", text from session_texts join wish on session_id = texts_from
+    where \"offset\" > done
+        and \"offset\" <= (select max(\"offset\") from sums where bytes_before < $3)";
 
 /// Everything of a branch, or why there is none; then the transaction must not be committed.
 async fn make(connection: &mut Connection, new: &NewBranch) -> sqlx::Result<Option<BranchError>> {
@@ -79,16 +127,6 @@ async fn make(connection: &mut Connection, new: &NewBranch) -> sqlx::Result<Opti
     if copied != new.upto && copied != 0 {
         return Ok(Some(BranchError::Changed));
     }
-    sqlx::query(
-        "insert into session_texts (session_id, owner, \"offset\", text)
-         select $1, owner, \"offset\", text from session_texts
-         where session_id = $2 and \"offset\" > 0 and \"offset\" <= $3",
-    )
-    .bind(session.to_string())
-    .bind(new.from.to_string())
-    .bind(upto)
-    .execute(&mut *connection)
-    .await?;
     copy_attachments(connection, new).await?;
     insert_events(connection, &closing(new)).await?;
     sqlx::query("insert into session_snapshots (session_id, \"offset\", body) values ($1, $2, $3)")

@@ -10,8 +10,10 @@ use crate::store::error::StoreError;
 use crate::store::removal::Removal;
 use crate::store::users::ChangeUserError;
 
-/// Rows of one transaction. A text leaves an index of words too, which takes longer.
-const TEXTS: i64 = 32;
+/// Rows of one transaction. Texts leave an index of words too, which takes longer: no more of them
+/// than so many bytes (but one).
+const TEXTS: i64 = 64;
+const TEXT_BYTES: i64 = 1024 * 1024;
 const EVENTS: i64 = 200;
 /// So many can go with their account at once.
 const FEW_TEXTS: i64 = 64;
@@ -110,16 +112,23 @@ async fn remove_some(
     session: SessionId,
     what: What,
 ) -> sqlx::Result<u64> {
-    let (statement, most) = match what {
-        What::Texts => (
+    let statement = match what {
+        What::Texts => sqlx::query(
             "delete from session_texts where id in (
-                 select session_texts.id from session_texts
-                     join sessions on sessions.id = session_id
-                 where session_id = $1 and ended_at is not null limit $2
+                 select id from (
+                     select id, sum(size) over (order by id) - size as bytes_before from (
+                         select session_texts.id, length(text) as size
+                         from session_texts join sessions on sessions.id = session_id
+                         where session_id = $1 and ended_at is not null
+                         order by session_texts.id limit $2
+                     ) as first
+                 ) as sums where bytes_before < $3
              )",
-            TEXTS,
-        ),
-        What::Events => (
+        )
+        .bind(session.to_string())
+        .bind(TEXTS)
+        .bind(TEXT_BYTES),
+        What::Events => sqlx::query(
             "delete from journal_events where session_id = $1 and \"offset\" <= (
                  select max(\"offset\") from (
                      select \"offset\" from journal_events
@@ -128,13 +137,10 @@ async fn remove_some(
                      order by \"offset\" limit $2
                  ) as first
              )",
-            EVENTS,
-        ),
-    };
-    let removed = sqlx::query(statement)
+        )
         .bind(session.to_string())
-        .bind(most)
-        .execute(connection)
-        .await?;
+        .bind(EVENTS),
+    };
+    let removed = statement.execute(connection).await?;
     Ok(removed.rows_affected())
 }

@@ -22,6 +22,7 @@ impl Retention for Backend {
     ) -> Result<Vec<JournalFacts>, StoreError> {
         let rows = sqlx::query(
             "select id, head, compacted, updated_at, ended_at,
+                 (ended_at is null and texts_from is not null) as lacks_texts,
                  (ended_at is not null and exists (
                       select 1 from session_texts where session_id = sessions.id
                  )) as has_old_texts,
@@ -43,6 +44,7 @@ impl Retention for Backend {
                 oldest: optional_time(row, "oldest")?,
                 updated_at: time(row, "updated_at")?,
                 ended_at: optional_time(row, "ended_at")?,
+                lacks_texts: row.try_get("lacks_texts")?,
                 has_old_texts: row.try_get("has_old_texts")?,
             })
         };

@@ -18,3 +18,8 @@ drop table attachments;
 alter table attachments_by_id rename to attachments;
 create index attachments_by_content on attachments (content_hash);
 create index attachments_by_owner on attachments (owner_id);
+
+-- Where a branch still has to take texts from that it shall be found by, and up to which offset: they
+-- take long to be indexed, and follow a part at a time.
+alter table sessions add column texts_from text;
+alter table sessions add column texts_upto integer;
