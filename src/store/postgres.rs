@@ -126,7 +126,12 @@ impl Backend {
 
     /// Events that are committed and not in their journal yet: none.
     #[allow(clippy::unused_self, reason = "the same call as for SQLite")]
-    fn waiting_after(&self, _session: SessionId, _offset: u64) -> Vec<StoredEvent> {
+    fn waiting_after(
+        &self,
+        _session: SessionId,
+        _offset: u64,
+        _most_bytes: usize,
+    ) -> Vec<StoredEvent> {
         Vec::new()
     }
 

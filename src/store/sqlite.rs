@@ -161,8 +161,13 @@ impl Backend {
     }
 
     /// Events after an offset that are committed and not in their journal yet.
-    fn waiting_after(&self, session: SessionId, offset: u64) -> Vec<StoredEvent> {
-        self.log.after(session, offset)
+    fn waiting_after(
+        &self,
+        session: SessionId,
+        offset: u64,
+        most_bytes: usize,
+    ) -> Vec<StoredEvent> {
+        self.log.after(session, offset, most_bytes)
     }
 
     /// The last of those before an offset.

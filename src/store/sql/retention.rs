@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use sqlx::Row as _;
 
 use super::journals::{newest, number_of};
-use super::sessions::count;
+use super::sessions::{count, drop_attachments};
 use super::{Backend, audit, millis, optional_time, search, time, word};
 use crate::domain::act::Act;
 use crate::domain::id::SessionId;
@@ -171,8 +171,12 @@ impl Retention for Backend {
         .bind(millis(now))
         .execute(&mut *tx)
         .await?;
+        if ended.rows_affected() == 0 {
+            return Ok(false);
+        }
+        drop_attachments(&mut tx, session).await?;
         tx.commit().await?;
-        Ok(ended.rows_affected() == 1)
+        Ok(true)
     }
 
     async fn remove_session(

@@ -152,15 +152,24 @@ impl Sessions for Backend {
         if ended.rows_affected() == 0 {
             return Ok(false);
         }
-        // Nobody can get at them any more, and they would count as their owner's.
-        sqlx::query("delete from attachments where session_id = $1")
-            .bind(id.to_string())
-            .execute(&mut *tx)
-            .await?;
+        drop_attachments(&mut tx, id).await?;
         audit(&mut tx, act).await?;
         tx.commit().await?;
         Ok(true)
     }
+}
+
+/// Of a session that has ended: nobody can get at them any more, and they would count as their
+/// owner's.
+pub(super) async fn drop_attachments(
+    connection: &mut Connection,
+    session: SessionId,
+) -> sqlx::Result<()> {
+    sqlx::query("delete from attachments where session_id = $1")
+        .bind(session.to_string())
+        .execute(connection)
+        .await?;
+    Ok(())
 }
 
 pub(super) async fn insert(connection: &mut Connection, new: &NewSession) -> sqlx::Result<()> {

@@ -49,15 +49,26 @@ impl Log {
         }
     }
 
-    /// What waits of one journal after an offset.
-    pub(super) fn after(&self, session: SessionId, offset: u64) -> Vec<StoredEvent> {
+    /// What waits of one journal after an offset, up to the event that goes beyond so many bytes.
+    pub(super) fn after(
+        &self,
+        session: SessionId,
+        offset: u64,
+        most_bytes: usize,
+    ) -> Vec<StoredEvent> {
         let waiting = self.lock();
         let events = waiting
             .journals
             .get(&session)
             .map_or(&[][..], Vec::as_slice);
         let first = events.partition_point(|event| event.offset <= offset);
-        events[first..].to_vec()
+        let mut bytes = 0;
+        let fitting = events[first..].iter().take_while(|event| {
+            let fits = bytes < most_bytes;
+            bytes += event.body.len();
+            fits
+        });
+        fitting.cloned().collect()
     }
 
     /// The last of what waits of one journal before an offset.
