@@ -5,6 +5,7 @@
 //! `greeting` where it begins; `ears` is what a connection hears of besides, `stay` what follows from
 //! it, `close` every reason to end. Touches `wire`, `auth`, `limits`, `session`, `bus`, `domain`.
 
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,8 +38,8 @@ use crate::domain::act::By;
 use crate::domain::code::Code;
 use crate::domain::command::Inquiry;
 use crate::domain::id::ConnectionId;
-use crate::limits::{Aside, Refusal, SlidingWindow};
-use crate::session::{self, Effect, Sent, Session};
+use crate::limits::{Aside, Payer, Refusal, SlidingWindow};
+use crate::session::{self, Access, Effect, Sent, Session};
 use crate::wire::inbound::{self, Inbound, Kind, Rejected, Request};
 use crate::wire::outbound::{self, StateParts};
 
@@ -47,7 +48,19 @@ pub(crate) struct Desk {
     pub(crate) reception: Arc<Reception>,
     pub(crate) session: Session,
     pub(crate) connection: ConnectionId,
-    heartbeats: SlidingWindow<ConnectionId>,
+    /// From where its user acts.
+    address: IpAddr,
+    way: Way,
+}
+
+/// How what is said comes here.
+enum Way {
+    /// Over the connection itself, which has a budget for its signs of life.
+    Connected(SlidingWindow<ConnectionId>),
+    /// Beside a connection and in its name.
+    Beside,
+    /// Without any connection that could drive, or go.
+    Alone,
 }
 
 /// What a frame came to.
@@ -66,6 +79,7 @@ impl Desk {
         reception: Arc<Reception>,
         session: Session,
         connection: ConnectionId,
+        address: IpAddr,
     ) -> Self {
         let heartbeats = SlidingWindow::new(
             reception.limits.heartbeats_per_minute,
@@ -77,7 +91,24 @@ impl Desk {
             reception,
             session,
             connection,
-            heartbeats,
+            address,
+            way: Way::Connected(heartbeats),
+        }
+    }
+
+    /// The desk of a message that comes by itself, perhaps in the name of a connection.
+    pub(crate) fn beside(
+        reception: Arc<Reception>,
+        session: Session,
+        connection: Option<ConnectionId>,
+        address: IpAddr,
+    ) -> Self {
+        Self {
+            reception,
+            session,
+            address,
+            way: connection.map_or(Way::Alone, |_| Way::Beside),
+            connection: connection.unwrap_or_else(ConnectionId::new),
         }
     }
 
@@ -88,18 +119,23 @@ impl Desk {
     }
 
     /// Counts a frame by what its type says.
-    pub(crate) fn count(&self, kind: Kind) -> Result<(), Refusal> {
+    pub(crate) fn count(&self, kind: Kind, principal: &Principal) -> Result<(), Refusal> {
         let session = self.session.id();
-        match kind {
-            Kind::Heartbeat => {
-                let admitted = self.heartbeats.admit(&self.connection).map(drop);
+        let payer = match self.session.access(principal) {
+            Some(Access::Owner | Access::Editor) => Payer::Session(session),
+            Some(Access::Viewer) | None => Payer::Viewer(session, principal.user),
+        };
+        match (kind, &self.way) {
+            (Kind::Heartbeat, Way::Connected(heartbeats)) => {
+                let admitted = heartbeats.admit(&self.connection).map(drop);
                 admitted.inspect_err(|_| {
                     let budgets = &self.reception.budgets;
                     budgets.refused_aside(Aside::Heartbeats);
                 })
             }
-            Kind::StateRequest => self.reception.budgets.admit_state_request(session),
-            Kind::Message => self.reception.budgets.admit_message(session),
+            (Kind::StateRequest, _) => self.reception.budgets.admit_state_request(payer),
+            // Whoever comes without their connection has no budget but that of all messages.
+            (Kind::Message | Kind::Heartbeat, _) => self.reception.budgets.admit_message(payer),
         }
     }
 
@@ -113,11 +149,12 @@ impl Desk {
         let Inbound {
             message_id,
             idempotency_key,
-            fence: _,
+            fence,
             request,
         } = inbound;
         let id = message_id.as_deref();
         let now = self.reception.clock.wall();
+        let wheel = rights::wheel(&request, fence);
         match request {
             Request::Heartbeat => {
                 self.session.keeps_driving(self.connection);
@@ -143,7 +180,10 @@ impl Desk {
                 }
             }
             Request::RefreshAuth { token } => self.refresh(&token, principal, id),
-            Request::Inquiry(inquiry) => self.inquire(inquiry, id).await,
+            Request::Inquiry(inquiry) => {
+                let once = idempotency_key.map(|key| (key, digest(frame)));
+                self.inquire(inquiry, once, id).await
+            }
             Request::Branch { from } => {
                 let once = idempotency_key.map(|key| (key, digest(frame)));
                 self.branch(from, once, principal, id).await
@@ -155,8 +195,10 @@ impl Desk {
                         ..rejected
                     }));
                 }
+                let claim = self.claim(principal, Access::Editor, wheel);
                 let sent = Sent {
                     by: self.by(principal),
+                    still: Arc::new(move || claim.check()),
                     message_id: message_id.clone(),
                     once: idempotency_key.map(|key| (key, digest(frame))),
                 };
@@ -176,7 +218,7 @@ impl Desk {
     fn by(&self, principal: &Principal) -> By {
         By {
             actor: principal.into(),
-            address: self.reception.sessions.members().address(self.connection),
+            address: Some(self.address),
             at: self.reception.clock.wall(),
         }
     }
@@ -201,12 +243,19 @@ impl Desk {
     }
 
     /// Asks the agent itself.
-    async fn inquire(&self, inquiry: Inquiry, id: Option<&str>) -> Outcome {
+    async fn inquire(
+        &self,
+        inquiry: Inquiry,
+        once: Option<(String, [u8; 32])>,
+        id: Option<&str>,
+    ) -> Outcome {
         let topic = match &inquiry {
             Inquiry::Query { topic, .. } => Some(*topic),
             Inquiry::Extension { .. } => None,
         };
-        let told = self.session.inquire(inquiry).await;
+        // Asking changes nothing, and may be done again.
+        let once = once.filter(|_| topic.is_none());
+        let told = self.session.inquire(inquiry, once).await;
         let now = self.reception.clock.wall();
         match (told, topic) {
             (Ok(told), Some(topic)) => Outcome::Answer(outbound::query_result(
@@ -350,7 +399,13 @@ fn whole_millis(duration: Duration) -> u128 {
 
 /// Of what a client sent under a key: the command itself, not when or as what it was sent.
 fn digest(frame: &str) -> [u8; 32] {
-    let command: serde_json::Value = serde_json::from_str(frame).unwrap_or_default();
+    let mut command: serde_json::Value = serde_json::from_str(frame).unwrap_or_default();
+    // What somebody answers may be a secret, which is not even kept as a digest.
+    if command["type"] == "ANSWER"
+        && let Some(payload) = command["payload"].as_object_mut()
+    {
+        payload.remove("value");
+    }
     let essence = json!([command["type"], command["payload"]]).to_string();
     let mut digest = [0; 32];
     let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, essence.as_bytes());

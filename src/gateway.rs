@@ -271,7 +271,6 @@ impl Gateway {
             sessions.clone(),
             stop.clone(),
         ));
-        tasks.spawn(take_up(sessions.clone()));
         let keeper = sessions.keeper(
             &self.config.sessions,
             &self.config.journal,
@@ -309,14 +308,15 @@ async fn sweep(auth: Auth, limits: Limits, sessions: Sessions, stop: Cancellatio
         }
         limits.sweep();
         sessions.sweep();
+        take_up(&sessions).await;
         if let Err(error) = auth.sweep().await {
             tracing::warn!(%error, "what has expired could not be dropped; trying again later");
         }
     }
 }
 
-/// Takes up what was under way when the gateway was last stopped.
-async fn take_up(sessions: Sessions) {
+/// Takes up what was under way and is at rest.
+async fn take_up(sessions: &Sessions) {
     match sessions.wake_unfinished().await {
         Ok(0) => {}
         Ok(woken) => tracing::info!(woken, "took up sessions that were not done"),

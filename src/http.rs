@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, FromRef, Request};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{Redirect, Response};
@@ -32,8 +32,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 mod accept;
+mod acts;
 mod addresses;
 mod admin;
+mod arrival;
 mod attachments;
 mod auth;
 mod caller;
@@ -52,6 +54,7 @@ mod metrics;
 mod notices;
 mod origin;
 mod pages;
+mod places;
 mod sessions;
 mod stream;
 mod users;
@@ -74,6 +77,7 @@ use crate::store::{Contents, Store};
 use crate::{web, wire};
 use cookie::CookieJar;
 use origin::Origins;
+use places::Places;
 
 /// The largest JSON body.
 const BODY_BYTES: usize = 64 * 1024;
@@ -184,6 +188,7 @@ pub(crate) struct AppState {
     asyncapi: Arc<serde_json::Value>,
     sessions: Sessions,
     notices: Notices,
+    uploads: Places,
     limits: Limits,
     agents: runtime::Config,
     /// When this gateway started, on the clock that only goes forward.
@@ -317,6 +322,7 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         asyncapi: Arc::new(asyncapi(&config.base_path)),
         sessions: parts.sessions,
         notices: parts.notices,
+        uploads: Places::default(),
         limits: parts.limits.clone(),
         agents: parts.agents,
         reception: parts.reception,
@@ -418,8 +424,10 @@ fn cors(origins: &[Origin]) -> CorsLayer {
         .allow_headers([
             AUTHORIZATION,
             CONTENT_TYPE,
+            IF_NONE_MATCH,
             HeaderName::from_static("last-event-id"),
         ])
+        .expose_headers([ETAG, RETRY_AFTER])
 }
 
 /// The listener that only Prometheus reaches.

@@ -42,7 +42,7 @@ pub use network::{Network, ParseNetworkError, TrustedProxies};
 pub use quota::{Quota, Refusal};
 pub(crate) use rate::RequestRate;
 pub(crate) use report::{Adjustable, InForce};
-pub(crate) use session::{Aside, SessionBudgets};
+pub(crate) use session::{Aside, Payer, SessionBudgets};
 pub(crate) use turns::Turns;
 pub use window::SlidingWindow;
 

@@ -23,6 +23,7 @@ use crate::domain::event::{Activity, AgentCommand, Channel, Level, PlanStep};
 use crate::domain::id::RunId;
 use crate::domain::question::{OpenQuestion, Question, Resolution};
 use crate::domain::run::{Progress, RunOutcome, Usage};
+use crate::domain::tool::Tool;
 
 /// What the session tells an agent.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,18 +116,8 @@ pub(crate) enum FromAgent {
     Tool {
         /// The run.
         run: RunId,
-        /// The agent's own id of this use.
-        tool: String,
-        /// What kind of tool.
-        name: String,
-        /// What a person reads.
-        title: String,
-        /// `pending`, `running`, `completed`, `failed`, `denied`, `skipped` or `cancelled`.
-        status: String,
-        /// What it was given.
-        input: Option<Value>,
-        /// What came out.
-        output: Option<Value>,
+        /// What is to be seen of it.
+        tool: Tool,
     },
     /// A human is asked; the run goes on when the answer comes.
     Asked {

@@ -296,8 +296,9 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Wakes the sessions in which something was under way or waits for its turn when the gateway was
-    /// last stopped: a run must have its end and a prompt its turn, also if nobody comes back.
+    /// Wakes the sessions at rest in which something was under way or waits for its turn: after a
+    /// restart, or when their router had to give up. A run must have its end and a prompt its turn,
+    /// also if nobody comes back.
     pub(crate) async fn wake_unfinished(&self) -> Result<usize, JoinError> {
         let unfinished = self.parts.store.unfinished_sessions(UNFINISHED).await?;
         let mut woken = 0;
@@ -305,19 +306,30 @@ impl Sessions {
             if self.parts.stopping.drain.is_cancelled() {
                 break;
             }
-            let _turn = self.turn_to_wake(id).await?;
-            if self.live(id).is_some() {
-                continue;
-            }
-            match self.parts.store.session(id).await? {
-                Some(row) if row.ended_at.is_none() => {
-                    self.wake(row).await?;
-                    woken += 1;
-                }
-                _ => {}
+            // One that cannot be woken keeps no other from it.
+            match self.wake_if_resting(id).await {
+                Ok(is_woken) => woken += usize::from(is_woken),
+                Err(error) => tracing::warn!(%error, session.id = %id, "cannot be taken up"),
             }
         }
         Ok(woken)
+    }
+
+    async fn wake_if_resting(&self, id: SessionId) -> Result<bool, JoinError> {
+        if self.live(id).is_some() {
+            return Ok(false);
+        }
+        let _turn = self.turn_to_wake(id).await?;
+        if self.live(id).is_some() {
+            return Ok(false);
+        }
+        match self.parts.store.session(id).await? {
+            Some(row) if row.ended_at.is_none() => {
+                self.wake(row).await?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
     }
 
     /// Taken before anything is asked of storage: when everybody comes back at once, they wait here

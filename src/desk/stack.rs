@@ -80,7 +80,10 @@ where
     }
 
     fn call(&mut self, frame: Frame) -> Answering {
-        match frame.desk.count(inbound::kind(&frame.text)) {
+        match frame
+            .desk
+            .count(inbound::kind(&frame.text), &frame.principal)
+        {
             Ok(()) => Box::pin(self.0.call(frame)),
             Err(refusal) => answer(Outcome::Answer(frame.desk.rate_limited(refusal))),
         }

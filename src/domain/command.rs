@@ -121,7 +121,8 @@ impl Prompt {
     pub fn bytes(&self) -> usize {
         let images: usize = self.images.iter().map(String::len).sum();
         let files: usize = self.attachments.iter().map(Attachment::bytes).sum();
-        self.text.len() + images + files
+        let told = |value: &Option<Value>| value.as_ref().map_or(0, |told| told.to_string().len());
+        self.text.len() + images + files + told(&self.context) + told(&self.meta)
     }
 }
 
@@ -177,6 +178,11 @@ pub enum Command {
     },
     /// Say something once it is done.
     FollowUp {
+        /// What.
+        text: String,
+    },
+    /// Propose something to whoever drives; the agent does not hear it.
+    Suggest {
         /// What.
         text: String,
     },

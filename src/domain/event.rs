@@ -12,6 +12,7 @@ use super::id::{MessageId, QuestionId, RunId, UserId};
 use super::question::{OpenQuestion, Resolution};
 use super::queue::{InLine, QueueModes, Queued};
 use super::run::{Progress, RunOutcome, Usage};
+use super::tool::Tool;
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -171,24 +172,22 @@ pub enum Event {
         /// Its place among the pieces of the run.
         index: u64,
     },
+    /// Somebody proposes something to whoever drives.
+    Suggested {
+        /// The utterance.
+        message: MessageId,
+        /// Who.
+        by: String,
+        /// What.
+        text: String,
+    },
     /// A tool is used; the first sight of its id creates it, later ones change it.
     ToolUpdate {
         /// The run that it belongs to.
         run: RunId,
-        /// The agent's own id of this use.
-        tool: String,
-        /// What kind of tool.
-        name: String,
-        /// What a person reads.
-        title: String,
-        /// `pending`, `running`, `completed`, `failed`, `denied`, `skipped` or `cancelled`.
-        status: String,
-        /// What it was given.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        input: Option<Value>,
-        /// What came out.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        output: Option<Value>,
+        /// What was seen of it.
+        #[serde(flatten)]
+        tool: Tool,
     },
     /// The agent asks a human, and waits.
     QuestionAsked(OpenQuestion),

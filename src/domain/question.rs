@@ -246,13 +246,14 @@ impl Question {
                 misfit("optionId", "is none of the options")
             }
             (QuestionKind::Pick, Said::Ids(ids)) => {
-                let repeated = ids
-                    .iter()
-                    .enumerate()
-                    .any(|(place, id)| ids[..place].contains(id));
-                if !ids.iter().all(|id| self.offers(id)) {
+                // In this order: a list that is longer than what was offered is not looked through.
+                let repeated = || {
+                    let mut places = ids.iter().enumerate();
+                    places.any(|(place, id)| ids[..place].contains(id))
+                };
+                if ids.len() > self.options.len() || !ids.iter().all(|id| self.offers(id)) {
                     misfit("ids", "names something that is none of the options")
-                } else if repeated {
+                } else if repeated() {
                     misfit("ids", "names an option twice")
                 } else if ids.len() > 1 && !self.multi {
                     misfit("ids", "has more than one option, and one is asked for")
@@ -279,7 +280,8 @@ impl Question {
         }
     }
 
-    /// Is that answer a yes? A text and a choice are.
+    /// Is that answer a yes? A text and a choice are; an option of a permission that does not say what
+    /// it means is not.
     pub fn is_granted_by(&self, answer: &Answer) -> bool {
         match &answer.said {
             Said::Ok(ok) => *ok,
@@ -287,7 +289,10 @@ impl Question {
                 .options
                 .iter()
                 .find(|option| option.id == *id)
-                .is_some_and(|option| option.kind.is_none_or(ChoiceKind::allows)),
+                .is_some_and(|option| match option.kind {
+                    Some(kind) => kind.allows(),
+                    None => self.kind != QuestionKind::Permission,
+                }),
             Said::Value(value) => value.is_some() || self.secret,
             Said::Ids(ids) => !ids.is_empty(),
         }
@@ -370,6 +375,8 @@ mod tests {
             field(&several, &Answer::new(ids(&["yes", "yes"]))),
             Some("ids")
         );
+        let flood = (0..200_000).map(|number| number.to_string()).collect();
+        assert_eq!(field(&several, &Answer::new(Said::Ids(flood))), Some("ids"));
     }
 
     #[test]

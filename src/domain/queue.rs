@@ -90,6 +90,8 @@ pub struct Turn {
 
 /// How much of a text the others see of something that waits, in characters.
 const EXCERPT_CHARS: usize = 200;
+/// Several texts become one as long as that is not longer than this.
+const MERGED_CHARS: usize = 100_000;
 
 impl Queue {
     /// Puts something at its place.
@@ -120,11 +122,7 @@ impl Queue {
         };
         let count = match take {
             Take::One => 1,
-            Take::All => self
-                .entries
-                .iter()
-                .take_while(|next| next.why == why)
-                .count(),
+            Take::All => self.alike(),
         };
         let mut taken = self.entries.drain(..count);
         let mut first = taken.next()?;
@@ -137,6 +135,24 @@ impl Queue {
             merged.push(other.run);
         }
         Some(Turn { first, merged })
+    }
+
+    /// How many of the next ones can be one: of a kind, of one author, in one mode and place, and
+    /// together no longer than a prompt may be.
+    fn alike(&self) -> usize {
+        let Some((first, others)) = self.entries.split_first() else {
+            return 0;
+        };
+        let mut chars = first.prompt.text.chars().count();
+        let fits = |next: &&Queued| {
+            chars += 2 + next.prompt.text.chars().count();
+            (next.why, &next.by) == (first.why, &first.by)
+                && next.prompt.mode == first.prompt.mode
+                && next.prompt.context == first.prompt.context
+                && next.prompt.meta == first.prompt.meta
+                && chars <= MERGED_CHARS
+        };
+        1 + others.iter().take_while(fits).count()
     }
 
     /// What everybody sees of it.
@@ -231,6 +247,32 @@ mod tests {
         });
         let second = queue.entries[1].run;
         assert_eq!(queue.take_turn().unwrap().merged, [second]);
+    }
+
+    #[test]
+    fn only_what_belongs_together_becomes_one() {
+        let all = QueueModes {
+            steering: Take::All,
+            follow_up: Take::All,
+        };
+        let turns_of = |second: Queued| {
+            let mut queue = Queue {
+                modes: all,
+                ..Queue::default()
+            };
+            queue.add(queued(Waiting::Steer, "first"));
+            queue.add(second);
+            turns(queue).len()
+        };
+        assert_eq!(turns_of(queued(Waiting::Steer, "x")), 1);
+        let mut planned = queued(Waiting::Steer, "x");
+        planned.prompt.mode = Mode::Plan;
+        assert_eq!(turns_of(planned), 2, "in another mode");
+        let mut others = queued(Waiting::Steer, "x");
+        others.by = Some("ben".into());
+        assert_eq!(turns_of(others), 2, "of somebody else");
+        let long = queued(Waiting::Steer, &"x".repeat(MERGED_CHARS));
+        assert_eq!(turns_of(long), 2, "too long together");
     }
 
     #[test]

@@ -8,13 +8,14 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::time::Duration;
 
+use axum::Extension;
 use axum::Json as Answer;
 use axum::body::{Body, Bytes};
 use axum::extract::multipart::Field;
 use axum::extract::{FromRequest as _, Multipart, Path, Request, State};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
-    ETAG, IF_NONE_MATCH,
+    ETAG, EXPECT, IF_NONE_MATCH,
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -25,13 +26,17 @@ use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 
 use super::AppState;
-use super::caller::Holder;
+use super::accept::Line;
+use super::arrival::{Arrival, FOREWORD_BYTES, Progress};
+use super::caller::{Holder, check_token};
 use super::error::{ApiError, Problem};
 use super::extract::{Named, Query};
 use super::sessions::find;
+use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::domain::id::{AttachmentId, SessionId};
 use crate::domain::media::Media;
+use crate::domain::name::{NAME_RULE, base_name};
 use crate::session::Access;
 use crate::store::{AddError, AttachmentRow, Content, KeepError, Quotas, hex};
 
@@ -40,11 +45,13 @@ const UPLOAD: Access = Access::Editor;
 const DOWNLOAD: Access = Access::Viewer;
 
 const FORM: &str = "multipart/form-data";
-const NAME_CHARS: usize = 255;
 const SESSION_FILES: u64 = 1_000;
-/// Between two pieces of an upload, and for all of it.
+/// Between two pieces of an upload.
 const QUIET: Duration = Duration::from_secs(10);
-const LONGEST: Duration = Duration::from_mins(10);
+/// For a file, in or out.
+pub(super) const LONGEST: Duration = Duration::from_mins(10);
+/// For an upload to be told why it was given up.
+const LAST_WORD: Duration = Duration::from_secs(5);
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// A file of a session.
@@ -82,7 +89,7 @@ impl From<AttachmentRow> for AttachmentBody {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Called {
-    /// For display only; 1 to 255 characters. Outranks the name in a form.
+    /// For display only; 1 to 255 characters after the last slash. Outranks the name in a form.
     name: Option<String>,
 }
 
@@ -94,10 +101,12 @@ pub(super) struct Called {
     responses(
         (status = 201, description = "Stored", body = AttachmentBody),
         (status = 401, description = "AUTH_FAILED", body = Problem),
+        (status = 403, description = "FORBIDDEN: you may only look at this session", body = Problem),
         (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem),
         (status = 408, description = "INVALID_MESSAGE: it did not arrive completely", body = Problem),
         (status = 413, description = "VALIDATION_ERROR: too large", body = Problem),
-        (status = 422, description = "VALIDATION_ERROR: a bad name, or too much together", body = Problem)
+        (status = 422, description = "VALIDATION_ERROR: a bad name, or too much together", body = Problem),
+        (status = 503, description = "BUSY: too many uploads under way; STORAGE_UNAVAILABLE", body = Problem)
     )
 )]
 pub(super) async fn upload(
@@ -105,25 +114,39 @@ pub(super) async fn upload(
     Holder(caller): Holder,
     Named(id): Named<SessionId>,
     Query(wish): Query<Called>,
+    Extension(line): Extension<Line>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let principal = &caller.principal;
-    let wished = wish.name.map(check_name).transpose()?;
-    state.sessions.keep_draft(principal, id).await?;
-    find(&state, principal, id, UPLOAD).await?;
-    let arrived = tokio::time::timeout(LONGEST, receive(&state, request)).await;
+    let principal = caller.principal;
+    let wished = wish.name.as_deref().map(check_name).transpose()?;
+    state.sessions.keep_draft(&principal, id).await?;
+    find(&state, &principal, id, UPLOAD).await?;
+    let place = state.uploads.take(principal.user)?;
+    line.carry(LONGEST + LAST_WORD);
+    let receiving = receive(&state, &principal, id, request);
+    let arrived = tokio::time::timeout(LONGEST, receiving).await;
     let (content, given) = arrived.unwrap_or_else(|_| Err(broken_off()))?;
     let name = match (wished, given) {
         (Some(name), _) => name,
-        (None, Some(name)) => check_name(name)?,
+        (None, Some(name)) => check_name(&name)?,
         (None, None) => "file".to_owned(),
     };
-    // It may have taken long.
-    if !state.auth.stands(principal) {
-        return Err(ApiError::unauthenticated(
-            "This login has ended; log in again.",
-        ));
-    }
+    let keeping = keep(state.clone(), principal, id, name, content);
+    let kept = state.sees_through(keeping).await?;
+    drop(place);
+    Ok((StatusCode::CREATED, Answer(AttachmentBody::from(kept))).into_response())
+}
+
+/// Keeps what has arrived. That may have taken long: it is asked again whether it may.
+async fn keep(
+    state: AppState,
+    principal: Principal,
+    id: SessionId,
+    name: String,
+    content: Content,
+) -> Result<AttachmentRow, ApiError> {
+    check_token(&state, &principal)?;
+    find(&state, &principal, id, UPLOAD).await?;
     let now = state.clock.wall();
     let row = AttachmentRow {
         id: AttachmentId::new(),
@@ -136,22 +159,23 @@ pub(super) async fn upload(
         // As it will be read: the store keeps no more of it.
         created_at: Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now),
     };
+    let (store, quotas) = (state.store.as_ref(), quotas(&state));
+    state.contents.keep(content, &row, quotas, store).await?;
+    Ok(row)
+}
+
+fn quotas(state: &AppState) -> Quotas {
     let limits = &state.reception.limits;
-    let quotas = Quotas {
+    Quotas {
         session_files: SESSION_FILES,
         session_bytes: limits.session_attachment_bytes.get(),
         user_bytes: limits.user_attachment_bytes.get(),
-    };
-    let store = state.store.as_ref();
-    state.contents.keep(content, &row, quotas, store).await?;
-    Ok((StatusCode::CREATED, Answer(AttachmentBody::from(row))).into_response())
+    }
 }
 
-fn check_name(name: String) -> Result<String, ApiError> {
-    let good =
-        (1..=NAME_CHARS).contains(&name.chars().count()) && !name.chars().any(char::is_control);
-    good.then_some(name).ok_or_else(|| {
-        let detail = format!("`name` has 1 to {NAME_CHARS} characters and no control characters.");
+fn check_name(given: &str) -> Result<String, ApiError> {
+    base_name(given).map(str::to_owned).ok_or_else(|| {
+        let detail = format!("`name` {NAME_RULE}.");
         ApiError::invalid(detail).with_details(json!({ "field": "name" }))
     })
 }
@@ -172,18 +196,39 @@ pub(super) fn most_bytes(state: &AppState) -> usize {
 /// Takes in what a request brings, and how that is called if it says so itself.
 async fn receive(
     state: &AppState,
+    principal: &Principal,
+    id: SessionId,
     request: Request,
 ) -> Result<(Content, Option<String>), ApiError> {
+    let max = state.reception.limits.attachment_bytes.get();
     let (is_form, declared) = announced(request.headers());
+    // What is too large is told so; how large the file in a form is, nobody knows yet.
+    let size = declared.filter(|size| !is_form && *size <= max);
+    let (store, quotas) = (&state.store, quotas(state));
+    let room = store.check_quotas(id, principal.user, size.unwrap_or(0), quotas);
+    if let Err(refused) = room.await {
+        if !request.headers().contains_key(EXPECT) {
+            let mut body = Arrival::of_file(request.into_body().into_data_stream());
+            read_on(&mut body, 0, max).await?;
+        }
+        return Err(KeepError::from(refused).into());
+    }
     if !is_form {
-        let body = request.into_body().into_data_stream();
+        let body = Arrival::of_file(request.into_body().into_data_stream());
         return Ok((take_in(state, body, declared).await?, None));
     }
+    let progress = Progress::default();
+    let watched = progress.clone();
+    let request = request.map(|body| {
+        let arrival = Arrival::of_form(body.into_data_stream(), watched);
+        Body::from_stream(arrival)
+    });
     let no_file = || ApiError::invalid("A form needs one file in it.");
     let form = Multipart::from_request(request, state).await;
     let mut form = form.map_err(|_| no_file())?;
-    while let Some(field) = next_field(&mut form).await? {
+    while let Some(field) = next_field(&mut form, &progress).await? {
         if let Some(name) = field.file_name() {
+            progress.enter_file();
             let name = name.to_owned();
             return Ok((take_in(state, field, None).await?, Some(name)));
         }
@@ -199,9 +244,15 @@ fn announced(headers: &HeaderMap) -> (bool, Option<u64>) {
     (is_form, length)
 }
 
-async fn next_field(form: &mut Multipart) -> Result<Option<Field<'_>>, ApiError> {
+async fn next_field<'a>(
+    form: &'a mut Multipart,
+    progress: &Progress,
+) -> Result<Option<Field<'a>>, ApiError> {
     match tokio::time::timeout(QUIET, form.next_field()).await {
         Ok(Ok(field)) => Ok(field),
+        Ok(Err(_)) if progress.is_too_long() => Err(ApiError::invalid(format!(
+            "A form has at most {FOREWORD_BYTES} bytes before its file."
+        ))),
         Ok(Err(_)) | Err(_) => Err(broken_off()),
     }
 }
@@ -223,17 +274,26 @@ async fn take_in<E>(
         size += piece.len() as u64;
         if size > max {
             drop(arriving);
-            // Read on for a while: who is cut off while sending does not read why.
-            while size / 2 <= max
-                && let Some(piece) = next(&mut pieces).await?
-            {
-                size += piece.len() as u64;
-            }
+            let size = read_on(&mut pieces, size, max).await?;
             return Err(too_large(max, declared.unwrap_or(size)));
         }
         arriving.write(piece).await.map_err(KeepError::from)?;
     }
     Ok(arriving.finish().await.map_err(KeepError::from)?)
+}
+
+/// Reads on for a while: who is cut off while sending does not read why. Says how much there was.
+async fn read_on<E>(
+    pieces: &mut (impl Stream<Item = Result<Bytes, E>> + Unpin),
+    mut size: u64,
+    max: u64,
+) -> Result<u64, ApiError> {
+    while size / 2 <= max
+        && let Some(piece) = next(pieces).await?
+    {
+        size += piece.len() as u64;
+    }
+    Ok(size)
 }
 
 async fn next<E>(
@@ -330,6 +390,7 @@ pub(super) async fn download(
     State(state): State<AppState>,
     Holder(caller): Holder,
     Path((id, attachment)): Path<(String, String)>,
+    Extension(line): Extension<Line>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let nothing = || ApiError::not_found("There is no such file.");
@@ -351,6 +412,7 @@ pub(super) async fn download(
         tracing::error!(session.id = %id, attachment.id = %attachment, "the content of a file is missing");
         return Err(nothing());
     };
+    line.carry(LONGEST);
     let mut response = body(file).into_response();
     let headers = response.headers_mut();
     let mut set = |name, value: &str| {

@@ -9,8 +9,9 @@ use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::Response;
 
+use super::AppState;
 use super::error::ApiError;
-use crate::auth::{Auth, Caller, bearer};
+use crate::auth::{Auth, Caller, TokenError, bearer};
 use crate::domain::account::{Principal, Role};
 use crate::limits::{ClientAddress, TrustedProxies};
 
@@ -104,6 +105,24 @@ where
             address: address_of(parts).ip,
         }))
     }
+}
+
+/// Asked again after a wait: has the login ended meanwhile?
+pub(super) fn check_login(state: &AppState, principal: &Principal) -> Result<(), ApiError> {
+    if state.auth.stands(principal) {
+        return Ok(());
+    }
+    Err(ApiError::unauthenticated(
+        "This login has ended; log in again.",
+    ))
+}
+
+/// The same, and whether its token has expired.
+pub(super) fn check_token(state: &AppState, principal: &Principal) -> Result<(), ApiError> {
+    if principal.expires_at <= state.clock.wall() {
+        return Err(TokenError::Expired.into());
+    }
+    check_login(state, principal)
 }
 
 /// An authenticated administrator.

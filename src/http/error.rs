@@ -95,6 +95,16 @@ impl ApiError {
         self
     }
 
+    /// Is there nothing of that name, as far as the caller may know?
+    pub(super) fn is_not_found(&self) -> bool {
+        self.status == StatusCode::NOT_FOUND
+    }
+
+    /// Is it unknown whether it was done? What is behind did not answer.
+    pub(super) fn is_uncertain(&self) -> bool {
+        self.status.is_server_error()
+    }
+
     /// Worth another try in a moment.
     pub(super) fn busy(detail: impl Into<String>) -> Self {
         Self {
@@ -231,7 +241,9 @@ pub(super) fn status_of(code: Code) -> StatusCode {
         Code::NotFound => StatusCode::NOT_FOUND,
         Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         Code::TaskFailed | Code::ConnectionLost => StatusCode::BAD_GATEWAY,
-        Code::Busy | Code::StorageUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        // Of a command: what is busy is the session, not the gateway.
+        Code::Busy => StatusCode::CONFLICT,
+        Code::StorageUnavailable => StatusCode::SERVICE_UNAVAILABLE,
         Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

@@ -1,16 +1,19 @@
 //! `/api/sessions/{id}/export`: a whole journal as a file.
 
+use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
-use futures_util::StreamExt as _;
 use futures_util::stream;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::AppState;
-use super::caller::Authenticated;
+use super::accept::Line;
+use super::attachments::LONGEST;
+use super::caller::{Authenticated, check_token};
 use super::error::{ApiError, Problem};
 use super::extract::{Named, Query};
 use super::pages::Pages;
@@ -48,7 +51,10 @@ pub(super) struct Form {
     get, path = "/api/sessions/{id}/export", tag = "sessions", security(("bearer" = [])),
     params(("id" = String, Path, description = "The session"), Form),
     responses(
-        (status = 200, description = "The file: envelopes, one per line, or Markdown", body = String, content_type = "application/x-ndjson"),
+        (
+            status = 200, description = "The file: envelopes, one per line, or Markdown",
+            content((String = "application/x-ndjson"), (String = "text/markdown"))
+        ),
         (status = 401, description = "AUTH_FAILED", body = Problem),
         (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem),
         (status = 422, description = "VALIDATION_ERROR: no such format", body = Problem)
@@ -59,6 +65,7 @@ pub(super) async fn export(
     caller: Authenticated,
     Named(id): Named<SessionId>,
     Query(form): Query<Form>,
+    Extension(line): Extension<Line>,
 ) -> Result<Response, ApiError> {
     let row = find(&state, &caller.principal, id, Access::Viewer).await?;
     let now = state.clock.wall();
@@ -82,10 +89,19 @@ pub(super) async fn export(
     };
     // The first part before the answer begins: a database that is away is still an error then.
     let first = export.next().await?.unwrap_or_default();
-    let rest = stream::try_unfold(export, async |mut export| {
-        let part = export.next().await?;
-        Ok::<_, StoreError>(part.map(|part| (Bytes::from(part), export)))
+    let principal = caller.principal;
+    let rest = stream::try_unfold(export, move |mut export| {
+        let (state, principal) = (state.clone(), principal.clone());
+        async move {
+            let part = export.next().await.map_err(ApiError::from)?;
+            // Read for somebody who might have lost their rights while they took what came before.
+            check_token(&state, &principal)?;
+            find(&state, &principal, id, Access::Viewer).await?;
+            Ok::<_, ApiError>(part.map(|part| (Bytes::from(part), export)))
+        }
     });
+    line.carry(LONGEST);
+    let rest = rest.map_err(|_| std::io::Error::from(std::io::ErrorKind::BrokenPipe));
     let first = stream::iter([Ok(Bytes::from(beginning + &first))]);
     let name = format!("attachment; filename=\"{id}.{ending}\"");
     Ok((

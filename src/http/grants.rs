@@ -1,5 +1,7 @@
 //! `/api/sessions/{id}/grants`: who else may come into one's session.
 
+use std::sync::Arc;
+
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -57,6 +59,7 @@ pub(super) struct GrantsBody {
     params(("id" = String, Path, description = "The session")),
     responses(
         (status = 200, description = "By name", body = GrantsBody),
+        (status = 401, description = "AUTH_FAILED", body = Problem),
         (status = 403, description = "FORBIDDEN: it is only shared with you", body = Problem),
         (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem)
     )
@@ -90,6 +93,7 @@ pub(super) struct GrantRequest {
     ),
     responses(
         (status = 200, description = "Granted", body = GrantBody),
+        (status = 401, description = "AUTH_FAILED", body = Problem),
         (status = 403, description = "FORBIDDEN: it is only shared with you", body = Problem),
         (status = 404, description = "NOT_FOUND: no such session of yours, or no such user", body = Problem),
         (status = 422, description = "VALIDATION_ERROR: the account is disabled, or your own", body = Problem)
@@ -105,13 +109,12 @@ pub(super) async fn share(
     let role = request.role;
     let by = state.auth.by(&caller.principal, caller.address);
     let act = by.did(Action::SessionShared, format!("{id} {username} {role}"));
-    let owner = caller.principal.user;
-    let granted = state
-        .store
-        .share_session(id, owner, &username, role, &act)
-        .await
-        .map_err(|error| refusal(error, &username))?;
-    state.sessions.grants_changed(id).await;
+    let (owner, store) = (caller.principal.user, Arc::clone(&state.store));
+    let sharing = async move {
+        let shared = store.share_session(id, owner, &username, role, &act).await;
+        shared.map_err(|error| refusal(error, &username))
+    };
+    let granted = state.acts_on(id, sharing).await?;
     Ok(Answer(granted.into()))
 }
 
@@ -124,6 +127,7 @@ pub(super) async fn share(
     ),
     responses(
         (status = 204, description = "Shut out"),
+        (status = 401, description = "AUTH_FAILED", body = Problem),
         (status = 403, description = "FORBIDDEN: it is only shared with you", body = Problem),
         (status = 404, description = "NOT_FOUND: no such session of yours, or not shared with them", body = Problem)
     )
@@ -136,17 +140,15 @@ pub(super) async fn unshare(
     find(&state, &caller.principal, id, Access::Owner).await?;
     let by = state.auth.by(&caller.principal, caller.address);
     let act = by.did(Action::SessionUnshared, format!("{id} {username}"));
-    let owner = caller.principal.user;
-    let taken = state
-        .store
-        .unshare_session(id, owner, &username, &act)
-        .await?;
-    if !taken {
+    let (owner, store) = (caller.principal.user, Arc::clone(&state.store));
+    let taking = async move {
+        if store.unshare_session(id, owner, &username, &act).await? {
+            return Ok(StatusCode::NO_CONTENT);
+        }
         let message = format!("This session is not shared with {username}.");
-        return Err(ApiError::not_found(message));
-    }
-    state.sessions.grants_changed(id).await;
-    Ok(StatusCode::NO_CONTENT)
+        Err(ApiError::not_found(message))
+    };
+    state.acts_on(id, taking).await
 }
 
 fn refusal(error: ShareError, username: &Username) -> ApiError {

@@ -1,6 +1,7 @@
 //! `/api/sessions` and `/api/agents`: one's own sessions, those shared with one, and what they can
 //! talk to.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json as Answer;
@@ -140,6 +141,7 @@ pub(super) struct SessionsBody {
     responses(
         (status = 200, description = "Your sessions and those shared with you, the newest change first", body = SessionsBody),
         (status = 401, description = "AUTH_FAILED", body = Problem),
+        (status = 422, description = "VALIDATION_ERROR: a bad `before` or `limit`", body = Problem),
         (status = 503, description = "BUSY: too many searches at the moment", body = Problem)
     )
 )]
@@ -275,6 +277,7 @@ pub(super) struct ChangeRequest {
     params(("id" = String, Path, description = "The session")),
     responses(
         (status = 200, description = "The session as it is now", body = SessionBody),
+        (status = 401, description = "AUTH_FAILED", body = Problem),
         (status = 403, description = "FORBIDDEN: it is only shared with you", body = Problem),
         (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem),
         (status = 422, description = "VALIDATION_ERROR", body = Problem)
@@ -293,15 +296,20 @@ pub(super) async fn change(
         .into_iter()
         .chain(request.archived.map(SessionChange::Archived))
         .chain(request.control.map(SessionChange::Control));
-    for change in changes {
-        let owner = caller.principal.user;
-        let now = state.clock.wall();
-        if !state.store.change_session(id, owner, &change, now).await? {
-            return Err(no_such_session());
+    let (owner, now) = (caller.principal.user, state.clock.wall());
+    let store = Arc::clone(&state.store);
+    let changing = async move {
+        for change in changes {
+            if !store.change_session(id, owner, &change, now).await? {
+                return Err(no_such_session());
+            }
         }
-    }
+        Ok(())
+    };
     if request.control.is_some() {
-        state.sessions.grants_changed(id).await;
+        state.acts_on(id, changing).await?;
+    } else {
+        changing.await?;
     }
     Ok(Answer(
         find(&state, &caller.principal, id, Access::Owner)
@@ -316,6 +324,7 @@ pub(super) async fn change(
     params(("id" = String, Path, description = "The session")),
     responses(
         (status = 204, description = "Ended"),
+        (status = 401, description = "AUTH_FAILED", body = Problem),
         (status = 403, description = "FORBIDDEN: it is only shared with you", body = Problem),
         (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem)
     )
@@ -325,7 +334,13 @@ pub(super) async fn end(
     caller: Authenticated,
     Named(id): Named<SessionId>,
 ) -> Result<StatusCode, ApiError> {
-    find(&state, &caller.principal, id, Access::Owner).await?;
+    if let Err(refused) = find(&state, &caller.principal, id, Access::Owner).await {
+        if refused.is_not_found() {
+            // Perhaps ended by a try whose answer was lost: then those in it do not know yet.
+            state.sessions.grants_changed(id).await;
+        }
+        return Err(refused);
+    }
     end_as(&state, &caller, id, caller.principal.user).await
 }
 
@@ -336,14 +351,18 @@ pub(super) async fn end_as(
     id: SessionId,
     owner: UserId,
 ) -> Result<StatusCode, ApiError> {
-    state.sessions.end_run(id).await;
     let by = state.auth.by(&caller.principal, caller.address);
     let act = by.did(Action::SessionEnded, id.to_string());
-    if !state.store.end_session(id, owner, &act).await? {
-        return Err(no_such_session());
-    }
-    state.sessions.ended(id);
-    Ok(StatusCode::NO_CONTENT)
+    let (sessions, store) = (state.sessions.clone(), Arc::clone(&state.store));
+    let ending = async move {
+        sessions.end_run(id).await;
+        if !store.end_session(id, owner, &act).await? {
+            return Err(no_such_session());
+        }
+        sessions.ended(id);
+        Ok(StatusCode::NO_CONTENT)
+    };
+    state.acts_on(id, ending).await
 }
 
 /// Which part of a journal.
@@ -396,7 +415,7 @@ pub(super) async fn events(
     let mut first = pages.next().await?;
     if let Some(seconds) = part.wait.filter(|_| first.is_empty()) {
         let wait = Duration::from_secs(seconds.into());
-        wait_for_events(&state, &caller.principal, id, after, wait).await?;
+        wait_for_events(&state, &caller, id, after, wait).await?;
         first = pages.next().await?;
     }
     let rest = stream::try_unfold(pages, async |mut pages| {

@@ -27,14 +27,15 @@ use utoipa::IntoParams;
 
 use super::AppState;
 use super::accept::Line;
-use super::caller::Holder;
+use super::caller::{Authenticated, Holder, check_token};
 use super::error::{ApiError, Problem};
 use super::extract::{Named, Query};
+use super::sessions::find;
 use crate::desk::{self, Cursor, Desk, Ears, Goodbye, Outgoing, Position, Stay};
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::domain::id::{ConnectionId, Epoch, SessionId};
-use crate::session::{JoinError, Member, Session};
+use crate::session::{Access, JoinError, Member, Session};
 
 /// A quiet stream says so, or a proxy would take it for dead.
 const PING: Duration = Duration::from_secs(15);
@@ -91,7 +92,12 @@ pub(super) async fn stream(
         address: caller.address,
         since: state.clock.wall(),
     });
-    let desk = Arc::new(Desk::new(Arc::clone(&state.reception), session, connection));
+    let desk = Arc::new(Desk::new(
+        Arc::clone(&state.reception),
+        session,
+        connection,
+        caller.address,
+    ));
     let position = last_event(&headers).or_else(|| {
         let epoch = since.epoch.as_deref();
         since.after.map(|after| Position::new(after, epoch))
@@ -280,39 +286,44 @@ fn write_event(page: &mut String, frame: &Outgoing, epoch: Epoch) {
 }
 
 /// Returns once there is something in the journal after an offset, or the wait is over, or there is
-/// nothing to wait for any more.
+/// nothing to wait for any more; an error if the caller may not have it any more.
 pub(super) async fn wait_for_events(
     state: &AppState,
-    principal: &Principal,
+    caller: &Authenticated,
     id: SessionId,
     after: u64,
     wait: Duration,
 ) -> Result<(), ApiError> {
+    let principal = &caller.principal;
     let longest = LONGEST_WAIT.min(state.request_timeout.saturating_sub(MARGIN));
     let until = Instant::now() + wait.min(longest);
     let session = join(state, principal, id).await?;
     let journal = session.journal().clone();
-    let desk = Desk::new(Arc::clone(&state.reception), session, ConnectionId::new());
+    let reception = Arc::clone(&state.reception);
+    let desk = Desk::new(reception, session, ConnectionId::new(), caller.address);
     let mut stay = Stay::new(&desk, principal.clone(), Vec::new());
     let mut ears = Ears::new(&desk, CancellationToken::new());
-    loop {
+    // What happened between the first look and now woke nobody.
+    check_token(state, principal)?;
+    let mut is_over = stay.shut_out(&desk).is_some();
+    while !is_over {
         tokio::select! {
             biased;
-            signal = ears.hear() => match stay.heed(&desk, signal) {
-                Some(_) if !state.auth.stands(principal) => {
-                    return Err(ApiError::unauthenticated("This login has ended; log in again."));
-                }
-                Some(_) if desk.session.access(principal).is_none() => {
-                    return Err(ApiError::not_found("There is no such session."));
-                }
-                Some(_) => return Ok(()),
+            signal = ears.hear() => {
+                is_over = stay.heed(&desk, signal).is_some();
                 // A notice is for those who are connected.
-                None => stay.waiting.clear(),
-            },
-            () = journal.grows_beyond(after) => return Ok(()),
-            () = tokio::time::sleep_until(until) => return Ok(()),
+                stay.waiting.clear();
+            }
+            () = tokio::time::sleep_until(stay.due()) => {
+                is_over = stay.look_at_clock(&desk, Instant::now()).is_some();
+                stay.waiting.clear();
+            }
+            () = journal.grows_beyond(after) => is_over = true,
+            () = tokio::time::sleep_until(until) => is_over = true,
         }
     }
+    check_token(state, principal)?;
+    find(state, principal, id, Access::Viewer).await.map(drop)
 }
 
 #[cfg(test)]

@@ -7,13 +7,28 @@ use std::sync::{Mutex, PoisonError};
 use super::quota::Refusal;
 use super::window::SlidingWindow;
 use crate::clock::Clock;
-use crate::domain::id::SessionId;
+use crate::domain::id::{SessionId, UserId};
+
+/// Whose budget something is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Payer {
+    /// Everybody who works in a session shares its budget.
+    Session(SessionId),
+    /// Whoever only looks has one of their own: they cannot use up that of the others.
+    Viewer(SessionId, UserId),
+}
+
+impl From<SessionId> for Payer {
+    fn from(session: SessionId) -> Self {
+        Self::Session(session)
+    }
+}
 
 /// Two exact windows that are asked together: a state request counts in both or in neither.
 #[derive(Debug)]
 pub(crate) struct SessionBudgets {
-    messages: SlidingWindow<SessionId>,
-    states: SlidingWindow<SessionId>,
+    messages: SlidingWindow<Payer>,
+    states: SlidingWindow<Payer>,
     /// What was refused by the limits that each connection has for itself, and by size.
     beside: Beside,
     /// Between asking the second window and spending from the first nobody else may come.
@@ -56,26 +71,27 @@ impl SessionBudgets {
     }
 
     /// Counts a message.
-    pub(crate) fn admit_message(&self, session: SessionId) -> Result<(), Refusal> {
+    pub(crate) fn admit_message(&self, payer: impl Into<Payer>) -> Result<(), Refusal> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        self.messages.admit(&session).map(drop)
+        self.messages.admit(&payer.into()).map(drop)
     }
 
     /// Counts a request for the state, which is a message too.
-    pub(crate) fn admit_state_request(&self, session: SessionId) -> Result<(), Refusal> {
+    pub(crate) fn admit_state_request(&self, payer: impl Into<Payer>) -> Result<(), Refusal> {
+        let payer = payer.into();
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        self.messages.check(&session)?;
-        self.states.admit(&session)?;
-        self.messages.admit(&session).map(drop)
+        self.messages.check(&payer)?;
+        self.states.admit(&payer)?;
+        self.messages.admit(&payer).map(drop)
     }
 
     /// The window of all messages, to be looked at or changed.
-    pub(crate) fn messages(&self) -> &SlidingWindow<SessionId> {
+    pub(crate) fn messages(&self) -> &SlidingWindow<Payer> {
         &self.messages
     }
 
     /// The window of state requests, to be looked at or changed.
-    pub(crate) fn states(&self) -> &SlidingWindow<SessionId> {
+    pub(crate) fn states(&self) -> &SlidingWindow<Payer> {
         &self.states
     }
 

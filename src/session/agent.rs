@@ -1,20 +1,37 @@
 //! The agent of one session, while it runs: the link to it, and what it says.
 
+use std::pin::pin;
+use std::time::Duration;
+
 use tokio::sync::mpsc;
 
 use super::Parts;
-use crate::runtime::{FromAgent, Link, StartAgentError};
+use crate::runtime::{FromAgent, Link, StartAgentError, ToAgent};
 
 /// What an agent may say ahead of the journal. Full: the agent waits.
 const QUEUE: usize = 1_024;
 /// How much of it goes into one commit.
 const BATCH: usize = 1_024;
+/// What is heard while the agent does not listen. Full: it must listen, or it is given up.
+const OVERHEARD: usize = 16 * 1_024;
+/// How long an agent may take to hear what it is told.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A running agent; dropping it ends it.
 pub(super) struct Agent {
-    /// What it is told.
-    pub(super) link: Link,
+    link: Link,
     says: mpsc::Receiver<FromAgent>,
+    /// Heard while it was told something, and not taken down yet.
+    overheard: Vec<FromAgent>,
+}
+
+/// Why an agent was not told something.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unheard {
+    /// It is gone; what it said before can still be heard.
+    Gone,
+    /// It is there and does not listen.
+    Deaf,
 }
 
 impl Agent {
@@ -23,7 +40,33 @@ impl Agent {
         let link = parts
             .catalog
             .start(name, back, &parts.stopping.stop, &parts.tracker)?;
-        Ok(Self { link, says })
+        Ok(Self {
+            link,
+            says,
+            overheard: Vec::new(),
+        })
+    }
+
+    /// Tells it something. Listens meanwhile: an agent that waits to be heard does not listen itself,
+    /// and both would wait for ever.
+    pub(super) async fn tell(&mut self, said: ToAgent) -> Result<(), Unheard> {
+        let mut telling = pin!(tokio::time::timeout(PATIENCE, self.link.send(said)));
+        loop {
+            tokio::select! {
+                biased;
+                told = &mut telling => return match told {
+                    Ok(told) => told.map_err(|_| Unheard::Gone),
+                    Err(_) => Err(Unheard::Deaf),
+                },
+                heard = self.says.recv_many(&mut self.overheard, BATCH),
+                    if self.overheard.len() < OVERHEARD =>
+                {
+                    if heard == 0 {
+                        return Err(Unheard::Gone);
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -31,6 +74,10 @@ impl Agent {
 /// Cancel-safe, as `recv_many` is.
 pub(super) async fn hear(agent: &mut Option<Agent>, batch: &mut Vec<FromAgent>) -> usize {
     match agent {
+        Some(agent) if !agent.overheard.is_empty() => {
+            batch.append(&mut agent.overheard);
+            batch.len()
+        }
         Some(agent) => agent.says.recv_many(batch, BATCH).await,
         None => std::future::pending().await,
     }

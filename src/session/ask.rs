@@ -1,5 +1,7 @@
 //! What a session is asked, and what comes of it.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -50,7 +52,6 @@ pub(crate) enum Effect {
 }
 
 /// A command with what its sender said about it.
-#[derive(Clone, Debug)]
 pub(crate) struct Request {
     /// What is wanted.
     pub(crate) command: Command,
@@ -59,10 +60,12 @@ pub(crate) struct Request {
 }
 
 /// What is known about the sending of a command.
-#[derive(Clone, Debug)]
 pub(crate) struct Sent {
     /// Who wants it, from where.
     pub(crate) by: By,
+    /// May its sender still do this? Asked once more right before it takes effect: it may have waited
+    /// behind others.
+    pub(crate) still: Arc<dyn Fn() -> Result<(), Refused> + Send + Sync>,
     /// What the sender calls it.
     pub(crate) message_id: Option<String>,
     /// The key under which it shall take effect once, and the digest of what was sent.
@@ -83,7 +86,11 @@ pub(super) enum Ask {
     Command(Request, Instant, oneshot::Sender<Result<Effect, Refused>>),
     State(oneshot::Sender<SessionState>),
     /// Something of the agent itself.
-    Inquire(Inquiry, oneshot::Sender<Result<Value, Refused>>),
+    Inquire(
+        Inquiry,
+        Option<(String, [u8; 32])>,
+        oneshot::Sender<Result<Value, Refused>>,
+    ),
     /// The session is about to end: its run must end first.
     EndRun(oneshot::Sender<()>),
 }

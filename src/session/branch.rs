@@ -68,7 +68,7 @@ pub(crate) struct Branched {
 pub(super) fn closing_events(state: &SessionState) -> Vec<Event> {
     let mut events = Vec::new();
     if let Some(run) = state.live_run() {
-        Scribe::resumed(run, state).end(RunOutcome::Cancelled, &mut events);
+        Scribe::resumed(run, state).end(&RunOutcome::Cancelled, &mut events);
     }
     // What waits for its turn waits where it was said.
     if !state.queue.entries.is_empty() {

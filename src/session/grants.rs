@@ -146,8 +146,9 @@ impl Sessions {
             .ok_or(JoinError::NotFound)
     }
 
-    /// The owner of a session has decided something else: reads it, and lets everybody in the
-    /// session know. The way in for news from elsewhere, too.
+    /// The owner of a session has decided something else, or perhaps has: reads it, and lets
+    /// everybody in the session know, also that it has ended. The way in for news from elsewhere,
+    /// too.
     pub(crate) async fn grants_changed(&self, id: SessionId) {
         let Some(session) = self.live(id) else { return };
         if let Err(error) = self.read_grants(&session).await {
@@ -180,6 +181,10 @@ impl Sessions {
     async fn read_grants(&self, session: &Session) -> Result<(), StoreError> {
         let reading = session.0.circle.begin_reading();
         let row = self.parts.store.session(session.id()).await?;
+        if row.as_ref().is_some_and(|row| row.ended_at.is_some()) {
+            self.ended(session.id());
+            return Ok(());
+        }
         let rows = self.parts.store.grants(session.id()).await?;
         let grants: Granted = rows.into_iter().map(|row| (row.user, row.role)).collect();
         let mode = row.map(|row| row.control).unwrap_or_default();

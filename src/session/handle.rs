@@ -86,8 +86,12 @@ impl Session {
     }
 
     /// Asks the agent itself for something; its answer is for the asker only.
-    pub(crate) async fn inquire(&self, inquiry: Inquiry) -> Result<Value, Refused> {
-        let asked = self.ask(INQUIRY, |reply| Ask::Inquire(inquiry, reply));
+    pub(crate) async fn inquire(
+        &self,
+        inquiry: Inquiry,
+        once: Option<(String, [u8; 32])>,
+    ) -> Result<Value, Refused> {
+        let asked = self.ask(INQUIRY, |reply| Ask::Inquire(inquiry, once, reply));
         asked.await.unwrap_or_else(|silence| {
             Err(silence.refusal(
                 Code::ConnectionLost,

@@ -368,6 +368,11 @@ impl Writer {
         self.create.is_none()
     }
 
+    /// Was the answer to the last commit lost?
+    pub(crate) fn is_unsure(&self) -> bool {
+        self.unsure
+    }
+
     /// Commits events, unless that cannot begin before `until`; when this returns, every cursor can see them. Fails without a trace: the same
     /// events can be recorded again.
     pub(crate) async fn record(

@@ -80,9 +80,11 @@ impl Members {
         all
     }
 
-    /// Where a connection comes from.
-    pub(crate) fn address(&self, connection: ConnectionId) -> Option<IpAddr> {
-        Some(self.lock().get(&connection)?.member.address)
+    /// Is this connection in that session, and this user's?
+    pub(crate) fn has(&self, connection: ConnectionId, session: SessionId, user: UserId) -> bool {
+        let present = self.lock();
+        let member = present.get(&connection).map(|present| &present.member);
+        member.is_some_and(|member| member.session == session && member.user == user)
     }
 
     /// Those of a session, by connection. Asks for each by its id: there may be many others here.

@@ -5,11 +5,11 @@
 //! is, `questions` what the agent asks, `inquiries` what the agent is asked, `records` how things are
 //! committed.
 
+use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -22,19 +22,21 @@ use super::scribe::Scribe;
 use super::state::{Bounds, SessionState};
 use super::{Parts, Stopping};
 use crate::domain::code::Code;
-use crate::domain::command::{Command, IfBusy, SettingsChange};
+use crate::domain::command::{Command, SettingsChange};
 use crate::domain::event::Event;
-use crate::domain::id::SessionId;
+use crate::domain::id::{MessageId, QuestionId, SessionId};
 use crate::domain::queue::Waiting;
 use crate::domain::run::RunOutcome;
 use crate::runtime::ToAgent;
 use crate::store::StoreError;
 
+mod contexts;
 mod inquiries;
 mod questions;
 mod records;
 mod turns;
 
+use contexts::Contexts;
 use inquiries::Inquiries;
 use records::Change;
 
@@ -45,6 +47,8 @@ const SNAPSHOT_EVERY: u64 = 2_000;
 /// Between two attempts to commit what an agent said.
 const RETRY: Duration = Duration::from_millis(500);
 const PAGE: u32 = 500;
+/// A session that is about to end begins nothing for so long; if it has not ended by then, it goes on.
+const ENDING: Duration = Duration::from_secs(5);
 const DRAFT_REST: Duration = Duration::from_secs(5);
 
 pub(super) struct Router {
@@ -62,11 +66,18 @@ pub(super) struct Router {
     snapshot_at: u64,
     /// Until when the effect of the command at hand may begin.
     until: Option<Instant>,
-    /// Where the user is, as last told. Not recorded: it changes with every click.
-    context: Option<Value>,
+    /// Where its users are, as each has last told. Not recorded: it changes with every click.
+    contexts: Contexts,
     inquiries: Inquiries,
-    /// The session is about to end: nothing that waits begins.
-    ending: bool,
+    /// When the questions that wait count as denied, by a clock that does not jump.
+    deadlines: HashMap<QuestionId, Instant>,
+    /// Nothing that waits begins before this: the session is about to end, or its agent cannot be
+    /// started.
+    paused: Option<Instant>,
+    /// Until when the session counts as about to end.
+    ending: Option<Instant>,
+    /// The agent did not listen any more, and was given up.
+    given_up: bool,
 }
 
 /// The journal is not ours any more, or the gateway stops: the router ends.
@@ -95,9 +106,12 @@ impl Router {
             cancel_by: None,
             snapshot_at: 0,
             until: None,
-            context: None,
+            contexts: Contexts::default(),
             inquiries: Inquiries::default(),
-            ending: false,
+            deadlines: HashMap::new(),
+            paused: None,
+            ending: None,
+            given_up: false,
         }
     }
 
@@ -148,6 +162,8 @@ impl Router {
         let mut stopped = pin!(stop.cancelled());
         let mut draining = pin!(drain.cancelled());
         loop {
+            self.look_behind().await?;
+            self.give_up_deaf_agent().await?;
             self.begin_next().await?;
             let rest_at = Instant::now() + self.patience();
             let expiry = self.next_expiry();
@@ -172,6 +188,7 @@ impl Router {
                 heard = hear(&mut self.agent, &mut batch) => self.take_down(heard, &mut batch).await?,
                 () = until(self.cancel_by) => self.end_stubborn_run().await?,
                 () = until(expiry) => self.expire().await?,
+                () = until(self.paused) => self.paused = None,
                 () = tokio::time::sleep_until(rest_at), if self.scribe.is_none() => {
                     if self.parts.live.let_rest(self.id) {
                         return Ok(());
@@ -193,7 +210,8 @@ impl Router {
     async fn answer(&mut self, ask: Ask) -> Result<(), Over> {
         match ask {
             Ask::EndRun(reply) => {
-                self.ending = true;
+                let until = Some(Instant::now() + ENDING);
+                (self.paused, self.ending) = (until, until);
                 self.agent = None;
                 self.end_run(RunOutcome::Cancelled).await?;
                 reply.send(()).ok();
@@ -204,9 +222,9 @@ impl Router {
                 drop(reply.send(self.state.clone()));
                 Ok(())
             }
-            Ask::Inquire(inquiry, reply) => {
-                self.inquire(inquiry, reply).await;
-                Ok(())
+            Ask::Inquire(inquiry, once, reply) => {
+                self.until = None;
+                self.inquire(inquiry, once, reply).await
             }
             // Nobody waits for the outcome any more: it was told to have failed.
             Ask::Command(_, _, reply) if reply.is_closed() => Ok(()),
@@ -232,6 +250,7 @@ impl Router {
     }
 
     async fn carry_out(&mut self, request: Request) -> Result<Effect, Failure> {
+        (request.sent.still)().map_err(Failure::Refused)?;
         if let Some(effect) = self.effect_before(&request).await? {
             return Ok(effect);
         }
@@ -240,15 +259,17 @@ impl Router {
             Command::SubmitPrompt { prompt, if_busy } => {
                 self.submit(Waiting::Prompt, prompt, if_busy, sent).await
             }
-            Command::Steer { text } => {
-                let prompt = self.aside(text);
-                self.submit(Waiting::Steer, prompt, IfBusy::Queue, sent)
-                    .await
-            }
-            Command::FollowUp { text } => {
-                let prompt = self.aside(text);
-                self.submit(Waiting::FollowUp, prompt, IfBusy::Queue, sent)
-                    .await
+            Command::Steer { text } => self.say_aside(Waiting::Steer, text, sent).await,
+            Command::FollowUp { text } => self.say_aside(Waiting::FollowUp, text, sent).await,
+            Command::Suggest { text } => {
+                let suggested = Event::Suggested {
+                    message: MessageId::new(),
+                    by: sent.name(),
+                    text,
+                };
+                let command = sent.once.map(|once| recorded(once, None));
+                self.record(Change::from(suggested).by(command)).await?;
+                Ok(Effect::Done(None))
             }
             Command::Cancel { run } => self.cancel(run, sent).await,
             Command::Withdraw { run } => self.withdraw(run, sent).await,
@@ -278,7 +299,11 @@ impl Router {
                 Ok(Effect::Done(None))
             }
             Command::UpdateContext(context) => {
-                self.context = Some(context.clone());
+                if let Some(once) = sent.once.filter(|_| self.writer.is_stored()) {
+                    let command = Some(recorded(once, None));
+                    self.record(Change::default().by(command)).await?;
+                }
+                self.contexts.set(&sent.by.actor, context.clone());
                 self.tell(ToAgent::Context(context)).await;
                 Ok(Effect::Done(None))
             }

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::state::{CurrentRun, SessionState, Tool};
+use super::state::{CurrentRun, SessionState};
 use crate::domain::event::{Author, Channel, Event, Resolver};
 use crate::domain::id::{MessageId, QuestionId, RunId};
 use crate::domain::question::{
     Answer, Choice, ChoiceKind, OpenQuestion, Question, QuestionKind, Resolution, Said, Severity,
 };
-use crate::domain::run::RunOutcome;
+use crate::domain::run::{RunOutcome, Usage};
+use crate::domain::tool::Tool;
 use crate::runtime::FromAgent;
 
 /// A streamed answer up to this size is recorded as a whole at its end, so that its pieces need not
@@ -22,6 +23,12 @@ const WHOLE_BYTES: usize = 256 * 1024;
 
 /// More questions of one run than this are denied at once.
 const OPEN_QUESTIONS: usize = 32;
+/// More open tools of one run than this are not kept in mind.
+const OPEN_TOOLS: usize = 100;
+/// How much of what an agent says a question is made of.
+const QUESTION_BYTES: usize = 32 * 1024;
+const QUESTION_OPTIONS: usize = 200;
+const TITLE_CHARS: usize = 200;
 
 /// What the rules of a session make of a question.
 #[derive(Clone, Copy, Debug)]
@@ -49,10 +56,12 @@ pub(super) struct Notes {
 #[derive(Debug)]
 pub(super) struct Scribe {
     run: RunId,
+    /// Runs that waited and end with this one.
+    merged: Vec<RunId>,
     /// Questions that nobody has answered yet.
     questions: Vec<QuestionId>,
     /// Tools that are not done yet, as last seen.
-    tools: Vec<Event>,
+    tools: Vec<Tool>,
     /// The run is being cancelled: it asks nobody any more.
     cancelled: bool,
     /// The utterance under way and what it has so far, if that is not too much to keep.
@@ -61,9 +70,10 @@ pub(super) struct Scribe {
 }
 
 impl Scribe {
-    pub(super) fn new(run: RunId) -> Self {
+    pub(super) fn new(run: RunId, merged: Vec<RunId>) -> Self {
         Self {
             run,
+            merged,
             questions: Vec::new(),
             tools: Vec::new(),
             cancelled: false,
@@ -76,11 +86,12 @@ impl Scribe {
     pub(super) fn resumed(current: &CurrentRun, state: &SessionState) -> Self {
         let run = current.id;
         let questions = state.questions.open.iter();
-        let tools = state.tools.iter().filter(|tool| is_open(&tool.status));
+        let tools = state.tools.iter().filter(|tool| tool.is_open());
         Self {
             run,
+            merged: current.merged.clone(),
             questions: questions.map(|open| open.id).collect(),
-            tools: tools.map(|tool| update_of(run, tool)).collect(),
+            tools: tools.map(Tool::brief).collect(),
             cancelled: false,
             speaking: current.message.map(|message| (message, None)),
             next_index: current.chunks,
@@ -120,26 +131,9 @@ impl Scribe {
                 events.push(self.piece(channel, text));
             }
             FromAgent::Final { run, text } if mine(run) => events.push(self.whole(text)),
-            FromAgent::Tool {
-                run,
-                tool,
-                name,
-                title,
-                status,
-                input,
-                output,
-            } if mine(run) => {
-                let update = Event::ToolUpdate {
-                    run,
-                    tool,
-                    name,
-                    title,
-                    status,
-                    input,
-                    output,
-                };
-                self.follow_tool(&update);
-                events.push(update);
+            FromAgent::Tool { run, tool } if mine(run) => {
+                self.follow_tool(&tool);
+                events.push(Event::ToolUpdate { run, tool });
             }
             FromAgent::Asked {
                 run,
@@ -152,12 +146,7 @@ impl Scribe {
                 outcome,
                 usage,
             } if mine(run) => {
-                self.close(events);
-                events.push(Event::RunEnded {
-                    run,
-                    outcome,
-                    usage,
-                });
+                self.finish(&outcome, usage, events);
             }
             FromAgent::Accepted { run }
             | FromAgent::Progress { run, .. }
@@ -173,13 +162,8 @@ impl Scribe {
     }
 
     /// The end of a run whose agent does not tell it.
-    pub(super) fn end(&mut self, outcome: RunOutcome, events: &mut Vec<Event>) {
-        self.close(events);
-        events.push(Event::RunEnded {
-            run: self.run,
-            outcome,
-            usage: None,
-        });
+    pub(super) fn end(&mut self, outcome: &RunOutcome, events: &mut Vec<Event>) {
+        self.finish(outcome, None, events);
     }
 
     fn ask(
@@ -190,7 +174,7 @@ impl Scribe {
         rules: &Rules,
         notes: &mut Notes,
     ) {
-        if self.cancelled || self.questions.len() >= OPEN_QUESTIONS {
+        if self.cancelled {
             notes.answers.push((asked_as, Resolution::Cancelled));
             return;
         }
@@ -200,9 +184,20 @@ impl Scribe {
             asked_as,
             run: self.run,
             expires_at: patience.and_then(|wait| rules.at.checked_add(wait).ok()),
-            question,
+            question: bounded(question),
         };
         notes.events.push(Event::QuestionAsked(open.clone()));
+        if self.questions.len() >= OPEN_QUESTIONS {
+            notes.events.push(Event::QuestionResolved {
+                question: open.id,
+                run: self.run,
+                by: Resolver::Timeout,
+                granted: false,
+                resolution: Resolution::Expired,
+            });
+            notes.answers.push((open.asked_as, Resolution::Expired));
+            return;
+        }
         match granted(&open.question).filter(|_| rules.auto_approve) {
             None => self.questions.push(open.id),
             Some(answer) => {
@@ -220,20 +215,35 @@ impl Scribe {
         }
     }
 
-    /// Keeps in mind which tools are not done.
-    fn follow_tool(&mut self, update: &Event) {
-        let Event::ToolUpdate { tool, status, .. } = update else {
-            return;
+    /// The one end of the run, and of those that are part of it.
+    fn finish(&mut self, outcome: &RunOutcome, usage: Option<Usage>, events: &mut Vec<Event>) {
+        self.close(events);
+        events.push(Event::RunEnded {
+            run: self.run,
+            outcome: outcome.clone(),
+            usage,
+        });
+        let also = |run| Event::RunEnded {
+            run,
+            outcome: outcome.clone(),
+            usage: None,
         };
-        let is_it =
-            |seen: &Event| matches!(seen, Event::ToolUpdate { tool: known, .. } if known == tool);
-        self.tools.retain(|seen| !is_it(seen));
-        if is_open(status) {
-            let mut brief = update.clone();
-            if let Event::ToolUpdate { input, output, .. } = &mut brief {
-                (*input, *output) = (None, None);
-            }
-            self.tools.push(brief);
+        events.extend(self.merged.drain(..).map(also));
+    }
+
+    /// Does the agent nothing but wait for a human?
+    pub(super) fn only_waits(&self) -> bool {
+        let works = |tool: &Tool| tool.status == "running";
+        !self.questions.is_empty() && self.speaking.is_none() && !self.tools.iter().any(works)
+    }
+
+    /// Keeps in mind which tools are not done.
+    fn follow_tool(&mut self, seen: &Tool) {
+        self.tools.retain(|tool| tool.id != seen.id);
+        if seen.is_open() {
+            self.tools.push(seen.brief());
+            let surplus = self.tools.len().saturating_sub(OPEN_TOOLS);
+            self.tools.drain(..surplus);
         }
     }
 
@@ -249,12 +259,15 @@ impl Scribe {
             resolution: Resolution::Cancelled,
         };
         events.extend(self.questions.drain(..).map(resolved));
-        for mut tool in self.tools.drain(..) {
-            if let Event::ToolUpdate { status, .. } = &mut tool {
-                "cancelled".clone_into(status);
-            }
-            events.push(tool);
-        }
+        let cancelled = |tool| Tool {
+            status: "cancelled".into(),
+            ..tool
+        };
+        let closed = |tool| Event::ToolUpdate {
+            run,
+            tool: cancelled(tool),
+        };
+        events.extend(self.tools.drain(..).map(closed));
     }
 
     fn piece(&mut self, channel: Channel, text: String) -> Event {
@@ -320,12 +333,25 @@ pub(super) fn beside_runs(said: FromAgent) -> Option<Event> {
         }),
         FromAgent::Plan(steps) => Some(Event::PlanUpdated { steps }),
         FromAgent::Activity(activity) => Some(Event::AgentState { activity }),
-        FromAgent::Title(title) => Some(Event::TitleChanged { title }),
+        FromAgent::Title(title) => {
+            let title = title.chars().filter(|letter| !letter.is_control());
+            let title: String = title.take(TITLE_CHARS).collect();
+            (!title.trim().is_empty()).then_some(Event::TitleChanged { title })
+        }
         FromAgent::Notice { level, text } => Some(Event::AgentNotice { level, text }),
         FromAgent::Commands(commands) => Some(Event::CommandsAvailable { commands }),
         FromAgent::Raw { dialect, value } => Some(Event::Raw { dialect, value }),
         _ => None,
     }
+}
+
+/// A question as it is kept: in the state, in every snapshot, on every screen.
+fn bounded(mut question: Question) -> Question {
+    for text in [&mut question.title, &mut question.message] {
+        text.truncate(text.floor_char_boundary(QUESTION_BYTES));
+    }
+    question.options.truncate(QUESTION_OPTIONS);
+    question
 }
 
 /// The answer that grants a permission this time, if it is harmless and can be granted.
@@ -340,22 +366,6 @@ fn granted(question: &Question) -> Option<Answer> {
         None => return None,
     };
     Some(Answer::new(said))
-}
-
-fn is_open(status: &str) -> bool {
-    matches!(status, "pending" | "running")
-}
-
-fn update_of(run: RunId, tool: &Tool) -> Event {
-    Event::ToolUpdate {
-        run,
-        tool: tool.id.clone(),
-        name: tool.name.clone(),
-        title: tool.title.clone(),
-        status: tool.status.clone(),
-        input: None,
-        output: None,
-    }
 }
 
 #[cfg(test)]

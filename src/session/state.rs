@@ -18,16 +18,16 @@ use crate::domain::event::{Activity, AgentCommand, Author, Channel, Event, PlanS
 use crate::domain::id::{MessageId, RunId};
 use crate::domain::queue::Queue;
 use crate::domain::run::{RunOutcome, Usage};
+use crate::domain::tool::Tool;
 
 mod questions;
 mod run;
 mod settings;
 mod tool;
 
-pub(crate) use questions::{Ended, Questions};
+pub(crate) use questions::{Ended, Questions, brief};
 pub(crate) use run::{CurrentRun, RunStatus};
 pub(crate) use settings::Settings;
-pub(crate) use tool::Tool;
 
 /// How much of the last user message is kept for lists, in characters.
 const EXCERPT_CHARS: usize = 200;
@@ -173,8 +173,14 @@ impl SessionState {
                 run,
                 prompt,
                 message,
+                merged,
                 ..
-            } => self.start(*run, *message, prompt, at),
+            } => {
+                self.start(*run, *message, prompt, at);
+                if let Some(current) = self.live(*run) {
+                    current.merged.clone_from(merged);
+                }
+            }
             Event::RunProgress { run, progress } => {
                 if let Some(current) = self.live(*run) {
                     current.status = RunStatus::Running;
@@ -216,25 +222,9 @@ impl SessionState {
                     }
                 }
             }
-            Event::ToolUpdate {
-                run,
-                tool,
-                name,
-                title,
-                status,
-                input,
-                output,
-            } => {
+            Event::ToolUpdate { run, tool } => {
                 if self.live(*run).is_some() {
-                    let seen = Tool {
-                        id: tool.clone(),
-                        name: name.clone(),
-                        title: title.clone(),
-                        status: status.clone(),
-                        input: input.clone(),
-                        output: output.clone(),
-                    };
-                    tool::update(&mut self.tools, seen);
+                    tool::update(&mut self.tools, tool.clone());
                 }
             }
             Event::QuestionAsked(asked) => {
@@ -267,7 +257,7 @@ impl SessionState {
             Event::ToolsChanged { tools } => self.chosen_tools = Some(tools.clone()),
             Event::CommandsAvailable { commands } => self.commands.clone_from(commands),
             Event::TitleChanged { title } => self.title = Some(title.clone()),
-            Event::AgentNotice { .. } | Event::Raw { .. } => {}
+            Event::AgentNotice { .. } | Event::Suggested { .. } | Event::Raw { .. } => {}
         }
     }
 
@@ -294,6 +284,7 @@ impl SessionState {
             status: RunStatus::Starting,
             prompt: prompt.text.clone(),
             mode: prompt.mode,
+            merged: Vec::new(),
             started_at: at,
             ended_at: None,
             progress: None,

@@ -70,6 +70,16 @@ pub trait Attachments: Send + Sync {
     /// counted one after the other.
     async fn add_attachment(&self, new: &AttachmentRow, quotas: Quotas) -> Result<(), AddError>;
 
+    /// Would there be room for a file of this size, as things are? Says nothing about how they are
+    /// when it is added.
+    async fn check_quotas(
+        &self,
+        session: SessionId,
+        owner: UserId,
+        size_bytes: u64,
+        quotas: Quotas,
+    ) -> Result<(), AddError>;
+
     /// The files of a session, the oldest first.
     async fn attachments(&self, session: SessionId) -> Result<Vec<AttachmentRow>, StoreError>;
 

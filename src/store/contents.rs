@@ -26,8 +26,9 @@ const ARRIVING: &str = "tmp-";
 #[derive(Debug)]
 pub struct Contents {
     dir: PathBuf,
-    /// Shared by those who bring something, alone for whoever takes something away.
-    turn: RwLock<()>,
+    /// By the first byte of the hash: shared by those who bring something, alone for whoever takes
+    /// something away.
+    turns: [RwLock<()>; 256],
 }
 
 /// Why a content was not kept.
@@ -70,8 +71,8 @@ impl Contents {
             path: dir.clone(),
             source,
         })?;
-        let turn = RwLock::new(());
-        Ok(Self { dir, turn })
+        let turns = std::array::from_fn(|_| RwLock::new(()));
+        Ok(Self { dir, turns })
     }
 
     /// Copies what is in a data directory and not yet in the target, by a second name for the same
@@ -121,14 +122,14 @@ impl Contents {
         store: &dyn Store,
     ) -> Result<(), KeepError> {
         let place = self.place(&content.hash);
-        let turn = self.turn.read().await;
+        let turn = self.turns[usize::from(content.hash[0])].read().await;
         // Over one that is there already: it is the same.
         aside(move || content.draft.settle(&place)).await?;
         let added = store.add_attachment(row, quotas).await;
         drop(turn);
         // What failed otherwise may have been added all the same.
         if let Err(AddError::NoSession | AddError::OverQuota { .. }) = &added
-            && let Err(error) = self.sweep_among(row.hash[0], store).await
+            && let Err(error) = self.forget(row.hash, store).await
         {
             tracing::warn!(%error, "a file that nobody needs stays until the next sweep");
         }
@@ -162,7 +163,7 @@ impl Contents {
             return Ok(0);
         }
         // From here on nothing new takes its place, so what has no row now will have none.
-        let _turn = self.turn.write().await;
+        let _turn = self.turns[usize::from(first)].write().await;
         let needed = store.contents_with(first).await?;
         let needed: HashSet<String> = needed.iter().map(hex).collect();
         let removed = aside(move || {
@@ -174,6 +175,20 @@ impl Contents {
                 }
             }
             Ok(removed)
+        });
+        Ok(removed.await?)
+    }
+
+    /// Removes a content, unless some row refers to it.
+    async fn forget(&self, hash: ContentHash, store: &dyn Store) -> Result<(), SweepError> {
+        let _turn = self.turns[usize::from(hash[0])].write().await;
+        if store.contents_with(hash[0]).await?.contains(&hash) {
+            return Ok(());
+        }
+        let place = self.place(&hash);
+        let removed = aside(move || match fs::remove_file(place) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
         });
         Ok(removed.await?)
     }

@@ -138,6 +138,7 @@ hand_on!(UPKEEP: Branches {
 
 hand_on!(PATIENCE: Attachments {
     fn add_attachment(new: &AttachmentRow, quotas: Quotas) -> Result<(), AddError>;
+    fn check_quotas(session: SessionId, owner: UserId, size_bytes: u64, quotas: Quotas) -> Result<(), AddError>;
     fn attachments(session: SessionId) -> Result<Vec<AttachmentRow>, StoreError>;
     fn contents_with(first: u8) -> Result<Vec<ContentHash>, StoreError>;
 });

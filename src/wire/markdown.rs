@@ -7,12 +7,12 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use crate::domain::command::{Attachment, Prompt};
 use crate::domain::event::{Author, Channel, Event, Recorded, Resolver};
 use crate::domain::id::{MessageId, SessionId};
 use crate::domain::run::RunOutcome;
+use crate::domain::tool::Tool;
 
 mod block;
 use block::{Quote, fenced, inline};
@@ -29,16 +29,6 @@ pub(crate) struct Markdown {
     speaking: Option<MessageId>,
     /// Uses of tools that have not ended.
     tools: Vec<Tool>,
-}
-
-/// What is known of one use of a tool.
-struct Tool {
-    id: String,
-    name: String,
-    title: String,
-    status: String,
-    input: Option<Value>,
-    output: Option<Value>,
 }
 
 impl Markdown {
@@ -94,25 +84,7 @@ impl Markdown {
                 };
                 self.last(*message, *author, missing, at, out);
             }
-            Event::ToolUpdate {
-                tool,
-                name,
-                title,
-                status,
-                input,
-                output,
-                ..
-            } => {
-                let seen = Tool {
-                    id: tool.clone(),
-                    name: name.clone(),
-                    title: title.clone(),
-                    status: status.clone(),
-                    input: input.clone(),
-                    output: output.clone(),
-                };
-                self.tool(seen, out);
-            }
+            Event::ToolUpdate { tool, .. } => self.tool(tool.clone(), out),
             Event::RunEnded { outcome, .. } => self.run_ended(outcome, out),
             Event::QuestionAsked(asked) => {
                 let question = &asked.question;
@@ -128,6 +100,9 @@ impl Markdown {
                     Resolver::RunEnd => "the end of the run".into(),
                 };
                 self.remark(&format!("Answered by {who}: {word}"), out);
+            }
+            Event::Suggested { by, text, .. } => {
+                self.remark(&format!("{} suggests: {}", inline(by), inline(text)), out);
             }
             Event::AgentNotice { text, .. } => {
                 self.remark(&format!("{} says: {}", self.agent, inline(text)), out);
@@ -191,15 +166,11 @@ impl Markdown {
     /// Written down once it has ended: then what it took and what it gave stand together.
     fn tool(&mut self, seen: Tool, out: &mut String) {
         let known = self.tools.iter().position(|tool| tool.id == seen.id);
-        let before = known.map(|place| self.tools.remove(place));
-        let (input, output) = before.map_or((None, None), |tool| (tool.input, tool.output));
-        let tool = Tool {
-            input: seen.input.or(input),
-            output: seen.output.or(output),
-            ..seen
+        let tool = match known {
+            Some(place) => self.tools.remove(place).seen_again(seen),
+            None => seen,
         };
-        let goes_on = matches!(tool.status.as_str(), "pending" | "running");
-        if goes_on {
+        if tool.is_open() {
             self.tools.push(tool);
         } else {
             self.write_tool(&tool, out);

@@ -12,6 +12,7 @@ mod queue;
 mod state;
 #[cfg(test)]
 mod tests;
+mod tool;
 mod words;
 
 use jiff::Timestamp;

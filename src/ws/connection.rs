@@ -85,7 +85,9 @@ impl Connection {
             since: self.door.clock.wall(),
         });
         let leave = membership.leave().clone();
-        let end = self.run_inner(principal, &session, position, leave).await;
+        let end = self
+            .run_inner(principal, &session, position, address, leave)
+            .await;
         drop(membership);
         self.door.metrics.open.dec();
         match end {
@@ -103,10 +105,11 @@ impl Connection {
         principal: Principal,
         session: &Session,
         position: Option<Position>,
+        address: IpAddr,
         leave: CancellationToken,
     ) -> End {
         let reception = Arc::clone(&self.door);
-        let desk = Arc::new(Desk::new(reception, session.clone(), self.id));
+        let desk = Arc::new(Desk::new(reception, session.clone(), self.id, address));
         let greeting = Box::pin(desk::begin(&desk, &principal, position)).await;
         let Some((mut cursor, first)) = greeting else {
             return End::Close(None, CloseReason::RESTART);

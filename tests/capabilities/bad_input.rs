@@ -269,6 +269,17 @@ async fn only_configured_pages_may_call_from_elsewhere() {
         "",
         "cookies stay at home"
     );
+    let headers = allowed.header("access-control-allow-headers");
+    for name in ["if-none-match", "last-event-id"] {
+        assert!(headers.contains(name), "{headers}");
+    }
+    let mut page = open.visitor();
+    page.headers = vec![("origin", "https://tools.example.org".to_owned())];
+    let answer = page.gets("/version").await.is(200);
+    let shown = answer.header("access-control-expose-headers");
+    for name in ["etag", "retry-after"] {
+        assert!(shown.contains(name), "{shown}");
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::actors::{Browser, Gateway, Member, Settings};
+use crate::actors::{Answer, Browser, Gateway, Listener, Member, Settings};
 
 /// Mia's session, shared with ben who may edit; both are in it.
 async fn house(settings: Settings) -> (Gateway, Browser, Browser, Member, Member) {
@@ -242,4 +242,139 @@ async fn exclusive_mode_survives_a_restart() {
     is_refused(&mut back, "FORBIDDEN", "TAKE_CONTROL").await;
     takes(&mut back, json!({})).await;
     works(&mut back).await;
+}
+
+/// One command by POST, in the name of a stream if there is one.
+async fn posts(
+    page: &Browser,
+    session: &str,
+    through: Option<&Listener>,
+    kind: &str,
+    payload: Value,
+) -> Answer {
+    let mut path = format!("/api/sessions/{session}/commands");
+    if let Some(stream) = through {
+        path += "?connection=";
+        path += stream.ack["connectionId"].as_str().unwrap();
+    }
+    page.posts(&path, json!({ "type": kind, "payload": payload }))
+        .await
+}
+
+#[tokio::test]
+async fn control_is_taken_used_and_lost_without_a_socket_too() {
+    let (gateway, mia, ben, mut owner, _editor) = house(Settings::new()).await;
+    let session = owner.session();
+    sets(&mia, &session, "exclusive").await;
+    owner.hears("CONTROL_UPDATE").await;
+    let bearer = ben.token.clone().unwrap();
+    let stream = Listener::follows(gateway.address(), &bearer, &session, None).await;
+    let prompt = json!({ "text": "/echo done", "mode": "act" });
+
+    // Control belongs to a connection, and a request by itself is none.
+    for kind in ["TAKE_CONTROL", "RELEASE_CONTROL"] {
+        let refused = posts(&ben, &session, None, kind, json!({})).await.is(422);
+        let told = refused.json()["payload"].clone();
+        assert_eq!(told["code"], "VALIDATION_ERROR");
+        assert!(told["message"].as_str().unwrap().contains("?connection="));
+    }
+    let taken = posts(&ben, &session, Some(&stream), "TAKE_CONTROL", json!({})).await;
+    let control = taken.is(200).json()["payload"]["control"].clone();
+    assert_eq!(control["connectionId"], stream.ack["connectionId"]);
+    let told = owner.hears("CONTROL_UPDATE").await;
+    assert_eq!(
+        (&told["username"], &told["fence"]),
+        (&json!("ben"), &control["fence"])
+    );
+    // In its name, not only by its user, and not under another number.
+    let alone = posts(&ben, &session, None, "SUBMIT_PROMPT", prompt.clone()).await;
+    assert_eq!(alone.is(403).json()["payload"]["code"], "FORBIDDEN");
+    let mut fenced = prompt.clone();
+    fenced["fence"] = json!(1);
+    let outdated = posts(
+        &ben,
+        &session,
+        Some(&stream),
+        "SUBMIT_PROMPT",
+        fenced.clone(),
+    )
+    .await;
+    assert_eq!(outdated.is(403).json()["payload"]["code"], "FORBIDDEN");
+    fenced["fence"] = control["fence"].clone();
+    let done = posts(&ben, &session, Some(&stream), "SUBMIT_PROMPT", fenced).await;
+    done.is(200);
+    owner.sees_run_end().await;
+
+    // What somebody else has is busy, and their connection is theirs.
+    let stolen = posts(&mia, &session, Some(&stream), "TAKE_CONTROL", json!({})).await;
+    let problem = stolen.refuses(422, "VALIDATION_ERROR").json();
+    assert_eq!(problem["details"]["field"], "connection");
+    let own = Listener::follows(
+        gateway.address(),
+        mia.token.as_deref().unwrap(),
+        &session,
+        None,
+    );
+    let own = own.await;
+    let busy = posts(&mia, &session, Some(&own), "TAKE_CONTROL", json!({})).await;
+    assert_eq!(busy.is(409).json()["payload"]["code"], "BUSY");
+    let elsewhere = mia.enters("").await.session();
+    let wrong = posts(&mia, &elsewhere, Some(&own), "TAKE_CONTROL", json!({})).await;
+    assert_ne!(wrong.status, 200);
+
+    let released = posts(&ben, &session, Some(&stream), "RELEASE_CONTROL", json!({})).await;
+    released.is(200);
+    assert_eq!(owner.hears("CONTROL_UPDATE").await["username"], Value::Null);
+    let taken = posts(&ben, &session, Some(&stream), "TAKE_CONTROL", json!({})).await;
+    taken.is(200);
+    assert_eq!(owner.hears("CONTROL_UPDATE").await["username"], "ben");
+    drop(stream);
+    assert_eq!(owner.hears("CONTROL_UPDATE").await["username"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_heartbeat_by_post_keeps_control_for_its_stream() {
+    let settings = Settings::new().with("SESSIONS__CONTROL_LEASE_SECS", "1");
+    let (gateway, mia, ben, mut owner, mut editor) = house(settings).await;
+    let session = owner.session();
+    sets(&mia, &session, "exclusive").await;
+    let bearer = ben.token.clone().unwrap();
+    let stream = Listener::follows(gateway.address(), &bearer, &session, None).await;
+    let taken = posts(&ben, &session, Some(&stream), "TAKE_CONTROL", json!({})).await;
+    taken.is(200);
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_millis(1500) {
+        posts(&ben, &session, Some(&stream), "HEARTBEAT", json!({}))
+            .await
+            .is(200);
+        owner.sends("TAKE_CONTROL", json!({})).await;
+        is_refused(&mut owner, "BUSY", "ben").await;
+    }
+    editor.sends("HEARTBEAT", json!({})).await;
+    let silent = Instant::now();
+    loop {
+        owner.sends("TAKE_CONTROL", json!({})).await;
+        if owner.receives().await.unwrap()["type"] == "ACK" {
+            break;
+        }
+        assert!(silent.elapsed() < Duration::from_secs(5));
+    }
+}
+
+#[tokio::test]
+async fn whoever_does_not_drive_can_suggest() {
+    let (_gateway, mia, _, mut owner, mut editor) = house(Settings::new()).await;
+    sets(&mia, &owner.session(), "exclusive").await;
+    takes(&mut owner, json!({})).await;
+    editor.prompts("/echo mine").await;
+    is_refused(&mut editor, "FORBIDDEN", "mia").await;
+    editor
+        .sends("SUGGEST", json!({ "text": "Try /echo yours" }))
+        .await;
+    editor.sees("ACK").await;
+    let heard = owner.sees("MESSAGE").await;
+    assert_eq!(heard["payload"]["content"], "Try /echo yours");
+    assert_eq!(heard["payload"]["metadata"]["suggestion"], true);
+    assert_eq!(heard["payload"]["metadata"]["by"], "ben");
+    owner.sees_nothing().await;
 }

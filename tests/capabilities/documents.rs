@@ -199,3 +199,40 @@ async fn the_types_that_a_connection_is_told_of_are_the_described_ones() {
     let answer = root.sees("ERROR_MESSAGE").await;
     assert_eq!(answer["payload"]["code"], "INVALID_MESSAGE");
 }
+
+#[tokio::test]
+async fn the_document_names_every_answer_of_commands_files_and_grants() {
+    let gateway = Gateway::start().await;
+    let document = gateway.visitor().gets("/api/openapi.json").await.json();
+    let described = |method: &str, path: &str| {
+        let path = format!("/api/sessions/{path}");
+        let responses = document["paths"][&path][method]["responses"].clone();
+        responses
+            .as_object()
+            .unwrap_or_else(|| panic!("{path}"))
+            .clone()
+    };
+    for (method, path, statuses) in [
+        (
+            "post",
+            "{id}/commands",
+            "200 400 401 403 404 409 413 415 422 429 502 503",
+        ),
+        (
+            "post",
+            "{id}/attachments",
+            "201 401 403 404 408 413 422 503",
+        ),
+        ("get", "{id}/grants", "200 401 403 404"),
+        ("put", "{id}/grants/{username}", "200 401 403 404 422"),
+        ("delete", "{id}/grants/{username}", "204 401 403 404"),
+    ] {
+        let known = described(method, path);
+        let known: Vec<&str> = known.keys().map(String::as_str).collect();
+        assert_eq!(known.join(" "), statuses, "{method} {path}");
+    }
+    let export = &described("get", "{id}/export")["200"]["content"];
+    for kind in ["application/x-ndjson", "text/markdown"] {
+        assert!(export[kind].is_object(), "{export}");
+    }
+}

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use socket2::{SockFilter, SockRef};
 use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{ConnectOptions as _, SqliteConnection};
+use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 use tokio::task::JoinSet;
 
 use crate::actors::{Browser, Gateway, Member, Settings, Storage};
@@ -287,6 +287,134 @@ async fn a_commit_whose_answer_was_lost_is_neither_lost_nor_done_twice() {
     }
     let offsets = member.offsets();
     assert!(offsets.iter().copied().eq(1..=offsets.len() as u64));
+}
+
+/// Mia's session with ben in it, on a Postgres that is reached over a line.
+async fn shared(line: &Line) -> (Gateway, Browser, Member) {
+    let gateway = Settings::new()
+        .storing(Storage::Postgres(line.url()))
+        .start()
+        .await;
+    for name in ["mia", "ben"] {
+        gateway.has_user(name, "member");
+    }
+    let mia = gateway.browser("mia").await;
+    let made = mia.posts("/api/sessions", json!({})).await.is(201).json();
+    let session = made["id"].as_str().unwrap();
+    mia.shares(session, "ben", "viewer").await;
+    let ben = gateway.browser("ben").await;
+    let guest = ben.enters(&format!("?session={session}")).await;
+    (gateway, mia, guest)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_was_shut_out_by_an_act_without_an_answer_is_out() {
+    let server = Server::start().await;
+    let line = Line::to(server.port()).await;
+    let (_gateway, mia, mut guest) = shared(&line).await;
+    let path = format!("/api/sessions/{}/grants/ben", guest.session());
+    line.loses_the_answer_to_the_next_commit();
+    let unheard = mia.sends("DELETE", &path, None).await;
+    unheard.refuses(503, "STORAGE_UNAVAILABLE");
+    assert!(line.has_lost_it());
+    assert_eq!(guest.sees_close().await.code, 4403);
+    let again = mia.sends("DELETE", &path, None).await;
+    again.refuses(404, "NOT_FOUND");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_was_ended_by_an_act_without_an_answer_is_over() {
+    let server = Server::start().await;
+    let line = Line::to(server.port()).await;
+    let (_gateway, mia, mut guest) = shared(&line).await;
+    let path = format!("/api/sessions/{}", guest.session());
+    line.loses_the_answer_to_the_next_commit();
+    let unheard = mia.sends("DELETE", &path, None).await;
+    unheard.refuses(503, "STORAGE_UNAVAILABLE");
+    assert!(line.has_lost_it());
+    assert_eq!(guest.sees_close().await.code, 4409);
+    let again = mia.sends("DELETE", &path, None).await;
+    again.refuses(404, "NOT_FOUND");
+}
+
+/// A command waits for storage while its sender loses their rights.
+#[tokio::test]
+async fn an_answer_is_not_for_somebody_who_was_shut_out_while_it_was_waited_for() {
+    let server = Server::start().await;
+    let settings = Settings::new().storing(Storage::Postgres(server.url()));
+    let gateway = settings.start().await;
+    gateway.has_user("ben", "member");
+    let (page, ben) = (gateway.browser("root").await, gateway.browser("ben").await);
+    let mut guest = ben.enters("").await;
+    guest.prompts("/echo before").await;
+    guest.sees_run_end().await;
+    let mut other = sqlx::PgConnection::connect(&server.url()).await.unwrap();
+    let held = "begin; select id from sessions for update";
+    sqlx::raw_sql(held).execute(&mut other).await.unwrap();
+
+    let path = format!("/api/sessions/{}/commands", guest.session());
+    let prompt =
+        json!({ "type": "SUBMIT_PROMPT", "payload": { "text": "/echo x", "mode": "act" } });
+    let mut asking = JoinSet::new();
+    asking.spawn(async move { ben.posts(&path, prompt).await });
+    let mut waiting = 0;
+    while waiting == 0 {
+        let held_up = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
+        waiting = sqlx::query_scalar::<_, i64>(held_up)
+            .fetch_one(&mut other)
+            .await
+            .unwrap();
+    }
+    let users = page.gets("/api/admin/users").await.is(200).json();
+    let users = users["users"].as_array().unwrap();
+    let id = users.iter().find(|user| user["username"] == "ben").unwrap()["id"].clone();
+    let path = format!("/api/admin/users/{}", id.as_str().unwrap());
+    let disabled = Some(json!({ "disabled": true }));
+    page.sends("PATCH", &path, disabled).await.is(200);
+    sqlx::raw_sql("rollback").execute(&mut other).await.unwrap();
+    let answer = asking.join_next().await.unwrap().unwrap();
+    answer.refuses(401, "AUTH_FAILED");
+    let begun = "select count(*) from sessions where last_prompt = '/echo x'";
+    let begun = sqlx::query_scalar::<_, i64>(begun).fetch_one(&mut other);
+    assert_eq!(begun.await.unwrap(), 1, "it was waited for, and done");
+}
+
+/// The act waits for storage while the one who asked for it leaves.
+#[tokio::test]
+async fn an_act_goes_on_when_whoever_asked_for_it_leaves() {
+    let gateway = Settings::new().storing(Storage::Sqlite(None)).start().await;
+    for name in ["mia", "ben"] {
+        gateway.has_user(name, "member");
+    }
+    let mia = gateway.browser("mia").await;
+    let made = mia.posts("/api/sessions", json!({})).await.is(201).json();
+    let session = made["id"].as_str().unwrap();
+    mia.shares(session, "ben", "viewer").await;
+    let ben = gateway.browser("ben").await;
+    let mut guest = ben.enters(&format!("?session={session}")).await;
+    let mut file = opens(&gateway).await;
+    sqlx::query("begin immediate")
+        .execute(&mut file)
+        .await
+        .unwrap();
+    let mut wire = gateway.wire().await;
+    let head = format!(
+        "DELETE /api/sessions/{session}/grants/ben HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n",
+        gateway.address(),
+        mia.token.as_deref().unwrap(),
+    );
+    wire.writes(&head).await;
+    // By the time these are answered, the act has begun; and then, its asker is known to be gone.
+    let path = format!("/api/sessions/{session}");
+    for _ in 0..20 {
+        mia.gets(&path).await.is(200);
+    }
+    drop(wire);
+    for _ in 0..20 {
+        mia.gets(&path).await.is(200);
+    }
+    sqlx::query("rollback").execute(&mut file).await.unwrap();
+    assert_eq!(guest.sees_close().await.code, 4403);
 }
 
 /// One vanishes while nothing is to be said, the other in the middle of an answer.

@@ -41,3 +41,4 @@ mod steering;
 mod streams;
 mod terminal;
 mod tokens;
+mod uploads;

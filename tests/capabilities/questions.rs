@@ -360,3 +360,51 @@ async fn a_secret_reaches_the_agent_and_nothing_else() {
     assert!(!browser.gets(&path).await.text.contains(secret));
     assert!(!gateway.log().contains(secret));
 }
+
+#[tokio::test]
+async fn every_decision_is_in_the_audit_log_with_its_tool_and_a_digest() {
+    let gateway = Gateway::start().await;
+    gateway.has_user("mia", "member");
+    let mia = gateway.browser("mia").await;
+    let mut member = joins(&mia, "").await;
+    for (prompt, answer) in [
+        ("/tool", Some(json!({ "optionId": "allow" }))),
+        ("/tool", Some(json!({ "optionId": "deny" }))),
+        ("/tool 1", None),
+    ] {
+        let question = member.is_asked(prompt).await;
+        if let Some(answer) = answer {
+            member.answers(&question, answer).await;
+        }
+        member.sees_run_end().await;
+    }
+    let setting = json!({ "settings": { "autoApprove": true } });
+    member.sends("UPDATE_SETTINGS", setting).await;
+    member.is_asked("/tool").await;
+    if member.ends().len() < 4 {
+        member.sees_run_end().await;
+    }
+    let root = gateway.browser("root").await;
+    let path = "/api/admin/audit?action=question.answered";
+    let audit = root.gets(path).await.is(200).json();
+    let rows = audit["acts"].as_array().unwrap();
+    let told: Vec<(&str, &str)> = rows
+        .iter()
+        .rev()
+        .map(|row| {
+            let target = row["target"].as_str().unwrap();
+            assert!(target.starts_with(&member.session()), "{target}");
+            assert!(target.contains(" tool=date args=sha256:"), "{target}");
+            let word = target.split(' ').nth(2).unwrap();
+            (row["actor"].as_str().unwrap(), word)
+        })
+        .collect();
+    let expected = [
+        ("mia", "granted"),
+        ("mia", "denied"),
+        ("(gateway)", "denied"),
+        ("(gateway)", "granted"),
+    ];
+    assert_eq!(told, expected);
+    assert!(rows.last().unwrap()["address"].is_string(), "{rows:?}");
+}

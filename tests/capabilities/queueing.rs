@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::actors::{Browser, Gateway, Member};
+use crate::actors::{Browser, Gateway, Member, Settings};
 
 async fn joins(browser: &Browser, query: &str) -> Member {
     Member::joins(browser.address(), browser.token.as_deref().unwrap(), query).await
@@ -104,7 +104,8 @@ async fn steering_goes_before_following_up_in_both_modes() {
         let line = root.line().await;
         assert_eq!(line, ["/echo s1", "/echo s2", "/echo f1", "/echo f2"]);
         root.sends("CANCEL_TASK", json!({})).await;
-        root.sees_run_ends(expected.len()).await;
+        // Each of the five has its end, whichever run it is part of.
+        root.sees_run_ends(5).await;
         assert_eq!(root.begun(), expected);
         if mode == "all" {
             let stands_for = |event: &Value| event["payload"]["mergedTaskIds"] == json!([merged]);
@@ -123,6 +124,9 @@ async fn what_is_said_to_an_idle_agent_begins_at_once() {
     let browser = gateway.browser("root").await;
     let mut root = joins(&browser, "").await;
     root.sends("STEER", json!({ "text": "/echo a" })).await;
+    let ack = root.sees("ACK").await;
+    assert!(ack["payload"]["taskId"].is_string());
+    assert!(ack["payload"]["queued"].is_null());
     root.sees_run_ends(1).await;
     root.sends("FOLLOW_UP", json!({ "text": "/echo b" })).await;
     root.sees_run_ends(2).await;
@@ -152,6 +156,11 @@ async fn what_waits_can_be_withdrawn_until_it_begins() {
         .await;
     other.sees("ACK").await;
     assert!(root.line().await.is_empty());
+    assert_eq!(
+        root.ends(),
+        ["cancelled", "cancelled"],
+        "what was withdrawn has its end"
+    );
     let live = root.events[0]["payload"]["taskId"].clone();
     root.sends("WITHDRAW", json!({ "taskId": live })).await;
     let begun = root.sees("ERROR_MESSAGE").await;
@@ -161,7 +170,7 @@ async fn what_waits_can_be_withdrawn_until_it_begins() {
     let unknown = root.sees("ERROR_MESSAGE").await;
     assert_eq!(unknown["payload"]["code"], "NOT_FOUND");
     root.sends("CANCEL_TASK", json!({})).await;
-    root.sees_run_end().await;
+    root.sees_run_ends(3).await;
     assert_eq!(root.begun(), ["/hang"], "nothing withdrawn has begun");
 }
 
@@ -206,4 +215,56 @@ async fn the_queue_has_an_end() {
     let full = root.sees("ERROR_MESSAGE").await;
     assert_eq!(full["payload"]["code"], "BUSY");
     assert_eq!(root.line().await.len(), 50);
+}
+
+#[tokio::test]
+async fn stopping_a_part_of_a_run_stops_the_run() {
+    let gateway = Gateway::start().await;
+    let (_, mut root) = busy(&gateway).await;
+    root.sends("SET_QUEUE_MODE", json!({ "steering": "all" }))
+        .await;
+    root.sees("ACK").await;
+    root.queues("STEER", "/hang").await;
+    let part = root.queues("STEER", "and this").await;
+    root.sends("CANCEL_TASK", json!({})).await;
+    while root.begun().len() < 2 {
+        root.receives().await.unwrap();
+    }
+    root.sends("WITHDRAW", json!({ "taskId": part })).await;
+    let begun = root.sees("ERROR_MESSAGE").await;
+    assert_eq!(begun["payload"]["code"], "VALIDATION_ERROR");
+    root.sends("CANCEL_TASK", json!({ "taskId": part })).await;
+    root.sees_run_ends(3).await;
+    assert_eq!(root.ends(), ["cancelled", "cancelled", "cancelled"]);
+}
+
+#[tokio::test]
+async fn a_flood_of_inquiries_does_not_stop_a_stream() {
+    let settings = Settings::new().with("LIMITS__MESSAGES_PER_MINUTE", "1000");
+    let gateway = settings.start().await;
+    let browser = gateway.browser("root").await;
+    let mut root = joins(&browser, "").await;
+    root.prompts("/stream 20000").await;
+    let mut askers = Vec::new();
+    for _ in 0..8 {
+        askers.push(joins(&browser, &root.position_after(0)).await);
+    }
+    for _ in 0..20 {
+        for asker in &mut askers {
+            asker.sends("QUERY", json!({ "kind": "models" })).await;
+        }
+    }
+    for asker in &mut askers {
+        for _ in 0..20 {
+            loop {
+                let kind = asker.receives().await.unwrap()["type"].clone();
+                // Told, or that too much is asked.
+                if kind == "QUERY_RESULT" || kind == "ERROR_MESSAGE" {
+                    break;
+                }
+            }
+        }
+    }
+    root.sees_run_ends(1).await;
+    assert_eq!(root.ends(), ["completed"]);
 }

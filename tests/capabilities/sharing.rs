@@ -125,6 +125,7 @@ fn changing() -> Vec<(&'static str, Value)> {
             json!({ "questionId": format!("qst_{:032x}", 1), "ok": true }),
         ),
         ("STEER", json!({ "text": "left" })),
+        ("SUGGEST", json!({ "text": "left" })),
         ("FOLLOW_UP", json!({ "text": "and then?" })),
         ("SET_QUEUE_MODE", json!({ "steering": "all" })),
         ("UPDATE_CONTEXT", json!({})),
@@ -490,4 +491,20 @@ async fn an_owner_who_is_only_disabled_leaves_the_session_to_those_it_is_shared_
     editor.prompts("/echo still here").await;
     editor.sees_run_end().await;
     assert!(editor.text().contains("still here"));
+}
+
+#[tokio::test]
+async fn somebody_who_only_looks_cannot_use_up_what_the_others_may_say() {
+    let (_gateway, mia, ben, _, mut owner) = house().await;
+    let session = owner.session();
+    mia.shares(&session, "ben", "viewer").await;
+    let mut viewer = ben.enters(&format!("?session={session}")).await;
+    for _ in 0..100 {
+        viewer.sends("CANCEL_TASK", json!({})).await;
+        refused(&mut viewer).await;
+    }
+    viewer.sends("CANCEL_TASK", json!({})).await;
+    assert_eq!(refused(&mut viewer).await["code"], "RATE_LIMITED");
+    owner.prompts("/echo heard").await;
+    owner.sees_run_end().await;
 }

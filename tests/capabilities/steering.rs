@@ -210,6 +210,13 @@ async fn titles_commands_and_what_is_left_reach_every_client() {
     assert!(state["commands"].as_array().unwrap().len() > 10);
     let listed = browser.gets("/api/sessions").await.json();
     assert_eq!(listed["sessions"][0]["title"], "My work");
+    // A person's word counts more, also after the next prompt.
+    let path = format!("/api/sessions/{}", root.session());
+    let renamed = json!({ "title": "Ours" });
+    browser.sends("PATCH", &path, Some(renamed)).await.is(200);
+    root.prompts("/echo x").await;
+    root.sees_run_end().await;
+    assert_eq!(browser.gets(&path).await.json()["title"], "Ours");
 }
 
 #[tokio::test]

@@ -473,3 +473,73 @@ async fn a_quiet_stream_gives_a_sign_of_life() {
     }
     assert!(started.elapsed() >= Duration::from_secs(14));
 }
+
+#[tokio::test]
+async fn a_wait_ends_with_its_token_and_with_the_right_to_it() {
+    let gateway = Gateway::start().await;
+    gateway.has_user("ben", "member");
+    let (page, ben) = (gateway.browser("root").await, gateway.browser("ben").await);
+    let session = page.makes_a_session().await;
+    let path = format!("/api/sessions/{session}/events?after=0&wait=20");
+    let short = gateway.says(&["token", "create", "--user", "root", "--ttl", "2s"]);
+    let mut expiring = page.clone();
+    expiring.token = Some(short.trim().to_owned());
+    let started = Instant::now();
+    expiring.gets(&path).await.refuses(401, "SESSION_EXPIRED");
+    assert!(started.elapsed() < Duration::from_secs(10));
+
+    page.shares(&session, "ben", "viewer").await;
+    let grant = format!("/api/sessions/{session}/grants/ben");
+    let unshared = page.sends("DELETE", &grant, None);
+    let (answer, _) = tokio::join!(ben.gets(&path), unshared);
+    answer.refuses(404, "NOT_FOUND");
+    page.shares(&session, "ben", "viewer").await;
+    let ended = format!("/api/sessions/{session}");
+    let ended = page.sends("DELETE", &ended, None);
+    let (answer, _) = tokio::join!(ben.gets(&path), ended);
+    answer.refuses(404, "NOT_FOUND");
+    assert!(started.elapsed() < Duration::from_secs(15));
+}
+
+#[tokio::test]
+async fn a_heartbeat_by_post_is_a_message_like_any_other() {
+    let gateway = Settings::new()
+        .with("LIMITS__MESSAGES_PER_MINUTE", "3")
+        .start()
+        .await;
+    let page = gateway.browser("root").await;
+    let session = page.makes_a_session().await;
+    for _ in 0..3 {
+        let beat = page.commands(&session, "HEARTBEAT", json!({})).await;
+        beat.is(200);
+    }
+    let refused = page.commands(&session, "HEARTBEAT", json!({})).await;
+    assert_eq!(refused.is(429).json()["payload"]["code"], "RATE_LIMITED");
+}
+
+#[tokio::test]
+async fn a_busy_session_is_a_conflict_and_not_a_busy_gateway() {
+    let gateway = Gateway::start().await;
+    let page = gateway.browser("root").await;
+    let session = page.makes_a_session().await;
+    page.prompts(&session, "/stream 100000 1").await;
+    let payload = json!({ "text": "/echo no", "mode": "act", "ifBusy": "refuse" });
+    let refused = page.commands(&session, "SUBMIT_PROMPT", payload).await;
+    assert_eq!(refused.is(409).json()["payload"]["code"], "BUSY");
+}
+
+#[tokio::test]
+async fn whoever_answers_by_post_stands_in_the_audit_log_with_their_address() {
+    let gateway = Gateway::start().await;
+    let page = gateway.browser("root").await;
+    let session = page.makes_a_session().await;
+    let mut stream = page.follows(&session).await;
+    page.prompts(&session, "/tool").await;
+    let asked = stream.sees("QUESTION").await;
+    let payload = json!({ "questionId": asked["payload"]["questionId"], "ok": true });
+    page.commands(&session, "ANSWER", payload).await.is(200);
+    let path = "/api/admin/audit?action=question.answered";
+    let acts = page.gets(path).await.is(200).json()["acts"].clone();
+    assert_eq!(acts[0]["address"], "127.0.0.1", "{acts}");
+    assert_eq!(acts[0]["actor"], "root", "{acts}");
+}

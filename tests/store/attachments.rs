@@ -82,6 +82,31 @@ async fn no_quota_is_passed_by_those_who_come_at_once(world: World) {
     }
 }
 
+async fn what_there_is_no_room_for_is_known_before(world: World) {
+    let owner = world.user("ann", Role::Member).await;
+    let (one, other) = (session(&world, owner).await, session(&world, owner).await);
+    for (session, content, size) in [(one, 1, 900), (other, 2, 500)] {
+        let row = file(session, owner, content, size);
+        world.store.add_attachment(&row, ROOM).await.unwrap();
+    }
+    let check = async |session, size, quotas| {
+        let checked = world.store.check_quotas(session, owner, size, quotas).await;
+        match checked {
+            Ok(()) => "",
+            Err(AddError::OverQuota { limit, .. }) => limit,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert_eq!(check(one, 100, ROOM).await, "");
+    assert_eq!(check(one, 101, ROOM).await, "sessionAttachmentBytes");
+    assert_eq!(check(other, 101, ROOM).await, "userAttachmentBytes");
+    let few = Quotas {
+        session_files: 1,
+        ..ROOM
+    };
+    assert_eq!(check(one, 0, few).await, "sessionAttachments");
+}
+
 async fn files_go_with_their_session_and_their_user(world: World) {
     let (ann, ben) = (
         world.user("ann", Role::Member).await,
@@ -110,5 +135,6 @@ async fn files_go_with_their_session_and_their_user(world: World) {
 crate::on_both_databases!(
     files_are_found_again,
     no_quota_is_passed_by_those_who_come_at_once,
+    what_there_is_no_room_for_is_known_before,
     files_go_with_their_session_and_their_user,
 );

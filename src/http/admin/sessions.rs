@@ -145,6 +145,7 @@ fn status(word: &str) -> Result<SessionStatus, ApiError> {
     params(("id" = String, Path, description = "The session")),
     responses(
         (status = 204, description = "Ended"),
+        (status = 401, description = "AUTH_FAILED", body = Problem),
         (status = 403, description = "FORBIDDEN", body = Problem),
         (status = 404, description = "NOT_FOUND", body = Problem)
     )
@@ -155,7 +156,11 @@ pub(in crate::http) async fn end(
     Named(id): Named<SessionId>,
 ) -> Result<StatusCode, ApiError> {
     let row = state.store.session(id).await?;
-    let row = row.filter(|row| row.ended_at.is_none());
-    let owner = row.ok_or_else(no_such_session)?.owner;
+    let Some(row) = row.filter(|row| row.ended_at.is_none()) else {
+        // Perhaps it was ended by a try whose answer was lost: then those in it do not know yet.
+        state.sessions.grants_changed(id).await;
+        return Err(no_such_session());
+    };
+    let owner = row.owner;
     end_as(&state, &caller, id, owner).await
 }

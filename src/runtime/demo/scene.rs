@@ -11,6 +11,7 @@ use crate::domain::id::RunId;
 use crate::domain::question::{
     Answer, Choice, ChoiceKind, Question, QuestionKind, Resolution, Said, Severity, ToolUse,
 };
+use crate::domain::tool::Tool;
 
 /// The one tool that it has.
 pub(super) const TOOL: &str = "date";
@@ -274,15 +275,15 @@ fn tool_decided(run: RunId, allowed: bool, reason: Option<&str>) -> Steps {
 }
 
 fn tool(run: RunId, status: &str, output: Option<&str>) -> FromAgent {
-    FromAgent::Tool {
-        run,
-        tool: tool_id(run),
+    let tool = Tool {
+        id: tool_id(run),
         name: TOOL.into(),
         title: format!("Run `{TOOL}`"),
         status: status.into(),
         input: Some(arguments()),
         output: output.map(|text| json!({ "text": text })),
-    }
+    };
+    FromAgent::Tool { run, tool }
 }
 
 fn tool_id(run: RunId) -> String {

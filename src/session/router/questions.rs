@@ -5,14 +5,14 @@ use tokio::time::Instant;
 use super::super::ask::{Effect, Refused, Sent, recorded};
 use super::super::decision;
 use super::super::failure::Failure;
-use super::super::state::Ended;
+use super::super::state::{Ended, brief};
 use super::records::Change;
 use super::{Over, Router};
 use crate::domain::act::{Actor, By};
 use crate::domain::code::Code;
 use crate::domain::event::{Event, Resolver};
 use crate::domain::id::QuestionId;
-use crate::domain::question::{Answer, OpenQuestion, Resolution};
+use crate::domain::question::{Answer, OpenQuestion, Resolution, Said};
 
 impl Router {
     /// Takes an answer. The first one counts; whoever comes later hears how it ended.
@@ -59,23 +59,40 @@ impl Router {
             return Err(Failure::Refused(none));
         };
         // Said twice by the same person is the same answer.
-        let accepted = ended.by == *by
-            && matches!(&ended.resolution, Resolution::Answered(given) if given == answer);
+        let secret = matches!(
+            &ended.resolution,
+            Resolution::Answered(Answer {
+                said: Said::Value(None),
+                ..
+            })
+        );
+        let same = ended.resolution == brief(&Resolution::Answered(answer.clone()));
+        let accepted = ended.by == *by && (same || secret);
         Ok(Effect::Resolved { ended, accepted })
     }
 
     /// When the next question counts as denied.
-    pub(super) fn next_expiry(&self) -> Option<Instant> {
+    pub(super) fn next_expiry(&mut self) -> Option<Instant> {
+        if self.state.questions.open.is_empty() {
+            return None;
+        }
         let open = self.state.questions.open.iter();
-        let soonest = open.filter_map(|open| open.expires_at).min()?;
-        let left = soonest.duration_since(self.parts.clock.wall());
-        Some(Instant::now() + left.try_into().unwrap_or_default())
+        let (now, wall) = (Instant::now(), self.parts.clock.wall());
+        let deadline = |open: &OpenQuestion| {
+            let known = self.deadlines.get(&open.id).copied();
+            let left = open.expires_at?.duration_since(wall);
+            let deadline = known.unwrap_or(now + left.try_into().unwrap_or_default());
+            Some((open.id, deadline))
+        };
+        self.deadlines = open.filter_map(deadline).collect();
+        self.deadlines.values().min().copied()
     }
 
     /// Denies what nobody has answered in time.
     pub(super) async fn expire(&mut self) -> Result<(), Over> {
-        let now = self.parts.clock.wall();
-        let late = |open: &&OpenQuestion| open.expires_at.is_some_and(|end| end <= now);
+        let now = Instant::now();
+        let late =
+            |open: &&OpenQuestion| self.deadlines.get(&open.id).is_some_and(|end| *end <= now);
         let open = self.state.questions.open.iter();
         let late: Vec<OpenQuestion> = open.filter(late).cloned().collect();
         let end = |open: &OpenQuestion| {
@@ -87,7 +104,8 @@ impl Router {
             };
             resolved(open, &ended)
         };
-        let act = |open| decision::act(By::gateway(now), self.id, open, false);
+        let wall = self.parts.clock.wall();
+        let act = |open| decision::act(By::gateway(wall), self.id, open, false);
         let (events, acts) = (
             late.iter().map(end).collect(),
             late.iter().map(act).collect(),

@@ -10,6 +10,7 @@ use super::super::state::SessionState;
 use super::{Over, RETRY, Router, SNAPSHOT_EVERY};
 use crate::domain::act::Act;
 use crate::domain::code::Code;
+use crate::domain::command::Command;
 use crate::domain::event::{Event, Recorded};
 use crate::store::{CommandRecord, Snapshot, StoreError, Summary};
 
@@ -43,9 +44,18 @@ impl Change {
 impl Router {
     /// Has this command taken effect already?
     pub(super) async fn effect_before(&self, request: &Request) -> Result<Option<Effect>, Failure> {
-        let Some((key, digest)) = &request.sent.once else {
+        let Some(once) = &request.sent.once else {
             return Ok(None);
         };
+        let record = self.recorded_before(once).await?;
+        Ok(record.map(|record| self.known_effect(&request.command, &record)))
+    }
+
+    /// What is recorded under a key.
+    pub(super) async fn recorded_before(
+        &self,
+        (key, digest): &(String, [u8; 32]),
+    ) -> Result<Option<CommandRecord>, Failure> {
         if !self.writer.is_stored() {
             return Ok(None);
         }
@@ -56,14 +66,37 @@ impl Router {
             .await
             .map_err(|error| unavailable(&error))?;
         match found {
-            None => Ok(None),
             Some(record) if record.digest != *digest => Err(Failure::Refused(Refused::new(
                 Code::ValidationError,
                 "This idempotencyKey was used for another command.",
             ))),
-            Some(record) => Ok(Some(Effect::DoneBefore(
-                serde_json::from_slice(&record.outcome).unwrap_or_default(),
-            ))),
+            // It took effect, but this router was told that it failed: whoever reads the journal anew
+            // knows better.
+            Some(_) if self.writer.is_unsure() => Err(Failure::Over),
+            found => Ok(found),
+        }
+    }
+
+    fn known_effect(&self, command: &Command, record: &CommandRecord) -> Effect {
+        if let Command::Answer { question, .. } = command
+            && let Some(ended) = self.state.questions.ended(*question).cloned()
+        {
+            let accepted = true;
+            return Effect::Resolved { ended, accepted };
+        }
+        Effect::DoneBefore(serde_json::from_slice(&record.outcome).unwrap_or_default())
+    }
+
+    /// After a commit whose answer was lost: is something in the journal that this router does not
+    /// know? Then it is not the one to go on.
+    pub(super) async fn look_behind(&mut self) -> Result<(), Over> {
+        if !self.writer.is_unsure() {
+            return Ok(());
+        }
+        match self.journal.kept_after(self.journal.head(), 1).await {
+            Ok(unknown) if !unknown.is_empty() => Err(Over),
+            // Nothing, or nothing to be known yet: asked again at the next turn.
+            Ok(_) | Err(_) => Ok(()),
         }
     }
 
@@ -132,7 +165,7 @@ impl Router {
             match asked.map(|ask| *ask) {
                 Some(Ask::State(reply)) => drop(reply.send(self.state.clone())),
                 Some(Ask::Command(_, _, reply)) => drop(reply.send(Err(out_of_reach()))),
-                Some(Ask::Inquire(_, reply)) => drop(reply.send(Err(out_of_reach()))),
+                Some(Ask::Inquire(_, _, reply)) => drop(reply.send(Err(out_of_reach()))),
                 // As soon as it can be recorded; its sender does not wait for ever.
                 Some(Ask::EndRun(reply)) => {
                     self.cancel_by = Some(Instant::now());
@@ -159,7 +192,11 @@ impl Router {
             let event = event.clone();
             after.apply(&Recorded { offset, at, event }, &self.bounds);
         }
-        Some(summary_of(&after))
+        let named = |event: &Event| matches!(event, Event::TitleChanged { .. });
+        let mut summary = summary_of(&after);
+        // Somebody may have renamed it since the agent did.
+        summary.title = summary.title.filter(|_| events.iter().any(named));
+        Some(summary)
     }
 
     /// Opening this session again will not have to read all of it.

@@ -1,8 +1,10 @@
 //! Whose turn it is: one run at a time, and a queue of those that wait.
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 
-use super::super::agent::Agent;
+use super::super::agent::{Agent, Unheard};
 use super::super::ask::{Effect, Refused, Sent, recorded};
 use super::super::failure::Failure;
 use super::super::scribe::{Notes, Rules, Scribe, beside_runs};
@@ -18,11 +20,13 @@ use crate::domain::id::{MessageId, RunId};
 use crate::domain::question::{OpenQuestion, Resolution};
 use crate::domain::queue::{Queue, Queued, Take, Turn, Waiting};
 use crate::domain::run::RunOutcome;
-use crate::runtime::{FromAgent, ToAgent};
+use crate::runtime::{FromAgent, StartAgentError, ToAgent};
 
 /// So many prompts may wait, and so many bytes of them. More: the next is refused.
 const QUEUE: usize = 50;
 const QUEUE_BYTES: usize = 4 * 1024 * 1024;
+/// After an agent could not be used, what waits is held back for so long.
+const AGENT_REST: Duration = Duration::from_secs(30);
 
 impl Router {
     /// Begins with a prompt, or lets it wait for its turn.
@@ -33,8 +37,12 @@ impl Router {
         if_busy: IfBusy,
         sent: Sent,
     ) -> Result<Effect, Failure> {
+        if self.is_ending() {
+            let ending = Refused::new(Code::Busy, "The session is about to end; try again.");
+            return Err(Failure::Refused(ending));
+        }
         if prompt.context.is_none() {
-            prompt.context.clone_from(&self.context);
+            prompt.context = self.contexts.of(&sent.by.actor);
         }
         let run = RunId::new();
         let by = Some(sent.name());
@@ -71,14 +79,19 @@ impl Router {
         Ok(Effect::Queued(run))
     }
 
-    /// Something said to the agent on the way: as the prompt before.
-    pub(super) fn aside(&self, text: String) -> Prompt {
-        let mode = self
-            .state
-            .current
-            .as_ref()
-            .map_or(Mode::Act, |run| run.mode);
-        Prompt::new(text, mode)
+    /// Something said to the agent on the way: in the mode of the prompt before.
+    pub(super) async fn say_aside(
+        &mut self,
+        why: Waiting,
+        text: String,
+        sent: Sent,
+    ) -> Result<Effect, Failure> {
+        let current = self.state.current.as_ref();
+        let prompt = Prompt::new(text, current.map_or(Mode::Act, |run| run.mode));
+        match self.submit(why, prompt, IfBusy::Queue, sent).await? {
+            Effect::Begun(run) => Ok(Effect::Done(Some(run))),
+            other => Ok(other),
+        }
     }
 
     pub(super) async fn withdraw(&mut self, run: RunId, sent: Sent) -> Result<Effect, Failure> {
@@ -86,7 +99,7 @@ impl Router {
         if !queue.withdraw(run) {
             return match self.knows(run) {
                 // Said twice, or too late to matter.
-                true if self.live_run() != Some(run) => Ok(Effect::Done(Some(run))),
+                true if !self.is_live(run) => Ok(Effect::Done(Some(run))),
                 true => Err(Failure::Refused(Refused::new(
                     Code::ValidationError,
                     "That run has begun; cancel it instead.",
@@ -95,8 +108,18 @@ impl Router {
             };
         }
         let command = sent.once.map(|once| recorded(once, Some(run)));
-        let updated = updated(&queue, Vec::new());
-        self.record(Change::from(updated).by(command)).await?;
+        // It was accepted, so it has an end.
+        let ended = Event::RunEnded {
+            run,
+            outcome: RunOutcome::Cancelled,
+            usage: None,
+        };
+        let change = Change {
+            events: vec![updated(&queue, Vec::new()), ended],
+            command,
+            ..Change::default()
+        };
+        self.record(change).await?;
         Ok(Effect::Done(Some(run)))
     }
 
@@ -120,8 +143,9 @@ impl Router {
         wanted: Option<RunId>,
         sent: Sent,
     ) -> Result<Effect, Failure> {
-        let live = self.live_run();
-        let target = live.filter(|live| wanted.is_none_or(|wanted| wanted == *live));
+        let target = self
+            .live_run()
+            .filter(|_| wanted.is_none_or(|wanted| self.is_live(wanted)));
         if let Some(run) = wanted.filter(|_| target.is_none()) {
             let waits = |queued: &Queued| queued.run == run;
             if self.state.queue.entries.iter().any(waits) {
@@ -174,7 +198,7 @@ impl Router {
     /// Begins with what waits, if it is its turn.
     pub(super) async fn begin_next(&mut self) -> Result<(), Over> {
         let draining = self.parts.stopping.drain.is_cancelled();
-        if self.scribe.is_some() || self.ending || draining {
+        if self.scribe.is_some() || self.paused.is_some() || draining {
             return Ok(());
         }
         let mut queue = self.state.queue.clone();
@@ -189,11 +213,16 @@ impl Router {
     /// Hands a run that is committed to the agent. Committed first: if the gateway dies from here on,
     /// the run is known and ends visibly.
     async fn begin(&mut self, turn: Turn) -> Result<(), Over> {
-        let Queued { run, prompt, .. } = turn.first;
-        self.scribe = Some(Scribe::new(run));
+        let Turn { first, merged } = turn;
+        let Queued { run, prompt, .. } = first;
+        self.scribe = Some(Scribe::new(run, merged));
         match self.dispatch(ToAgent::Prompt { run, prompt }).await {
             Ok(()) => Ok(()),
-            Err(message) => self.lose_run(&message).await,
+            Err(failed) => {
+                // What waits is not thrown after it.
+                self.paused = Some(Instant::now() + AGENT_REST);
+                self.lose_run(&failed.message()).await
+            }
         }
     }
 
@@ -221,24 +250,33 @@ impl Router {
 
     /// Does the run wait for answers only, and can its agent go on after a restart?
     pub(super) fn only_waits(&self) -> bool {
-        self.scribe.is_some()
+        self.scribe.as_ref().is_some_and(Scribe::only_waits)
             && self.cancel_by.is_none()
-            && !self.state.questions.open.is_empty()
             && self.parts.catalog.can_resume(&self.agent_name)
     }
 
-    /// Tells the agent something, and starts it first if it does not run.
-    pub(super) async fn dispatch(&mut self, said: ToAgent) -> Result<(), String> {
-        if self.agent.is_none() {
-            let started = Agent::start(&self.agent_name, &self.parts);
-            self.agent = Some(started.map_err(|error| error.to_string())?);
-            for known in self.circumstances() {
-                self.tell(known).await;
+    /// Tells the agent something, and starts it first if it does not run. One that has just ended is
+    /// started anew: it has not heard this.
+    pub(super) async fn dispatch(&mut self, said: ToAgent) -> Result<(), NotDispatched> {
+        if let Some(agent) = &mut self.agent {
+            match agent.tell(said.clone()).await {
+                Ok(()) => return Ok(()),
+                Err(Unheard::Deaf) => {
+                    self.agent = None;
+                    return Err(NotDispatched::Deaf);
+                }
+                Err(Unheard::Gone) => self.agent = None,
             }
+            self.inquiries.forget();
         }
-        let agent = self.agent.as_ref().expect("it was started just now");
-        let asked = agent.link.send(said).await;
-        asked.map_err(|_| "The agent is gone; ask again.".to_owned())
+        let started = Agent::start(&self.agent_name, &self.parts);
+        let mut agent = started.map_err(NotDispatched::NotStarted)?;
+        for known in self.circumstances() {
+            agent.tell(known).await.map_err(|_| NotDispatched::Gone)?;
+        }
+        agent.tell(said).await.map_err(|_| NotDispatched::Gone)?;
+        self.agent = Some(agent);
+        Ok(())
     }
 
     /// What an agent has to know before it begins, as far as somebody has chosen.
@@ -257,14 +295,27 @@ impl Router {
         settings.into_iter().chain(tools).collect()
     }
 
-    /// Tells the agent something, if it runs. One that is gone is noticed by its silence.
-    pub(super) async fn tell(&self, said: ToAgent) {
-        if let Some(agent) = &self.agent {
-            drop(agent.link.send(said).await);
+    /// Tells the agent something, if it runs. One that is gone is noticed by its silence; one that is
+    /// there and does not listen is given up.
+    pub(super) async fn tell(&mut self, said: ToAgent) {
+        if let Some(agent) = &mut self.agent
+            && agent.tell(said).await == Err(Unheard::Deaf)
+        {
+            self.agent = None;
+            self.given_up = true;
         }
     }
 
-    pub(super) async fn tell_resolution(&self, question: String, resolution: Resolution) {
+    /// Ends the run of an agent that was given up.
+    pub(super) async fn give_up_deaf_agent(&mut self) -> Result<(), Over> {
+        if !std::mem::take(&mut self.given_up) {
+            return Ok(());
+        }
+        self.inquiries.forget();
+        self.lose_run(NotDispatched::Deaf.message().as_str()).await
+    }
+
+    pub(super) async fn tell_resolution(&mut self, question: String, resolution: Resolution) {
         self.tell(ToAgent::Answer {
             question,
             resolution,
@@ -340,8 +391,23 @@ impl Router {
             return Ok(());
         };
         let mut events = Vec::new();
-        scribe.end(outcome, &mut events);
+        scribe.end(&outcome, &mut events);
         self.record_surely(events, Vec::new()).await
+    }
+
+    /// Is it the run under way, or part of it?
+    fn is_live(&self, run: RunId) -> bool {
+        let Some(live) = self.live_run() else {
+            return false;
+        };
+        let current = self.state.current.as_ref();
+        live == run
+            || current.is_some_and(|current| current.id == live && current.merged.contains(&run))
+    }
+
+    /// Is the session about to end?
+    fn is_ending(&self) -> bool {
+        self.ending.is_some_and(|until| Instant::now() < until)
     }
 
     fn live_run(&self) -> Option<RunId> {
@@ -352,6 +418,23 @@ impl Router {
     fn knows(&self, run: RunId) -> bool {
         let current = self.state.current.as_ref();
         current.is_some_and(|current| current.id == run) || self.state.past_runs.contains(&run)
+    }
+}
+
+/// Why the agent did not get what it was to be told.
+pub(super) enum NotDispatched {
+    NotStarted(StartAgentError),
+    Gone,
+    Deaf,
+}
+
+impl NotDispatched {
+    pub(super) fn message(&self) -> String {
+        match self {
+            Self::NotStarted(error) => error.to_string(),
+            Self::Gone => "The agent is gone; ask again.".into(),
+            Self::Deaf => "The agent does not listen any more; ask again.".into(),
+        }
     }
 }
 

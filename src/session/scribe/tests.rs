@@ -7,7 +7,7 @@ fn written(said: Vec<FromAgent>, run: RunId) -> Vec<Event> {
 }
 
 fn noted(said: Vec<FromAgent>, run: RunId, auto_approve: bool) -> Notes {
-    let mut scribe = Scribe::new(run);
+    let mut scribe = Scribe::new(run, Vec::new());
     let mut notes = Notes::default();
     let rules = Rules {
         at: Timestamp::UNIX_EPOCH,
@@ -41,15 +41,15 @@ fn ended(run: RunId) -> FromAgent {
 #[test]
 fn a_question_and_a_tool_end_with_their_run() {
     let run = RunId::new();
-    let tool = FromAgent::Tool {
-        run,
-        tool: "t".into(),
+    let tool = Tool {
+        id: "t".into(),
         name: "n".into(),
         title: "n".into(),
         status: "running".into(),
         input: None,
         output: None,
     };
+    let tool = FromAgent::Tool { run, tool };
     let events = written(vec![permission(run, Severity::Info), tool, ended(run)], run);
     let [
         Event::QuestionAsked(asked),
@@ -60,13 +60,13 @@ fn a_question_and_a_tool_end_with_their_run() {
             resolution: Resolution::Cancelled,
             ..
         },
-        Event::ToolUpdate { status, .. },
+        Event::ToolUpdate { tool, .. },
         Event::RunEnded { .. },
     ] = events.as_slice()
     else {
         panic!("{events:?}");
     };
-    assert_eq!((asked.id, status.as_str()), (*question, "cancelled"));
+    assert_eq!((asked.id, tool.status.as_str()), (*question, "cancelled"));
     assert_eq!(asked.expires_at, Timestamp::from_second(60).ok());
 }
 
@@ -92,7 +92,7 @@ fn only_harmless_permissions_are_granted_without_asking() {
 #[test]
 fn a_run_that_is_being_cancelled_asks_nobody() {
     let run = RunId::new();
-    let mut scribe = Scribe::new(run);
+    let mut scribe = Scribe::new(run, Vec::new());
     let mut notes = Notes::default();
     scribe.cancel();
     let rules = Rules {

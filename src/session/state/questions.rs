@@ -6,10 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::event::Resolver;
 use crate::domain::id::{QuestionId, RunId};
-use crate::domain::question::{OpenQuestion, Resolution};
+use crate::domain::question::{OpenQuestion, Resolution, Said};
 
 /// So many ended ones are remembered, for those who answer a moment too late.
 const REMEMBERED: usize = 64;
+const BRIEF_BYTES: usize = 1_000;
+const BRIEF_IDS: usize = 20;
 
 /// The questions of a session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -50,10 +52,11 @@ impl Questions {
         }
     }
 
-    pub(super) fn resolve(&mut self, ended: Ended) {
+    pub(super) fn resolve(&mut self, mut ended: Ended) {
         let before = self.open.len();
         self.open.retain(|open| open.id != ended.question);
         if self.open.len() < before {
+            ended.resolution = brief(&ended.resolution);
             self.ended.push_back(ended);
             let surplus = self.ended.len().saturating_sub(REMEMBERED);
             self.ended.drain(..surplus);
@@ -64,4 +67,20 @@ impl Questions {
     pub(super) fn forget(&mut self, run: RunId) {
         self.open.retain(|open| open.run != run);
     }
+}
+
+/// The end of a question as it is remembered: a long answer by its beginning.
+pub(crate) fn brief(resolution: &Resolution) -> Resolution {
+    let mut brief = resolution.clone();
+    if let Resolution::Answered(answer) = &mut brief {
+        match &mut answer.said {
+            Said::Value(Some(text)) => text.truncate(text.floor_char_boundary(BRIEF_BYTES)),
+            Said::Ids(ids) => ids.truncate(BRIEF_IDS),
+            Said::Ok(_) | Said::Option(_) | Said::Value(None) => {}
+        }
+        if let Some(reason) = &mut answer.reason {
+            reason.truncate(reason.floor_char_boundary(BRIEF_BYTES));
+        }
+    }
+    brief
 }

@@ -20,6 +20,9 @@ pub(crate) struct CurrentRun {
     /// To be planned or done.
     #[serde(default = "act")]
     pub(crate) mode: Mode,
+    /// Runs that waited and are part of this one.
+    #[serde(default)]
+    pub(crate) merged: Vec<RunId>,
     /// When it began.
     pub(crate) started_at: Timestamp,
     /// When it ended.

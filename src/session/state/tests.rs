@@ -171,15 +171,15 @@ fn whole(of: u8, number: u8, author: Author, text: &str, index: u64) -> Event {
 }
 
 fn tool(of: u8, id: &str, status: &str, input: Option<Value>, output: Option<Value>) -> Event {
-    Event::ToolUpdate {
-        run: run(of),
-        tool: id.into(),
+    let tool = Tool {
+        id: id.into(),
         name: "shell".into(),
         title: "Run `date`".into(),
         status: status.into(),
         input,
         output,
-    }
+    };
+    Event::ToolUpdate { run: run(of), tool }
 }
 
 fn used(input: u64, output: u64, cost: Option<f64>) -> Usage {
@@ -659,6 +659,8 @@ fn the_stored_form_is_stable() {
         "cut": null,
     });
     let mut expected = first.clone();
+    expected["tools"] = json!([{"tool": "t", "name": "shell", "title": "Run `date`",
+                                "status": "completed", "output": 1}]);
     let since = json!({
         "questions": {"open": [], "ended": []},
         "queue": {"entries": [], "modes": {"steering": "one", "follow_up": "one"}},
@@ -671,6 +673,7 @@ fn the_stored_form_is_stable() {
         expected[name] = value.clone();
     }
     expected["current"]["mode"] = json!("act");
+    expected["current"]["merged"] = json!([]);
     expected["settings"]["mode"] = Value::Null;
     assert_eq!(serde_json::to_value(&state).unwrap(), expected);
     assert_eq!(stored_and_read(&state), state);

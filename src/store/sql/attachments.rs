@@ -5,7 +5,7 @@ use sqlx::Row as _;
 
 use super::sessions::count;
 use super::{Backend, Connection, Row, decode_error, millis, time, word};
-use crate::domain::id::SessionId;
+use crate::domain::id::{SessionId, UserId};
 use crate::store::attachments::{AddError, AttachmentRow, Attachments, ContentHash, Quotas};
 use crate::store::error::StoreError;
 
@@ -16,26 +16,25 @@ impl Attachments for Backend {
         if !hold(&mut tx, new).await.map_err(StoreError::from)? {
             return Err(AddError::NoSession);
         }
-        let there = sums(&mut tx, new).await.map_err(StoreError::from)?;
-        for (limit, max, actual) in [
-            ("sessionAttachments", quotas.session_files, there.files + 1),
-            (
-                "sessionAttachmentBytes",
-                quotas.session_bytes,
-                there.session_bytes + new.size_bytes,
-            ),
-            (
-                "userAttachmentBytes",
-                quotas.user_bytes,
-                there.user_bytes + new.size_bytes,
-            ),
-        ] {
-            if actual > max {
-                return Err(AddError::OverQuota { limit, max, actual });
-            }
-        }
+        let there = sums(&mut tx, new.session, new.owner).await;
+        there
+            .map_err(StoreError::from)?
+            .check(new.size_bytes, quotas)?;
         insert(&mut tx, new).await.map_err(StoreError::from)?;
         Ok(tx.commit().await.map_err(StoreError::from)?)
+    }
+
+    async fn check_quotas(
+        &self,
+        session: SessionId,
+        owner: UserId,
+        size_bytes: u64,
+        quotas: Quotas,
+    ) -> Result<(), AddError> {
+        let connection = self.reader().acquire().await;
+        let mut connection = connection.map_err(StoreError::from)?;
+        let there = sums(&mut connection, session, owner).await;
+        there.map_err(StoreError::from)?.check(size_bytes, quotas)
     }
 
     async fn attachments(&self, session: SessionId) -> Result<Vec<AttachmentRow>, StoreError> {
@@ -83,7 +82,35 @@ struct Sums {
     user_bytes: u64,
 }
 
-async fn sums(connection: &mut Connection, new: &AttachmentRow) -> sqlx::Result<Sums> {
+impl Sums {
+    /// Would it be too much with a file of this size?
+    fn check(&self, size_bytes: u64, quotas: Quotas) -> Result<(), AddError> {
+        for (limit, max, actual) in [
+            ("sessionAttachments", quotas.session_files, self.files + 1),
+            (
+                "sessionAttachmentBytes",
+                quotas.session_bytes,
+                self.session_bytes + size_bytes,
+            ),
+            (
+                "userAttachmentBytes",
+                quotas.user_bytes,
+                self.user_bytes + size_bytes,
+            ),
+        ] {
+            if actual > max {
+                return Err(AddError::OverQuota { limit, max, actual });
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn sums(
+    connection: &mut Connection,
+    session: SessionId,
+    owner: UserId,
+) -> sqlx::Result<Sums> {
     let row = sqlx::query(
         "select
              (select count(*) from attachments where session_id = $1) as files,
@@ -92,8 +119,8 @@ async fn sums(connection: &mut Connection, new: &AttachmentRow) -> sqlx::Result<
              (select cast(coalesce(sum(size_bytes), 0) as bigint)
               from attachments where owner_id = $2) as user_bytes",
     )
-    .bind(new.session.to_string())
-    .bind(new.owner.to_string())
+    .bind(session.to_string())
+    .bind(owner.to_string())
     .fetch_one(connection)
     .await?;
     Ok(Sums {

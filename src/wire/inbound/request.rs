@@ -6,6 +6,7 @@ use super::fields::{Fields, shown};
 use super::{Rejected, Request, Rules, talk};
 use crate::domain::code::Code;
 use crate::domain::command::{Attachment, Command, IfBusy, Mode, Prompt, SettingsChange};
+use crate::domain::name::{NAME_RULE, base_name};
 
 const MOST_TOKENS: u32 = 1_000_000;
 const HOTTEST: f64 = 2.0;
@@ -21,11 +22,14 @@ pub(super) fn read(kind: &str, mut payload: Fields, rules: &Rules) -> Result<Req
             include_settings: payload.optional_bool("includeSettings")?.unwrap_or(true),
         },
         "UPDATE_SETTINGS" => Request::Command(update_settings(payload)?),
-        "ANSWER" => Request::Command(talk::answer(payload)?),
+        "ANSWER" => Request::Command(talk::answer(payload, rules)?),
         "STEER" => Request::Command(Command::Steer {
             text: text(&mut payload, rules)?,
         }),
         "FOLLOW_UP" => Request::Command(Command::FollowUp {
+            text: text(&mut payload, rules)?,
+        }),
+        "SUGGEST" => Request::Command(Command::Suggest {
             text: text(&mut payload, rules)?,
         }),
         "WITHDRAW" => Request::Command(talk::withdraw(payload)?),
@@ -121,8 +125,10 @@ fn attachment(mut entry: Fields) -> Result<Attachment, Rejected> {
         let id = id.parse().map_err(|_| fault())?;
         return Ok(Attachment::Named { id });
     }
+    let given = entry.text("name")?;
+    let name = base_name(&given).ok_or_else(|| entry.fault("name", NAME_RULE))?;
     Ok(Attachment::Inline {
-        name: entry.text("name")?,
+        name: name.to_owned(),
         media_type: entry.text("type")?,
         content: entry.text("content")?,
     })

@@ -26,6 +26,7 @@ pub(in crate::wire) fn described() -> Vec<Described> {
         says::<Answer>("ANSWER", "Answers a question of the agent."),
         says::<Aloud>("STEER", "Says something to the agent while it works."),
         says::<Aloud>("FOLLOW_UP", "Says what comes after the current task."),
+        says::<Aloud>("SUGGEST", "Proposes something to whoever drives."),
         says::<Withdraw>("WITHDRAW", "Takes back a task that waits."),
         says::<SetQueueMode>(
             "SET_QUEUE_MODE",
@@ -100,6 +101,7 @@ enum AnyAttachment {
     #[serde(rename_all = "camelCase")]
     Uploaded { attachment_id: AttachmentId },
     Inline {
+        /// 1 to 255 characters; of a path only what follows the last slash is kept.
         name: String,
         /// The media type.
         #[serde(rename = "type")]

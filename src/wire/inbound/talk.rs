@@ -15,7 +15,7 @@ const REASON_CHARS: usize = 2_000;
 
 const TAKES: [(&str, Take); 2] = [("one-at-a-time", Take::One), ("all", Take::All)];
 
-pub(super) fn answer(mut payload: Fields) -> Result<Command, Rejected> {
+pub(super) fn answer(mut payload: Fields, rules: &Rules) -> Result<Command, Rejected> {
     let question = payload
         .text("questionId")?
         .parse()
@@ -23,6 +23,9 @@ pub(super) fn answer(mut payload: Fields) -> Result<Command, Rejected> {
     let ok = payload.optional_bool("ok")?.map(Said::Ok);
     let option = payload.optional_text("optionId")?.map(Said::Option);
     let value = payload.optional_text("value")?;
+    if let Some(text) = &value {
+        check_length("payload.value", text, rules.prompt_chars)?;
+    }
     let value = value.map(|text| Said::Value(Some(text)));
     let ids = if payload.has("ids") {
         Some(Said::Ids(payload.optional_texts("ids")?))
@@ -39,13 +42,20 @@ pub(super) fn answer(mut payload: Fields) -> Result<Command, Rejected> {
         remember: payload.optional_bool("remember")?.unwrap_or(false),
         reason: payload.optional_text("reason")?,
     };
-    if let Some(reason) = &answer.reason
-        && reason.chars().count() > REASON_CHARS
-    {
-        let fault = format!("has more than {REASON_CHARS} characters");
-        return Err(Rejected::field("payload.reason", &fault));
+    if let Some(reason) = &answer.reason {
+        check_length("payload.reason", reason, REASON_CHARS)?;
     }
     Ok(Command::Answer { question, answer })
+}
+
+fn check_length(path: &str, text: &str, most: usize) -> Result<(), Rejected> {
+    if text.chars().count() <= most {
+        return Ok(());
+    }
+    Err(Rejected::field(
+        path,
+        &format!("has more than {most} characters"),
+    ))
 }
 
 pub(super) fn set_queue_mode(mut payload: Fields) -> Result<Command, Rejected> {

@@ -1,11 +1,12 @@
 //! What a conversation looks like.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::domain::code::Code;
 use crate::domain::command::Mode;
 use crate::domain::id::RunId;
+use crate::domain::tool::Tool;
 
 fn document(first: u64, events: Vec<Event>) -> String {
     let at: Timestamp = "2026-01-31T10:00:00Z".parse().unwrap();
@@ -62,15 +63,15 @@ fn whole(run: RunId, message: MessageId, text: &str, rest: &str) -> Event {
 }
 
 fn tool(run: RunId, status: &str, input: Option<Value>, output: Option<Value>) -> Event {
-    Event::ToolUpdate {
-        run,
-        tool: "t1".into(),
+    let tool = Tool {
+        id: "t1".into(),
         name: "shell".into(),
         title: "List files".into(),
         status: status.into(),
         input,
         output,
-    }
+    };
+    Event::ToolUpdate { run, tool }
 }
 
 fn ended(run: RunId, outcome: RunOutcome) -> Event {

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use super::prompt::Asked;
 use super::question::{Question, Resolved};
 use super::queue::Queue;
+use super::tool::ToolState;
 use super::words::{self, CommandInfo, Step, TaskError, TaskProgress, TokenUsage};
 use crate::domain::command::SettingsChange;
 use crate::domain::event::{Author, Channel, Event, Recorded};
@@ -85,10 +86,25 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
             "MESSAGE",
             &Utterance {
                 id: *message,
-                task_id: *run,
+                task_id: Some(*run),
                 role: words::author(*author),
                 content: text,
                 format: "markdown",
+                metadata: None,
+            },
+        ),
+        Event::Suggested { message, by, text } => place.frame(
+            "MESSAGE",
+            &Utterance {
+                id: *message,
+                task_id: None,
+                role: words::author(Author::User),
+                content: text,
+                format: "text",
+                metadata: Some(Suggestion {
+                    suggestion: true,
+                    by,
+                }),
             },
         ),
         // The end of what came in pieces.
@@ -105,25 +121,12 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
                 ..Chunk::piece(*message, *run, Channel::Text, rest, *index)
             },
         ),
-        Event::ToolUpdate {
-            run,
-            tool,
-            name,
-            title,
-            status,
-            input,
-            output,
-        } => place.frame(
+        Event::ToolUpdate { run, tool } => place.frame(
             "TOOL_UPDATE",
             &ToolUpdate {
-                tool_call_id: tool,
                 task_id: *run,
-                name,
-                title,
                 kind: TOOL_KIND,
-                status,
-                input: present(input.as_ref()),
-                output: present(output.as_ref()),
+                tool: tool.into(),
             },
         ),
         Event::QuestionAsked(open) => place.frame("QUESTION", &Question::from(open)),
@@ -280,34 +283,31 @@ impl<'a> Chunk<'a> {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Utterance<'a> {
     id: MessageId,
-    task_id: RunId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_id: Option<RunId>,
     #[schema(schema_with = vocabulary::author)]
     role: &'static str,
     content: &'a str,
     format: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Suggestion<'a>>,
+}
+
+/// Proposed to whoever drives; the agent does not hear it.
+#[derive(Serialize, ToSchema)]
+struct Suggestion<'a> {
+    suggestion: bool,
+    /// Who.
+    by: &'a str,
 }
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ToolUpdate<'a> {
-    tool_call_id: &'a str,
     task_id: RunId,
-    name: &'a str,
-    title: &'a str,
     kind: &'static str,
-    #[schema(schema_with = vocabulary::tool_status)]
-    status: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Value>)]
-    input: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Value>)]
-    output: Option<&'a Value>,
-}
-
-/// A null counts as absent, because that is how it reads once stored: a replayed frame is the same.
-fn present(value: Option<&Value>) -> Option<&Value> {
-    value.filter(|value| !value.is_null())
+    #[serde(flatten)]
+    tool: ToolState<'a>,
 }
 
 #[derive(Serialize, ToSchema)]

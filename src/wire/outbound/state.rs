@@ -2,15 +2,15 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::Value;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 use utoipa::ToSchema;
 
 use super::question::Question;
 use super::queue::Queue;
+use super::tool::ToolState;
 use super::words::{self, CommandInfo, Step, TaskError, TaskProgress, TokenUsage};
 use crate::domain::id::{Epoch, MessageId, RunId, SessionId};
-use crate::session::state::{CurrentRun, Message, RunStatus, SessionState, Settings, Tool};
+use crate::session::state::{CurrentRun, Message, RunStatus, SessionState, Settings};
 use crate::wire::envelope::{Envelope, Moment, moment};
 use crate::wire::words as vocabulary;
 
@@ -186,35 +186,6 @@ impl<'a> From<&'a Settings> for AllSettings<'a> {
             max_tokens: settings.max_tokens,
             temperature: settings.temperature,
             mode: settings.mode.as_deref(),
-        }
-    }
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct ToolState<'a> {
-    tool_call_id: &'a str,
-    name: &'a str,
-    title: &'a str,
-    #[schema(schema_with = vocabulary::tool_status)]
-    status: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Value>)]
-    input: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Value>)]
-    output: Option<&'a Value>,
-}
-
-impl<'a> From<&'a Tool> for ToolState<'a> {
-    fn from(tool: &'a Tool) -> Self {
-        Self {
-            tool_call_id: &tool.id,
-            name: &tool.name,
-            title: &tool.title,
-            status: &tool.status,
-            input: tool.input.as_ref(),
-            output: tool.output.as_ref(),
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::domain::command::{Mode, Prompt, SettingsChange};
 use crate::domain::event::{Activity, Author, Channel, Event, PlanStep, Recorded};
 use crate::domain::id::{MessageId, RunId};
 use crate::domain::run::{Progress, RunOutcome, Usage};
+use crate::domain::tool::Tool;
 
 const CAPABILITIES: [&str; 2] = ["prompts", "cancel"];
 
@@ -128,15 +129,15 @@ fn failed() -> Event {
 }
 
 fn tool(input: Option<Value>, output: Option<Value>) -> Event {
-    Event::ToolUpdate {
-        run: run(),
-        tool: "call-1".into(),
+    let tool = Tool {
+        id: "call-1".into(),
         name: "read_file".into(),
         title: "Read lib.rs".into(),
         status: "completed".into(),
         input,
         output,
-    }
+    };
+    Event::ToolUpdate { run: run(), tool }
 }
 
 fn plan() -> Event {
