@@ -81,7 +81,7 @@ enum Command {
     Config(config::Command),
     /// Bring the database's schema up to date
     Migrate,
-    /// Copy the SQLite database into FILE while the gateway runs
+    /// Copy the SQLite database into FILE, and the uploaded files beside it, while the gateway runs
     Backup {
         /// A file that does not exist yet
         file: PathBuf,

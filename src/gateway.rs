@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 mod instance;
+mod owners;
 
 pub use instance::{Instance, InstanceError, Running};
 
@@ -217,6 +218,7 @@ impl Gateway {
         let sockets = ws::routes(Arc::clone(&reception));
         tasks.spawn(commits.run());
         let kept = (Arc::clone(&self.contents), Arc::clone(&self.store));
+        let store = Arc::clone(&self.store);
         let parts = http::Parts {
             auth: self.auth.clone(),
             store: self.store,
@@ -257,6 +259,12 @@ impl Gateway {
         }
         let (auth, following) = (self.auth.clone(), stop.clone());
         tasks.spawn(async move { auth.follow_changes(following).await });
+        tasks.spawn(owners::follow(
+            self.auth.changes(),
+            Arc::clone(&store),
+            sessions.clone(),
+            stop.clone(),
+        ));
         tasks.spawn(sweep(
             self.auth,
             self.limits,

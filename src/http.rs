@@ -53,6 +53,7 @@ mod links;
 mod metrics;
 mod notices;
 mod origin;
+mod pages;
 mod places;
 mod sessions;
 mod stream;

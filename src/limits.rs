@@ -20,6 +20,7 @@ mod rate;
 mod recent;
 mod report;
 mod session;
+mod turns;
 mod window;
 
 use std::num::{NonZeroU32, NonZeroU64};
@@ -42,6 +43,7 @@ pub use quota::{Quota, Refusal};
 pub(crate) use rate::RequestRate;
 pub(crate) use report::{Adjustable, InForce};
 pub(crate) use session::{Aside, Payer, SessionBudgets};
+pub(crate) use turns::Turns;
 pub use window::SlidingWindow;
 
 const MINUTE: Duration = Duration::from_mins(1);

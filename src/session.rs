@@ -36,6 +36,7 @@ mod keeper;
 mod live;
 mod members;
 mod metrics;
+mod owners;
 mod router;
 mod scribe;
 mod searchable;
@@ -48,6 +49,7 @@ pub(crate) use circle::Circle;
 pub use config::{Config, JournalConfig};
 pub(crate) use control::{Asker, NotDriving, Wish};
 pub(crate) use grants::Driving;
+pub(crate) use history::SearchError;
 pub(crate) use journal::{CommitLoop, Found, Journal};
 pub(crate) use keeper::{EVERY as TIDY_EVERY, Keeper};
 pub(crate) use members::{Member, Members};
@@ -57,9 +59,11 @@ use crate::clock::Clock;
 use crate::domain::account::Principal;
 use crate::domain::grant::ControlMode;
 use crate::domain::id::{Epoch, SessionId, UserId};
+use crate::limits::Turns;
 use crate::runtime::Catalog;
 use crate::store::{ClaimError, NewSession, SessionRow, Store, StoreError};
 use ask::Ask;
+use branch::Branching;
 use journal::Committer;
 use live::Live;
 use tail::Tails;
@@ -90,6 +94,9 @@ pub(crate) struct Parts {
     lease: Duration,
     stopping: Stopping,
     tracker: TaskTracker,
+    branching: Branching,
+    /// A search goes through much.
+    searching: Turns,
 }
 
 /// The two wishes to stop, one after the other.
@@ -178,6 +185,8 @@ impl Sessions {
             lease: Duration::from_secs(config.control_lease_secs.get().into()),
             stopping,
             tracker: TaskTracker::new(),
+            branching: Branching::new(journal),
+            searching: history::searching(),
         };
         let sessions = Self {
             parts: Arc::new(parts),

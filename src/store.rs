@@ -26,6 +26,7 @@ mod links;
 mod logins;
 mod overview;
 mod postgres;
+mod removal;
 mod retention;
 mod schema;
 mod search;
@@ -44,8 +45,8 @@ pub use contents::{Arriving, Content, Contents, KeepError, SweepError, hex};
 pub use error::{OpenError, StoreError};
 pub use grants::{GrantRow, Grants, ShareError};
 pub use journals::{
-    Append, AppendError, ClaimError, CommandRecord, Journals, Lease, NewEvent, Snapshot,
-    StoredEvent, Summary,
+    Append, AppendError, ClaimError, CommandRecord, Journals, Lease, NewEvent, PAGE_BYTES,
+    Snapshot, StoredEvent, Summary,
 };
 pub use keys::{Keys, OldKeys, StoredKey};
 pub use links::{LinkKind, Links, NewLink, Redeemed, SetUpError};
@@ -53,6 +54,7 @@ pub use logins::{
     LoginKind, LoginRow, Logins, NewLogin, RefreshError, Refreshed, Rotation, StartLoginError,
 };
 pub use overview::{Counts, Overview, SessionFacts, SessionFilter, SessionStatus};
+pub use removal::Removal;
 pub use retention::{JournalFacts, Retention};
 pub use search::{Hit, Search, SearchText};
 pub use sessions::{NewSession, SessionChange, SessionRow, Sessions};
@@ -72,6 +74,7 @@ pub trait Store:
     + Journals
     + Branches
     + Attachments
+    + Removal
     + Retention
     + Overview
     + Audit

@@ -1,11 +1,13 @@
 //! `switchboard backup`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
 
 use super::output::Output;
 use crate::config::Loaded;
-use crate::store;
+use crate::store::{self, BackupError, Contents, Store};
 
 pub(super) async fn run(
     loaded: Loaded,
@@ -13,13 +15,49 @@ pub(super) async fn run(
     mut out: Output,
 ) -> anyhow::Result<ExitCode> {
     let store = store::open(&loaded.config.data).await?;
-    let copied = store.backup(&file).await;
+    let copied = copy(store.as_ref(), &loaded.config.data.dir, &file).await;
     store.close().await;
-    copied?;
+    let files = copied?;
     let bytes = std::fs::metadata(&file)?.len();
     out.line(format!(
         "{} holds a checked copy ({bytes} bytes)",
         file.display()
     ))?;
+    if files > 0 {
+        out.line(format!(
+            "{} holds the uploaded files ({files})",
+            beside(&file).display()
+        ))?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Copies the database, and the uploaded files beside it; says how many of these.
+async fn copy(store: &dyn Store, data: &Path, file: &Path) -> anyhow::Result<usize> {
+    let target = beside(file);
+    if target.exists() {
+        bail!(BackupError::Exists(target.display().to_string()));
+    }
+    let copy_files = || {
+        Contents::copy(data, &target)
+            .with_context(|| format!("cannot copy the uploaded files to {}", target.display()))
+    };
+    // Before and after: what the database in the copy refers to was there at one of the two moments.
+    let copied = async {
+        copy_files()?;
+        store.backup(file).await?;
+        copy_files()
+    };
+    let copied = copied.await;
+    if copied.is_err() && target.exists() {
+        std::fs::remove_dir_all(&target)?;
+    }
+    copied
+}
+
+/// Where the uploaded files of a copy are.
+fn beside(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".attachments");
+    name.into()
 }

@@ -13,7 +13,7 @@ use crate::session::{Entry, Found, Journal};
 use crate::store::StoreError;
 use crate::wire::outbound;
 
-/// Events taken at once, and bytes after which the socket is flushed first.
+/// Events taken at once at most, and bytes after which the socket is flushed first.
 const TAKE: usize = 512;
 const FLUSH_BYTES: usize = 64 * 1024;
 /// Behind by more than this, pieces of text are joined.
@@ -33,6 +33,9 @@ pub(crate) struct Cursor {
 struct Place {
     session: SessionId,
     sent: u64,
+    /// How many events to take next: about as many as a flush has room for. What is taken beyond that
+    /// is read a second time, as nothing is kept for a connection.
+    take: usize,
     /// Events of other sessions that were stopped here.
     violations: u64,
 }
@@ -87,7 +90,7 @@ impl Cursor {
         if behind > FAR && self.sent() >= self.promised {
             return Ok(Next::Snapshot);
         }
-        match self.journal.after(self.sent(), TAKE).await? {
+        match self.journal.after(self.sent(), self.place.take).await? {
             Found::Gone => Ok(Next::Snapshot),
             Found::Entries(entries) => Ok(Next::Frames(self.place.frames(&entries, behind > LAG))),
         }
@@ -99,6 +102,7 @@ impl Place {
         Self {
             session,
             sent,
+            take: TAKE,
             violations: 0,
         }
     }
@@ -120,20 +124,14 @@ impl Place {
                 frames.push(Outgoing { text, offset });
             }
         }
+        self.take = (2 * (entries.len() - rest.len())).clamp(1, TAKE);
         frames
     }
 
-    /// The last look before the wire: an event of another session goes nowhere. It cannot come to
-    /// this, as the cursor points into one journal; that it did not is what the check shows.
+    /// Nothing of a group in which there is an event of another session.
     fn frame(&mut self, group: &[Arc<Entry>]) -> Option<Utf8Bytes> {
-        let foreign = group.iter().find(|entry| entry.session != self.session);
-        if let Some(entry) = foreign {
+        if group.iter().any(|entry| is_foreign(self.session, entry)) {
             self.violations += 1;
-            tracing::error!(
-                session.id = %self.session,
-                offset = entry.recorded.offset,
-                "an event of another session was stopped at a socket"
-            );
             return None;
         }
         let (first, others) = group.split_first()?;
@@ -146,6 +144,20 @@ impl Place {
         }
         Some(outbound::event(self.session, &joined))
     }
+}
+
+/// The last look before the wire: an event of another session goes nowhere. It cannot come to this,
+/// as whoever reads points into one journal; that it did not is what the check shows.
+pub(super) fn is_foreign(session: SessionId, entry: &Entry) -> bool {
+    let foreign = entry.session != session;
+    if foreign {
+        tracing::error!(
+            session.id = %session,
+            offset = entry.recorded.offset,
+            "an event of another session was stopped on its way out"
+        );
+    }
+    foreign
 }
 
 /// How many of the following entries continue the text of the first.
@@ -219,6 +231,29 @@ mod tests {
         assert_eq!(frame["payload"]["content"], "1 2 3 4 5 ");
         assert_eq!(frame["offset"], 5);
         assert_eq!(place.sent, 5);
+    }
+
+    #[test]
+    fn a_flush_that_is_full_does_not_read_much_more_than_it_sends() {
+        let session = SessionId::new();
+        let drawn = vec![(true, 0, "x".repeat(20_000)); 600];
+        let entries = recorded(session, &drawn);
+        let mut place = Place::new(session, 0);
+        let (mut read, mut turns) = (0, 0);
+        while let Some(rest) = entries.get(usize::try_from(place.sent).unwrap()..)
+            && !rest.is_empty()
+        {
+            let taken = &rest[..rest.len().min(place.take)];
+            place.frames(taken, false);
+            (read, turns) = (read + taken.len(), turns + 1);
+        }
+        assert!(read < 2 * entries.len() + TAKE, "{read} in {turns} turns");
+        // Short ones again: soon as many as fit.
+        let short = recorded(session, &vec![(true, 0, "x".to_owned()); TAKE]);
+        for _ in 0..12 {
+            place.frames(&short[..place.take], false);
+        }
+        assert!(place.take > TAKE / 2, "{}", place.take);
     }
 
     /// Pieces of a few utterances, and other events between them.

@@ -10,12 +10,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::close::{CloseReason, SPREAD_MS};
+use super::cursor::is_foreign;
 use super::stack::{self, Stack};
 use crate::auth::Auth;
 use crate::bus::Notices;
 use crate::clock::Clock;
+use crate::domain::id::SessionId;
 use crate::limits::{self, Aside, SessionBudgets};
-use crate::session::Sessions;
+use crate::session::{Entry, Sessions};
 use crate::wire::inbound::{Rejected, Rules};
 use crate::wire::outbound::AckLimits;
 
@@ -63,7 +65,7 @@ impl Metrics {
         registry.register("ws_frames_out", "Frames sent", metrics.frames_out.clone());
         registry.register(
             "isolation_violations",
-            "Events stopped at a socket of another session; never anything but 0",
+            "Events stopped on their way to somebody in another session; never anything but 0",
             metrics.isolation_violations.clone(),
         );
         metrics
@@ -107,6 +109,11 @@ impl Reception {
         }
     }
 
+    /// Those of the entries that are of this session; any other is counted and goes nowhere.
+    pub(crate) fn own(&self, session: SessionId, entries: Vec<Entry>) -> Vec<Entry> {
+        own(session, entries, &self.metrics.isolation_violations)
+    }
+
     /// After how many milliseconds to come back, another value each time; nothing if that is not
     /// for the gateway to say.
     pub(crate) fn retry_ms(&self, reason: CloseReason) -> Option<u64> {
@@ -136,5 +143,35 @@ impl Reception {
             depth: DEPTH,
             id_bytes: ID_BYTES,
         }
+    }
+}
+
+fn own(session: SessionId, mut entries: Vec<Entry>, violations: &Counter) -> Vec<Entry> {
+    let before = entries.len();
+    entries.retain(|entry| !is_foreign(session, entry));
+    violations.inc_by((before - entries.len()) as u64);
+    entries
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::domain::event::{Event, Recorded};
+
+    #[test]
+    fn an_event_of_another_session_is_in_no_page_and_counted() {
+        let (mine, other) = (SessionId::new(), SessionId::new());
+        let entry = |session, offset| {
+            let (at, title) = (Timestamp::UNIX_EPOCH, "x".to_owned());
+            let event = Event::TitleChanged { title };
+            Entry::new(session, Recorded { offset, at, event }, 1)
+        };
+        let violations = Counter::default();
+        let page = vec![entry(mine, 1), entry(other, 2), entry(mine, 3)];
+        let left = own(mine, page, &violations);
+        let offsets: Vec<u64> = left.iter().map(|entry| entry.recorded.offset).collect();
+        assert_eq!((offsets, violations.get()), (vec![1, 3], 1));
     }
 }

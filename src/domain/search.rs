@@ -4,7 +4,7 @@
 //! database's own language included, is only a gap.
 
 /// Words beyond this many are not looked at.
-const MOST_WORDS: usize = 32;
+const MOST_WORDS: usize = 8;
 /// No word that anybody says is longer.
 const WORD_CHARS: usize = 64;
 /// How much of a text is shown, and how much of it before the first word that was found.

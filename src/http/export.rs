@@ -16,16 +16,14 @@ use super::attachments::LONGEST;
 use super::caller::{Authenticated, check_token};
 use super::error::{ApiError, Problem};
 use super::extract::{Named, Query};
+use super::pages::Pages;
 use super::sessions::find;
 use crate::domain::event::Recorded;
 use crate::domain::id::SessionId;
-use crate::session::{Access, Sessions};
+use crate::session::Access;
 use crate::store::StoreError;
 use crate::wire::markdown::Markdown;
 use crate::wire::outbound;
-
-/// Events that are in memory at a time: few, as some are long and a reader may be slow.
-const PAGE: u32 = 64;
 
 /// In which form.
 #[derive(Clone, Copy, Default, Deserialize, ToSchema)]
@@ -85,10 +83,8 @@ pub(super) async fn export(
         }
     };
     let mut export = Export {
-        sessions: state.sessions.clone(),
-        session: id,
-        after: 0,
-        upto: row.head,
+        // What comes later is not part of it: a run under way would never let it end.
+        pages: Pages::new(&state, id, 0, row.head.saturating_add(1), u32::MAX),
         writer: Some(writer),
     };
     // The first part before the answer begins: a database that is away is still an error then.
@@ -117,11 +113,7 @@ pub(super) async fn export(
 
 /// A file under way.
 struct Export {
-    sessions: Sessions,
-    session: SessionId,
-    after: u64,
-    /// What comes later is not part of it: a run under way would never let it end.
-    upto: u64,
+    pages: Pages,
     /// None once the end was written.
     writer: Option<Writer>,
 }
@@ -137,19 +129,15 @@ impl Export {
         let Some(writer) = &mut self.writer else {
             return Ok(None);
         };
-        let mut page = self.sessions.events(self.session, self.after, PAGE).await?;
-        page.retain(|recorded| recorded.first() <= self.upto);
+        let page = self.pages.next().await?;
         let mut part = String::new();
-        for recorded in &page {
-            writer.write(self.session, recorded, &mut part);
+        for entry in &page {
+            writer.write(self.pages.session(), &entry.recorded, &mut part);
         }
-        match page.last() {
-            Some(last) => self.after = last.offset,
-            None => {
-                if let Some(writer) = self.writer.take() {
-                    writer.end(&mut part);
-                }
-            }
+        if page.is_empty()
+            && let Some(writer) = self.writer.take()
+        {
+            writer.end(&mut part);
         }
         Ok(Some(part))
     }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json as Answer;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -17,14 +19,15 @@ use super::AppState;
 use super::caller::Authenticated;
 use super::error::{ApiError, Problem};
 use super::extract::{Json, Named, Query};
+use super::pages::Pages;
 use super::stream::wait_for_events;
 use crate::domain::account::{Principal, Username};
 use crate::domain::act::Action;
 use crate::domain::grant::ControlMode;
 use crate::domain::id::{Epoch, SessionId, UserId};
 use crate::domain::search::Words;
-use crate::session::{Access, JoinError};
-use crate::store::{Hit, NewSession, SessionChange, SessionRow};
+use crate::session::{Access, Entry, JoinError, SearchError};
+use crate::store::{Hit, NewSession, SessionChange, SessionRow, StoreError};
 use crate::wire::outbound;
 
 const PAGE: u32 = 50;
@@ -138,7 +141,8 @@ pub(super) struct SessionsBody {
     responses(
         (status = 200, description = "Your sessions and those shared with you, the newest change first", body = SessionsBody),
         (status = 401, description = "AUTH_FAILED", body = Problem),
-        (status = 422, description = "VALIDATION_ERROR: a bad `before` or `limit`", body = Problem)
+        (status = 422, description = "VALIDATION_ERROR: a bad `before` or `limit`", body = Problem),
+        (status = 503, description = "BUSY: too many searches at the moment", body = Problem)
     )
 )]
 pub(super) async fn list(
@@ -158,7 +162,13 @@ pub(super) async fn list(
     let limit = page.limit.unwrap_or(PAGE).clamp(1, largest);
     let sessions: Vec<SessionBody> = if let Some(question) = question {
         let words = Words::of(&question);
-        let hits = state.store.search(owner, &words, before, limit).await?;
+        let hits = state.sessions.search(owner, &words, before, limit).await;
+        let hits = hits.map_err(|error| match error {
+            SearchError::Busy => {
+                ApiError::busy("Too many searches at the moment; try again in a moment.")
+            }
+            SearchError::Store(error) => error.into(),
+        })?;
         hits.into_iter().map(SessionBody::from).collect()
     } else {
         let rows = state.store.sessions(owner, before, limit).await?;
@@ -390,25 +400,41 @@ pub(super) async fn events(
     find(&state, &caller.principal, id, Access::Viewer).await?;
     let limit = part.limit.unwrap_or(EVENTS).clamp(1, MOST_EVENTS);
     let after = part.after.unwrap_or(0);
-    let mut recorded = match part.before {
+    let mut pages = match part.before {
         Some(_) if part.after.is_some() || part.wait.is_some() => {
             let detail = "Ask for events `after` an offset or `before` one, not for both.";
             return Err(ApiError::invalid(detail));
         }
-        Some(before) => state.sessions.events_before(id, before, limit).await?,
-        None => state.sessions.events(id, after, limit).await?,
+        Some(before) => {
+            let after = state.sessions.beginning_of(id, before, limit).await?;
+            Pages::new(&state, id, after, before, limit)
+        }
+        None => Pages::new(&state, id, after, u64::MAX, limit),
     };
-    if let Some(seconds) = part.wait.filter(|_| recorded.is_empty()) {
+    // The first page before the answer begins: a database that is away is still an error then.
+    let mut first = pages.next().await?;
+    if let Some(seconds) = part.wait.filter(|_| first.is_empty()) {
         let wait = Duration::from_secs(seconds.into());
         wait_for_events(&state, &caller, id, after, wait).await?;
-        recorded = state.sessions.events(id, after, limit).await?;
+        first = pages.next().await?;
     }
+    let rest = stream::try_unfold(pages, async |mut pages| {
+        let page = pages.next().await?;
+        Ok::<_, StoreError>((!page.is_empty()).then(|| (lines(pages.session(), &page), pages)))
+    });
+    let first = stream::iter([Ok(lines(id, &first))]);
+    let body = Body::from_stream(first.chain(rest));
+    Ok(([(CONTENT_TYPE, "application/x-ndjson")], body).into_response())
+}
+
+/// One envelope per line.
+fn lines(session: SessionId, page: &[Entry]) -> Bytes {
     let mut lines = String::new();
-    for event in &recorded {
-        lines.push_str(&outbound::event(id, event));
+    for entry in page {
+        lines.push_str(&outbound::event(session, &entry.recorded));
         lines.push('\n');
     }
-    Ok(([(CONTENT_TYPE, "application/x-ndjson")], lines).into_response())
+    lines.into()
 }
 
 /// The session, if the caller may do this with it. A foreign one and none at all are the same.

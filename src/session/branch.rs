@@ -3,19 +3,22 @@
 //! The events up to the cut are copied under their offsets, in one transaction; what was under way
 //! there is closed, as nobody works on it in the branch. Touches `store` and `domain`.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::ask::Refused;
 use super::failure::out_of_reach;
-use super::journal::stored;
+use super::journal::body;
 use super::scribe::Scribe;
 use super::state::{Bounds, SessionState};
-use super::{Session, Sessions};
+use super::{JournalConfig, Session, Sessions};
 use crate::domain::code::Code;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{Epoch, SessionId};
 use crate::domain::run::RunOutcome;
+use crate::limits::Turns;
 use crate::store::{
     BranchError, CommandRecord, NewBranch, NewEvent, NewSession, SessionRow, StoreError, Summary,
 };
@@ -27,6 +30,26 @@ const ATTEMPTS: usize = 3;
 /// What is put behind a title, and how long the whole may be.
 const SUFFIX: &str = " (branch)";
 const TITLE_CHARS: usize = 200;
+
+/// Between two parts of what follows: others write in between.
+const BREATH: Duration = Duration::from_millis(2);
+/// Branches that are made at the same time: each keeps storage busy.
+const AT_ONCE: usize = 2;
+
+/// What bounds the making of branches.
+pub(super) struct Branching {
+    pub(super) turns: Turns,
+    most_bytes: u64,
+}
+
+impl Branching {
+    pub(super) fn new(config: &JournalConfig) -> Self {
+        Self {
+            turns: Turns::new(AT_ONCE, Duration::ZERO),
+            most_bytes: config.branch_bytes.get(),
+        }
+    }
+}
 
 /// A branch that was made, as its maker is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +94,10 @@ impl Sessions {
             let message = "The gateway is going down; come back in a moment.";
             return Err(Refused::new(Code::Busy, message));
         }
+        let Some(_turn) = self.parts.branching.turns.take(source.0.owner).await else {
+            let message = "Another branch is being made at the moment; try again when it is done.";
+            return Err(Refused::new(Code::Busy, message));
+        };
         let found = self.parts.store.session(source.id()).await;
         let row = found.map_err(|error| away(&error))?.ok_or_else(empty)?;
         for _ in 0..ATTEMPTS {
@@ -78,9 +105,13 @@ impl Sessions {
                 return Ok(before);
             }
             let state = self.state_at(source, from).await?;
+            self.check_size(source.id(), state.offset).await?;
             let (new, branched) = self.draw(&row, state, once.clone());
             match self.parts.store.branch(&new).await {
-                Ok(()) => return Ok(branched),
+                Ok(()) => {
+                    self.copy_texts(branched.session).await;
+                    return Ok(branched);
+                }
                 Err(BranchError::Changed | BranchError::Repeated) => {}
                 Err(BranchError::NotFound) => {
                     let message = "There is no such session any more.";
@@ -91,6 +122,36 @@ impl Sessions {
         }
         let message = "The journal is being tidied up at the moment; try again.";
         Err(Refused::new(Code::Busy, message))
+    }
+
+    /// Lets a branch be found by its past. It is made already: whatever fails here is taken up by the
+    /// keeper.
+    async fn copy_texts(&self, branch: SessionId) {
+        loop {
+            match self.parts.store.copy_texts(branch).await {
+                Ok(true) => tokio::time::sleep(BREATH).await,
+                Ok(false) => return,
+                Err(error) => {
+                    tracing::warn!(%error, session.id = %branch, "a branch is not found by all of its past yet");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Refuses to copy too much.
+    async fn check_size(&self, source: SessionId, upto: u64) -> Result<(), Refused> {
+        let most = self.parts.branching.most_bytes;
+        let bytes = self.parts.store.journal_bytes(source, upto).await;
+        let bytes = bytes.map_err(|error| away(&error))?;
+        if bytes <= most {
+            return Ok(());
+        }
+        let message = format!(
+            "There are {bytes} bytes of events up to that point, and a branch copies at most {most} \
+             (journal.branch_bytes). Choose an earlier one."
+        );
+        Err(Refused::new(Code::ValidationError, message))
     }
 
     /// Has this command taken effect already?
@@ -234,7 +295,7 @@ fn follow(state: &mut SessionState, events: Vec<Event>, at: Timestamp) -> Vec<Ne
             let offset = state.offset + 1;
             let recorded = Recorded { offset, at, event };
             state.apply(&recorded, &bounds);
-            let body = stored(&recorded).body;
+            let body = body(&recorded.event);
             NewEvent { at, body }
         })
         .collect()

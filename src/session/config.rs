@@ -1,6 +1,6 @@
 //! What operators decide about sessions and journals.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 
 use serde::{Deserialize, Serialize};
 
@@ -50,4 +50,6 @@ pub struct JournalConfig {
     pub keep_days: u32,
     /// The oldest events leave a journal that is larger than this; 0 keeps all.
     pub keep_bytes: u64,
+    /// A branch copies no more than this.
+    pub branch_bytes: NonZeroU64,
 }

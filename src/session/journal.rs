@@ -265,12 +265,9 @@ impl Journal {
         offset: u64,
         most: u32,
     ) -> Result<Vec<Entry>, StoreError> {
-        let session = self.0.session;
-        let stored = self.0.store.events_after(session, offset, most).await?;
-        Ok(stored
-            .iter()
-            .filter_map(|event| read(session, event))
-            .collect())
+        let store = &self.0.store;
+        let stored = store.events_after(self.0.session, offset, most).await?;
+        Ok(stored.iter().filter_map(read).collect())
     }
 
     /// The entries after an offset: from the tail if they are there, else from the store.
@@ -291,8 +288,7 @@ impl Journal {
         let mut expected = offset + 1;
         for event in stored {
             // A piece that others were joined with stands for all their offsets.
-            let Some(entry) =
-                read(self.0.session, &event).filter(|entry| entry.recorded.first() == expected)
+            let Some(entry) = read(&event).filter(|entry| entry.recorded.first() == expected)
             else {
                 return Ok(Found::Gone);
             };
@@ -308,7 +304,7 @@ impl Journal {
 }
 
 /// A stored event that this program cannot read stands for a journal that is not kept.
-pub(super) fn read(session: SessionId, stored: &StoredEvent) -> Option<Entry> {
+pub(super) fn read(stored: &StoredEvent) -> Option<Entry> {
     let bytes = stored.body.len();
     let event: Event = serde_json::from_slice(&stored.body)
         .inspect_err(|error| tracing::error!(%error, "a stored event cannot be read"))
@@ -318,19 +314,20 @@ pub(super) fn read(session: SessionId, stored: &StoredEvent) -> Option<Entry> {
         at: stored.at,
         event,
     };
-    Some(Entry::new(session, recorded, bytes))
+    Some(Entry::new(stored.session, recorded, bytes))
 }
 
 /// An event in its stored form.
-pub(super) fn stored(recorded: &Recorded) -> StoredEvent {
+pub(super) fn stored(session: SessionId, recorded: &Recorded) -> StoredEvent {
     StoredEvent {
+        session,
         offset: recorded.offset,
         at: recorded.at,
         body: body(&recorded.event),
     }
 }
 
-fn body(event: &Event) -> Vec<u8> {
+pub(super) fn body(event: &Event) -> Vec<u8> {
     serde_json::to_vec(event).expect("an event is plain JSON")
 }
 
@@ -427,16 +424,22 @@ impl Writer {
         let Some(tried) = tried.filter(|tried| !tried.is_empty()) else {
             return Ok(false);
         };
-        let most = u32::try_from(tried.len()).unwrap_or(u32::MAX);
-        let stored = self
-            .journal
-            .0
-            .store
-            .events_after(self.journal.session(), self.head, most.saturating_add(1))
-            .await
-            .map_err(Arc::new)?;
-        let same = |(stored, tried): (&StoredEvent, &NewEvent)| stored.body == tried.body;
-        Ok(stored.len() == tried.len() && stored.iter().zip(tried).all(same))
+        let (store, session) = (&self.journal.0.store, self.journal.session());
+        let (mut rest, mut after) = (tried, self.head);
+        // Page by page, and one look behind the last of them.
+        loop {
+            let most = u32::try_from(rest.len()).unwrap_or(u32::MAX);
+            let page = store.events_after(session, after, most.saturating_add(1));
+            let page = page.await.map_err(Arc::new)?;
+            let Some(last) = page.last() else {
+                return Ok(rest.is_empty());
+            };
+            let same = |(stored, tried): (&StoredEvent, &NewEvent)| stored.body == tried.body;
+            if page.len() > rest.len() || !page.iter().zip(rest).all(same) {
+                return Ok(false);
+            }
+            (rest, after) = (&rest[page.len()..], last.offset);
+        }
     }
 
     fn publish(&mut self, events: &[Event], sizes: &[usize], at: Timestamp) -> Vec<Arc<Entry>> {

@@ -15,6 +15,7 @@ use super::live::Live;
 use super::{Config, JournalConfig};
 use crate::clock::Clock;
 use crate::domain::act::{Action, By};
+use crate::domain::id::SessionId;
 use crate::store::{AuditConfig, JournalFacts, Store, StoreError};
 
 /// How often it looks.
@@ -108,19 +109,52 @@ impl Keeper {
         tidied: &mut Tidied,
     ) -> Result<(), StoreError> {
         if let Some(limit) = self.removal(journal, now) {
-            let act = By::gateway(now).did(Action::SessionExpired, journal.session.to_string());
-            let removed = self.store.remove_session(journal.session, limit, &act);
-            tidied.removed += u64::from(removed.await?);
+            tidied.removed += u64::from(self.remove(journal, limit, now).await?);
             return Ok(());
         }
         if journal.ended_at.is_some() {
+            if journal.has_old_texts {
+                self.forget_texts(journal.session).await?;
+            }
             return Ok(());
+        }
+        // Whoever made the branch did not get to it.
+        while journal.lacks_texts && self.store.copy_texts(journal.session).await? {
+            tokio::time::sleep(BREATH).await;
         }
         if journal.compacted < journal.head {
             tidied.joined += self.join(journal, now - self.rules.pieces).await?;
         }
         if let Some(upto) = self.last_to_drop(journal, now).await? {
             tidied.dropped += self.store.drop_events(journal.session, upto).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes a session, the most of it a little at a time. It ends before that, so that nobody
+    /// comes back to a half of it.
+    async fn remove(
+        &self,
+        journal: &JournalFacts,
+        limit: Timestamp,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let session = journal.session;
+        if journal.ended_at.is_none() && !self.store.expire_session(session, limit, now).await? {
+            return Ok(false);
+        }
+        self.forget_texts(session).await?;
+        while self.store.clear_journal(session).await? > 0 {
+            tokio::time::sleep(BREATH).await;
+        }
+        let act = By::gateway(now).did(Action::SessionExpired, session.to_string());
+        self.store.remove_session(session, limit, &act).await
+    }
+
+    /// What has ended is not found any more; its texts only take room.
+    async fn forget_texts(&self, session: SessionId) -> Result<(), StoreError> {
+        while self.store.forget_texts(session).await? > 0 {
+            tokio::time::sleep(BREATH).await;
         }
         Ok(())
     }
@@ -144,8 +178,8 @@ impl Keeper {
     /// Untouched since which moment it may be removed, if it is to be.
     fn removal(&self, journal: &JournalFacts, now: Timestamp) -> Option<Timestamp> {
         let is_before = |limit: &Timestamp, moment: Timestamp| moment < *limit;
-        if let Some(ended) = journal.ended_at {
-            let limit = now - self.rules.ended?;
+        if let (Some(ended), Some(length)) = (journal.ended_at, self.rules.ended) {
+            let limit = now - length;
             return Some(limit).filter(|limit| is_before(limit, ended));
         }
         let limit = now - self.rules.sessions?;
@@ -163,7 +197,7 @@ impl Keeper {
             let old: Vec<_> = page
                 .iter()
                 .take_while(|event| event.at < before)
-                .map_while(|event| read(session, event))
+                .map_while(read)
                 .map(|entry| entry.recorded)
                 .collect();
             let count = old.len();
@@ -174,8 +208,8 @@ impl Keeper {
                 return Ok(fewer);
             };
             let kept = compact(old);
-            let joined: Option<Vec<_>> =
-                (kept.len() < count).then(|| kept.iter().map(stored).collect());
+            let joined: Option<Vec<_>> = (kept.len() < count)
+                .then(|| kept.iter().map(|kept| stored(session, kept)).collect());
             self.store
                 .compact_journal(session, after, upto, joined.as_deref())
                 .await?;

@@ -1,6 +1,6 @@
 //! Sessions on a real database, in process, with a clock that is moved by hand.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,11 +50,16 @@ fn journal_config() -> JournalConfig {
         compact_after_minutes: 60,
         keep_days: 0,
         keep_bytes: 0,
+        branch_bytes: NonZeroU64::MAX,
     }
 }
 
 impl House {
     async fn new() -> Self {
+        Self::with(&journal_config()).await
+    }
+
+    async fn with(journal: &JournalConfig) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let config = store::Config {
             dir: dir.path().to_owned(),
@@ -79,7 +84,7 @@ impl House {
             clock.clone(),
             Catalog::new(&crate::runtime::Config::default()),
             &sessions_config(),
-            &journal_config(),
+            journal,
             stopping.clone(),
         );
         let tracker = TaskTracker::new();
@@ -121,8 +126,16 @@ impl House {
     }
 
     async fn stored(&self, session: &Session) -> Vec<Recorded> {
-        let events = self.sessions.events(session.id(), 0, 100_000).await;
-        events.unwrap()
+        let mut all: Vec<Recorded> = Vec::new();
+        loop {
+            let after = all.last().map_or(0, |last| last.offset);
+            let page = self.sessions.events(session.id(), after, 100_000).await;
+            let page = page.unwrap();
+            if page.is_empty() {
+                return all;
+            }
+            all.extend(page.into_iter().map(|entry| entry.recorded));
+        }
     }
 
     /// Ends everything and waits for it.

@@ -53,6 +53,12 @@ pub enum BranchError {
 /// Making branches.
 #[async_trait]
 pub trait Branches: Send + Sync {
-    /// Stores a branch with everything in it, in one transaction.
+    /// How much there is to copy of a journal up to an offset.
+    async fn journal_bytes(&self, session: SessionId, upto: u64) -> Result<u64, StoreError>;
+
+    /// Stores a branch with everything in it, in one transaction; but for what it is found by.
     async fn branch(&self, new: &NewBranch) -> Result<(), BranchError>;
+
+    /// Lets a branch be found by some more of its past; false if there is no more of it.
+    async fn copy_texts(&self, branch: SessionId) -> Result<bool, StoreError>;
 }

@@ -75,6 +75,24 @@ impl Contents {
         Ok(Self { dir, turns })
     }
 
+    /// Copies what is in a data directory and not yet in the target, by a second name for the same
+    /// file where that is possible: a content never changes. What goes away meanwhile is passed by,
+    /// and what is arriving. Says how many there are in the target then.
+    pub fn copy(data: &Path, target: &Path) -> io::Result<usize> {
+        let (dir, mut count) = (data.join("attachments"), 0);
+        for folder in names(&dir)? {
+            if folder.starts_with(ARRIVING) {
+                continue;
+            }
+            let (from, to) = (dir.join(&folder), target.join(&folder));
+            for file in names(&from)? {
+                make(&to)?;
+                count += usize::from(copy_one(&from.join(&file), &to.join(&file))?);
+            }
+        }
+        Ok(count)
+    }
+
     /// Room for a content that is about to arrive. It is gone when dropped.
     pub async fn receive(&self) -> io::Result<Arriving> {
         let path = self.dir.join(format!("{ARRIVING}{}", AttachmentId::new()));
@@ -288,6 +306,21 @@ fn names(dir: &Path) -> io::Result<Vec<String>> {
     };
     let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into());
     entries.map(name).collect()
+}
+
+/// False if it is not there any more.
+fn copy_one(from: &Path, to: &Path) -> io::Result<bool> {
+    if to.exists() || fs::hard_link(from, to).is_ok() {
+        return Ok(true);
+    }
+    // Another disk, or one that knows no second names.
+    match fs::copy(from, to) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    }
+    File::open(to)?.sync_all()?;
+    Ok(true)
 }
 
 /// A hash as people write it.

@@ -16,9 +16,9 @@ use super::{
     CommandRecord, ContentHash, Counts, CreateUserError, Credentials, GrantRow, Grants, Hit,
     JournalFacts, Journals, KeepLogin, Keys, Lease, Links, LoginRow, Logins, NewBranch, NewLink,
     NewLogin, NewSession, NewUser, OldKeys, Overview, Quotas, Redeemed, RefreshError, Refreshed,
-    Retention, Rotation, Search, SessionChange, SessionFacts, SessionFilter, SessionRow, Sessions,
-    SetUpError, ShareError, Snapshot, StartLoginError, Store, StoreError, StoredEvent, StoredKey,
-    Upkeep, Users,
+    Removal, Retention, Rotation, Search, SessionChange, SessionFacts, SessionFilter, SessionRow,
+    Sessions, SetUpError, ShareError, Snapshot, StartLoginError, Store, StoreError, StoredEvent,
+    StoredKey, Upkeep, Users,
 };
 use crate::domain::account::{Role, User, Username};
 use crate::domain::act::{Act, By};
@@ -131,7 +131,9 @@ hand_on!(PATIENCE: Search {
 
 // A long journal takes its time to be copied.
 hand_on!(UPKEEP: Branches {
+    fn journal_bytes(session: SessionId, upto: u64) -> Result<u64, StoreError>;
     fn branch(new: &NewBranch) -> Result<(), BranchError>;
+    fn copy_texts(branch: SessionId) -> Result<bool, StoreError>;
 });
 
 hand_on!(PATIENCE: Attachments {
@@ -147,12 +149,21 @@ hand_on!(PATIENCE: Grants {
     fn unshare_session(session: SessionId, owner: UserId, with: &Username, act: &Act) -> Result<bool, StoreError>;
 });
 
+hand_on!(UPKEEP: Removal {
+    fn owns_much(user: UserId) -> Result<bool, StoreError>;
+    fn close_account(user: UserId, act: &Act) -> Result<(), ChangeUserError>;
+    fn empty_account(user: UserId) -> Result<u64, StoreError>;
+    fn forget_texts(session: SessionId) -> Result<u64, StoreError>;
+    fn clear_journal(session: SessionId) -> Result<u64, StoreError>;
+});
+
 hand_on!(UPKEEP: Retention {
     fn journals(after: Option<SessionId>, limit: u32) -> Result<Vec<JournalFacts>, StoreError>;
     fn compact_journal(session: SessionId, after: u64, upto: u64, events: Option<&[StoredEvent]>) -> Result<(), StoreError>;
     fn last_beyond(session: SessionId, keep_bytes: u64) -> Result<Option<u64>, StoreError>;
     fn last_before(session: SessionId, moment: Timestamp) -> Result<Option<u64>, StoreError>;
     fn drop_events(session: SessionId, upto: u64) -> Result<u64, StoreError>;
+    fn expire_session(session: SessionId, untouched_since: Timestamp, now: Timestamp) -> Result<bool, StoreError>;
     fn remove_session(session: SessionId, untouched_since: Timestamp, act: &Act) -> Result<bool, StoreError>;
 });
 

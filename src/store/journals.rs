@@ -9,6 +9,10 @@ use super::sessions::NewSession;
 use crate::domain::act::Act;
 use crate::domain::id::{Epoch, SessionId};
 
+/// What is read of a journal at once ends with the event that goes beyond this: events are of very
+/// different length, and a count alone bounds nothing.
+pub const PAGE_BYTES: usize = 1024 * 1024;
+
 /// An event to be stored.
 #[derive(Clone, Debug)]
 pub struct NewEvent {
@@ -21,6 +25,8 @@ pub struct NewEvent {
 /// An event, as read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredEvent {
+    /// Whose journal it was found in.
+    pub session: SessionId,
     /// Its place.
     pub offset: u64,
     /// When it happened.
@@ -85,8 +91,13 @@ impl Append {
     pub(super) fn numbered(&self) -> impl Iterator<Item = (SessionId, StoredEvent)> {
         let numbered = (self.after + 1..).zip(&self.events);
         numbered.map(|(offset, event)| {
-            let (at, body) = (event.at, event.body.clone());
-            (self.session, StoredEvent { offset, at, body })
+            let event = StoredEvent {
+                session: self.session,
+                offset,
+                at: event.at,
+                body: event.body.clone(),
+            };
+            (self.session, event)
         })
     }
 }
@@ -143,7 +154,8 @@ pub trait Journals: Send + Sync {
         now: Timestamp,
     ) -> Result<Vec<Result<(), AppendError>>, StoreError>;
 
-    /// The events after an offset, in order.
+    /// The events after an offset, in order: at most so many, and no more than [`PAGE_BYTES`] hold
+    /// (but one, however long it is). Nothing comes only if there is nothing.
     async fn events_after(
         &self,
         session: SessionId,
@@ -151,7 +163,7 @@ pub trait Journals: Send + Sync {
         limit: u32,
     ) -> Result<Vec<StoredEvent>, StoreError>;
 
-    /// The last events before an offset, in order.
+    /// The last events before an offset, in order; bounded as above.
     async fn events_before(
         &self,
         session: SessionId,

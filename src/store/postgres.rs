@@ -31,9 +31,11 @@ const HOLD: &str = " for share of sessions";
 
 /// The words of a question, from a JSON array.
 const WISHED_WORDS: &str = "select value as word from json_array_elements_text(cast($1 as json))";
-/// The texts of an owner in which such a word is.
+/// The texts of an owner in which such a word is. What is no word to this database (a symbol such as
+/// a half) is an empty question, which would be left out and then found everywhere.
 const MATCHING: &str = "join session_texts
-    on session_texts.words @@ (cast($2 as tsquery) && to_tsquery('simple', wish.word))";
+    on numnode(to_tsquery('simple', wish.word)) > 0
+    and session_texts.words @@ (cast($2 as tsquery) && to_tsquery('simple', wish.word))";
 
 /// The beginning of a search in one owner's texts.
 fn owned_by(owner: &str) -> String {
@@ -107,6 +109,15 @@ impl Backend {
         self.pool.begin().await
     }
 
+    /// A transaction with statements that may take long, as nobody waits for what they hold.
+    async fn begin_long(&self) -> sqlx::Result<Transaction<'static, Postgres>> {
+        let mut tx = self.begin().await?;
+        sqlx::query("set local statement_timeout = '18s'")
+            .execute(&mut *tx)
+            .await?;
+        Ok(tx)
+    }
+
     /// The turn to change journals: here many can at once.
     #[allow(clippy::unused_async, reason = "the same call as for SQLite")]
     async fn turn(&self) -> sqlx::Result<Turn> {
@@ -115,7 +126,12 @@ impl Backend {
 
     /// Events that are committed and not in their journal yet: none.
     #[allow(clippy::unused_self, reason = "the same call as for SQLite")]
-    fn waiting_after(&self, _session: SessionId, _offset: u64) -> Vec<StoredEvent> {
+    fn waiting_after(
+        &self,
+        _session: SessionId,
+        _offset: u64,
+        _most_bytes: usize,
+    ) -> Vec<StoredEvent> {
         Vec::new()
     }
 
@@ -132,6 +148,11 @@ impl Backend {
     }
 
     fn reader(&self) -> &PgPool {
+        &self.pool
+    }
+
+    /// Whom to ask for words; every statement has its timeout.
+    fn searcher(&self) -> &PgPool {
         &self.pool
     }
 }

@@ -23,6 +23,10 @@ pub struct JournalFacts {
     pub updated_at: Timestamp,
     /// When the session was ended.
     pub ended_at: Option<Timestamp>,
+    /// It is a branch that is not found by all of its past yet.
+    pub lacks_texts: bool,
+    /// It has ended, and still has texts that it was found by.
+    pub has_old_texts: bool,
 }
 
 /// Making room.
@@ -61,6 +65,14 @@ pub trait Retention: Send + Sync {
 
     /// Drops events up to an offset, as far as a snapshot stands for them; says how many.
     async fn drop_events(&self, session: SessionId, upto: u64) -> Result<u64, StoreError>;
+
+    /// Ends a session, unless something happened in it since a moment; false if so.
+    async fn expire_session(
+        &self,
+        session: SessionId,
+        untouched_since: Timestamp,
+        now: Timestamp,
+    ) -> Result<bool, StoreError>;
 
     /// Removes a session with everything in it, unless something happened in it since a moment;
     /// false if so.

@@ -43,6 +43,8 @@ mod links;
 mod logins;
 #[path = "sql/overview.rs"]
 mod overview;
+#[path = "sql/removal.rs"]
+mod removal;
 #[path = "sql/retention.rs"]
 mod retention;
 #[path = "sql/rows.rs"]

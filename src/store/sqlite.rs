@@ -66,6 +66,7 @@ static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/sqlite")
 /// process: together less than the three seconds after which storage counts as unavailable.
 const BUSY: Duration = Duration::from_millis(1_200);
 const READERS: u32 = 4;
+const SEARCHERS: u32 = 2;
 /// How long a caller waits for one of those that read, which themselves wait for nobody.
 const CROWD: Duration = Duration::from_millis(2_400);
 /// How long the word of a probe that went well is good for.
@@ -78,6 +79,7 @@ const CHECKPOINT_PAGES: &str = "8192";
 pub(super) struct Backend {
     writer: SqlitePool,
     reader: SqlitePool,
+    searcher: SqlitePool,
     log: Log,
     place: String,
     /// When a probe last went well.
@@ -115,6 +117,9 @@ impl Backend {
                 .connect_lazy_with(writing(options.clone())),
             reader: pool(READERS)
                 .acquire_timeout(CROWD)
+                .connect_lazy_with(options.clone().read_only(true)),
+            searcher: pool(SEARCHERS)
+                .acquire_timeout(CROWD)
                 .connect_lazy_with(options.read_only(true)),
             log: Log::default(),
             place,
@@ -133,8 +138,19 @@ impl Backend {
         self.writer.begin_with("begin immediate").await
     }
 
+    /// A transaction with statements that may take long.
+    async fn begin_long(&self) -> sqlx::Result<Transaction<'static, Sqlite>> {
+        self.begin().await
+    }
+
     fn reader(&self) -> &SqlitePool {
         &self.reader
+    }
+
+    /// Whom to ask for words. Nobody else waits for these: SQLite goes on with a search that nobody
+    /// waits for any more.
+    fn searcher(&self) -> &SqlitePool {
+        &self.searcher
     }
 
     /// The turn to change journals.
@@ -145,8 +161,13 @@ impl Backend {
     }
 
     /// Events after an offset that are committed and not in their journal yet.
-    fn waiting_after(&self, session: SessionId, offset: u64) -> Vec<StoredEvent> {
-        self.log.after(session, offset)
+    fn waiting_after(
+        &self,
+        session: SessionId,
+        offset: u64,
+        most_bytes: usize,
+    ) -> Vec<StoredEvent> {
+        self.log.after(session, offset, most_bytes)
     }
 
     /// The last of those before an offset.
@@ -298,6 +319,7 @@ impl Upkeep for Backend {
 
     async fn close(&self) {
         self.reader.close().await;
+        self.searcher.close().await;
         self.writer.close().await;
     }
 }

@@ -452,3 +452,77 @@ async fn a_content_is_kept_once_and_as_long_as_somebody_needs_it() {
     let back = page.downloads(&session, &made).await;
     assert_eq!(back.text().await.unwrap(), "the same");
 }
+
+#[tokio::test]
+async fn a_backup_has_the_files_and_can_be_used() {
+    let gateway = Gateway::start().await;
+    if gateway.is_on_postgres() {
+        return;
+    }
+    let page = gateway.browser("root").await;
+    let session = page.opens_a_session().await;
+    let kept = page.uploads(&session, "kept", "kept").await.is(201).json();
+    let target = tempfile::tempdir().unwrap();
+    let file = target.path().join("copy.db");
+    let told = gateway.says(&["backup", file.to_str().unwrap()]);
+    assert!(
+        told.contains("copy.db.attachments") && told.contains("(1)"),
+        "{told}"
+    );
+    // What happens here afterwards does not reach the copy.
+    let path = format!("/api/sessions/{session}");
+    page.sends("DELETE", &path, None).await.is(204);
+
+    let mut restored = Gateway::start().await;
+    restored.kill();
+    let place = restored.sqlite_file();
+    for ending in ["", "-wal", "-shm"] {
+        let old = format!("{}{ending}", place.display());
+        if std::fs::exists(&old).unwrap() {
+            std::fs::remove_file(old).unwrap();
+        }
+    }
+    std::fs::copy(&file, &place).unwrap();
+    let attachments = place.with_file_name("attachments");
+    std::fs::remove_dir_all(&attachments).unwrap();
+    std::fs::rename(target.path().join("copy.db.attachments"), attachments).unwrap();
+    restored.restart();
+    let page = restored.browser("root").await;
+    let response = page.downloads(&session, &kept).await;
+    assert_eq!(response.text().await.unwrap(), "kept");
+
+    let again = gateway.runs(&["backup", file.to_str().unwrap()]);
+    assert_eq!(again.status.code(), Some(1));
+}
+
+#[tokio::test]
+async fn a_branch_has_the_files_of_its_prompts_also_when_the_other_has_ended() {
+    let gateway = Gateway::start().await;
+    let page = gateway.browser("root").await;
+    let session = page.opens_a_session().await;
+    let file = page
+        .uploads(&session, "plan", "the plan")
+        .await
+        .is(201)
+        .json();
+    let token = page.token.as_deref().unwrap();
+    let mut member = Member::joins(page.address(), token, &format!("?session={session}")).await;
+    let prompt = json!({
+        "text": "/echo look",
+        "mode": "act",
+        "attachments": [{ "attachmentId": file["id"] }],
+    });
+    member.sends("SUBMIT_PROMPT", prompt.clone()).await;
+    member.sees_run_end().await;
+    member.sends("BRANCH_SESSION", json!({})).await;
+    let told = member.sees("ACK").await["payload"].clone();
+    let branch = told["sessionId"].as_str().unwrap();
+    page.sends("DELETE", &format!("/api/sessions/{session}"), None)
+        .await
+        .is(204);
+    let response = page.downloads(branch, &file).await;
+    assert_eq!(response.text().await.unwrap(), "the plan");
+    let mut there = Member::joins(page.address(), token, &format!("?session={branch}")).await;
+    there.sends("SUBMIT_PROMPT", prompt).await;
+    there.sees_run_end().await;
+}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::actors::{Browser, Gateway, Member, PASSWORD};
+use crate::actors::{Browser, Gateway, Member, PASSWORD, Settings};
 
 /// A member of a new session in which this was said.
 async fn said(browser: &Browser, prompts: &[&str]) -> Member {
@@ -561,4 +561,54 @@ async fn a_branch_is_made_once_per_key_and_is_its_owners_alone() {
     let foreign = mia.gets(&format!("/api/sessions/{branch}")).await;
     foreign.refuses(404, "NOT_FOUND");
     assert!(finds(&mia, "hello").await.is_empty());
+}
+
+#[tokio::test]
+async fn a_journal_of_long_events_comes_whole_however_it_is_asked_for() {
+    let gateway = Gateway::start().await;
+    let root = gateway.browser("root").await;
+    let long = format!("/echo {}", "long ".repeat(18_000));
+    let member = said(&root, &[long.as_str(); 8]).await;
+    let path = format!("/api/sessions/{}", member.session());
+    let get = async |query: &str| {
+        let answer = root.gets(&format!("{path}/{query}")).await.is(200);
+        assert!(answer.text.len() > 1_200_000, "{query}");
+        lines(&answer.text)
+    };
+    let all = get("export").await;
+    let offsets: Vec<u64> = all
+        .iter()
+        .filter_map(|event| event["offset"].as_u64())
+        .collect();
+    assert!(offsets.iter().copied().eq(1..=all.len() as u64));
+    assert_eq!(get("events?limit=1000").await, all);
+    let last = all.len() as u64;
+    assert_eq!(
+        get(&format!("events?before={}&limit=1000", last + 1)).await,
+        all
+    );
+    // Beginning within, and ending before the end.
+    let most = all.len() - 2;
+    let part = get(&format!("events?before={last}&limit={most}")).await;
+    assert_eq!(part, all[1..all.len() - 1]);
+    let part = get(&format!("events?after=1&limit={most}")).await;
+    assert_eq!(part, all[1..all.len() - 1]);
+}
+
+#[tokio::test]
+async fn a_branch_that_would_copy_too_much_is_refused_and_says_how_much() {
+    let gateway = Settings::new()
+        .with("JOURNAL__BRANCH_BYTES", "20000")
+        .start()
+        .await;
+    let root = gateway.browser("root").await;
+    let long = format!("/echo {}", "long ".repeat(5_000));
+    let mut member = said(&root, &["/echo short", &long]).await;
+    member.sends("BRANCH_SESSION", json!({})).await;
+    let refused = member.sees("ERROR_MESSAGE").await["payload"].clone();
+    assert_eq!(refused["code"], "VALIDATION_ERROR");
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.contains("at most 20000") && message.contains("journal.branch_bytes"));
+    let branch = branches(&mut member, json!({ "fromOffset": 2 })).await;
+    joins(&root, &branch).await;
 }

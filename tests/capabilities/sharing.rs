@@ -447,6 +447,53 @@ async fn what_is_said_after_somebody_was_shut_out_never_reaches_them() {
 }
 
 #[tokio::test]
+async fn when_the_owner_is_removed_the_session_is_over_for_everybody_in_it() {
+    // With little in it, and with so much that it goes in parts.
+    for prompt in ["/echo little", "/stream 600"] {
+        let (gateway, mia, ben, eve, mut owner) = house().await;
+        owner.prompts(prompt).await;
+        owner.sees_run_end().await;
+        let session = owner.session();
+        let query = format!("?session={session}");
+        mia.shares(&session, "ben", "viewer").await;
+        mia.shares(&session, "eve", "editor").await;
+        let mut others = [ben.enters(&query).await, eve.enters(&query).await];
+        let own = eve.enters("").await.session();
+        let removed = Instant::now();
+        gateway.says(&["user", "remove", "mia"]);
+        for other in &mut others {
+            assert_eq!(other.sees_close().await.code, 4409);
+        }
+        assert_eq!(owner.sees_close().await.code, 4401);
+        assert!(removed.elapsed() < Duration::from_secs(10), "{prompt}");
+        for other in [&ben, &eve] {
+            other.finds_no_session(&query).await;
+            let gone = other.gets(&format!("/api/sessions/{session}")).await;
+            gone.refuses(404, "NOT_FOUND");
+        }
+        assert_ne!(own, session);
+        // The name is free, and nothing comes with it.
+        gateway.has_user("mia", "member");
+        let namesake = gateway.browser("mia").await;
+        let listed = namesake.gets("/api/sessions").await.is(200).json();
+        assert_eq!(listed["sessions"], json!([]));
+    }
+}
+
+#[tokio::test]
+async fn an_owner_who_is_only_disabled_leaves_the_session_to_those_it_is_shared_with() {
+    let (gateway, mia, _, eve, mut owner) = house().await;
+    let session = owner.session();
+    mia.shares(&session, "eve", "editor").await;
+    let mut editor = eve.enters(&format!("?session={session}")).await;
+    gateway.says(&["user", "disable", "mia"]);
+    assert_eq!(owner.sees_close().await.code, 4401);
+    editor.prompts("/echo still here").await;
+    editor.sees_run_end().await;
+    assert!(editor.text().contains("still here"));
+}
+
+#[tokio::test]
 async fn somebody_who_only_looks_cannot_use_up_what_the_others_may_say() {
     let (_gateway, mia, ben, _, mut owner) = house().await;
     let session = owner.session();

@@ -1,11 +1,11 @@
 //! Branches.
 
 use switchboard::domain::act::Action;
-use switchboard::domain::id::UserId;
+use switchboard::domain::id::{AttachmentId, SessionId, UserId};
 use switchboard::domain::search::Words;
 use switchboard::store::{
-    Append, BranchError, CommandRecord, NewBranch, NewEvent, NewSession, SearchText, Snapshot,
-    StoredEvent, Summary,
+    Append, AttachmentRow, BranchError, CommandRecord, NewBranch, NewEvent, NewSession, Quotas,
+    SearchText, Snapshot, StoredEvent, Summary,
 };
 
 use crate::journals::{append, bodies, new_session, owned};
@@ -19,6 +19,9 @@ crate::on_both_databases!(
     a_command_makes_one_branch,
     there_is_no_branch_of_what_is_not_there_or_not_yours,
     a_snapshot_stands_for_a_past_that_is_not_kept,
+    a_branch_has_the_files_of_its_past,
+    what_there_is_to_copy_is_known_before,
+    what_a_branch_is_found_by_follows_in_parts,
 );
 
 fn branch(owner: UserId, from: &NewSession, upto: u64) -> NewBranch {
@@ -128,6 +131,7 @@ async fn a_branch_is_found_by_its_past(world: World) {
     let (mia, old, _) = spoken(&world).await;
     let new = branch(mia, &old, 2);
     world.store.branch(&new).await.unwrap();
+    texts_follow(&world, new.session.id).await;
     for (question, expected) in [
         ("bb", vec![new.session.id, old.id]),
         ("cc", vec![old.id]),
@@ -142,6 +146,7 @@ async fn a_branch_is_found_by_its_past(world: World) {
 async fn a_cut_that_was_joined_over_is_noticed(world: World) {
     let (mia, old, _) = spoken(&world).await;
     let event = |offset, body: &str| StoredEvent {
+        session: old.id,
         offset,
         at: at(1),
         body: body.into(),
@@ -221,4 +226,103 @@ async fn a_snapshot_stands_for_a_past_that_is_not_kept(world: World) {
     );
     let row = world.store.session(new.session.id).await.unwrap().unwrap();
     assert_eq!(row.head, 4);
+}
+
+async fn a_branch_has_the_files_of_its_past(world: World) {
+    let (mia, old, _) = spoken(&world).await;
+    let room = Quotas {
+        session_files: 9,
+        session_bytes: 9,
+        user_bytes: 9,
+    };
+    let file = AttachmentRow {
+        id: AttachmentId::new(),
+        session: old.id,
+        owner: mia,
+        hash: [7; 32],
+        name: "a file".into(),
+        media_type: "text/plain".into(),
+        size_bytes: 3,
+        created_at: at(1),
+    };
+    world.store.add_attachment(&file, room).await.unwrap();
+    let new = branch(mia, &old, 3);
+    world.store.branch(&new).await.unwrap();
+    let same = AttachmentRow {
+        session: new.session.id,
+        ..file
+    };
+    // Neither needs the other.
+    let end = act(Action::SessionEnded, 60);
+    assert!(world.store.end_session(old.id, mia, &end).await.unwrap());
+    let found = world.store.attachments(new.session.id).await.unwrap();
+    assert_eq!(found, [same]);
+    assert_eq!(world.store.contents_with(7).await.unwrap(), [[7; 32]]);
+}
+
+async fn what_there_is_to_copy_is_known_before(world: World) {
+    let (_, old, _) = spoken(&world).await;
+    for (upto, bytes) in [(0, 0), (1, 1), (2, 2), (3, 3), (99, 3)] {
+        let known = world.store.journal_bytes(old.id, upto).await.unwrap();
+        assert_eq!(known, bytes, "{upto}");
+    }
+}
+
+/// Copies all that a branch is found by; says in how many parts.
+async fn texts_follow(world: &World, branch: SessionId) -> usize {
+    let mut parts = 0;
+    while world.store.copy_texts(branch).await.unwrap() {
+        parts += 1;
+    }
+    parts
+}
+
+async fn what_a_branch_is_found_by_follows_in_parts(world: World) {
+    let (mia, old, term) = spoken(&world).await;
+    let long = "long ".repeat(24_000);
+    let text = |offset| SearchText {
+        offset,
+        text: format!("{long} n{offset}n"),
+    };
+    for after in [3, 8, 13, 18] {
+        let said = Append {
+            texts: (after + 1..=after + 5).map(text).collect(),
+            ..append(old.id, term, after, &["x"; 5])
+        };
+        world.store.append(&[said], at(1)).await.unwrap();
+    }
+    let new = branch(mia, &old, 22);
+    world.store.branch(&new).await.unwrap();
+    let lacks_texts = async || {
+        let all = world.store.journals(None, 9).await.unwrap();
+        let facts = |session| all.iter().find(|facts| facts.session == session).unwrap();
+        assert!(!facts(old.id).lacks_texts);
+        facts(new.session.id).lacks_texts
+    };
+    let is_found = async |question: &str| {
+        let hits = world.store.search(mia, &Words::of(question), None, 9).await;
+        hits.unwrap().iter().any(|hit| hit.row.id == new.session.id)
+    };
+    assert!(world.store.copy_texts(new.session.id).await.unwrap());
+    assert!(is_found("aa").await && !is_found("n22n").await);
+    assert!(lacks_texts().await, "somebody has to go on");
+    let parts = texts_follow(&world, new.session.id).await;
+    assert!((1..5).contains(&parts), "{parts}");
+    assert!(!lacks_texts().await);
+    for (question, found) in [("bb", true), ("n4n", true), ("n22n", true), ("n23n", false)] {
+        assert_eq!(is_found(question).await, found, "{question}");
+    }
+    // Once each.
+    let end = act(Action::SessionEnded, 60);
+    let branch = new.session.id;
+    assert!(world.store.end_session(branch, mia, &end).await.unwrap());
+    let mut texts = 0;
+    loop {
+        let gone = world.store.forget_texts(branch).await.unwrap();
+        if gone == 0 {
+            break;
+        }
+        texts += gone;
+    }
+    assert_eq!(texts, 22 + 1, "and its title");
 }

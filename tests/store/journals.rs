@@ -4,8 +4,8 @@ use switchboard::domain::account::Role;
 use switchboard::domain::act::Action;
 use switchboard::domain::id::{Epoch, SessionId, UserId};
 use switchboard::store::{
-    Append, AppendError, ClaimError, CommandRecord, NewEvent, NewSession, SessionChange, Snapshot,
-    Summary,
+    Append, AppendError, ClaimError, CommandRecord, NewEvent, NewSession, PAGE_BYTES,
+    SessionChange, Snapshot, StoredEvent, Summary,
 };
 
 use crate::{World, act, at};
@@ -23,6 +23,7 @@ crate::on_both_databases!(
     small_and_large_commits_keep_their_order,
     events_of_a_removed_session_are_gone_with_it,
     the_last_events_before_an_offset_are_read_in_order,
+    a_page_of_long_events_is_short_and_none_is_left_out,
 );
 
 pub(crate) fn new_session(owner: UserId) -> NewSession {
@@ -386,4 +387,61 @@ async fn the_last_events_before_an_offset_are_read_in_order(world: World) {
     }
     let nobodys = world.store.events_before(SessionId::new(), head, 9).await;
     assert!(nobodys.unwrap().is_empty());
+}
+
+async fn a_page_of_long_events_is_short_and_none_is_left_out(world: World) {
+    let (_, new) = owned(&world).await;
+    let lease = world.store.claim_journal(new.id, "here").await.unwrap();
+    let (long, longer) = ("x".repeat(300_000), "y".repeat(2 * PAGE_BYTES));
+    let mut bodies = vec![long.as_str(); 20];
+    bodies.insert(7, &longer);
+    bodies.resize(400, "z");
+    let mut head = 0;
+    // In their journal, waiting for it, and both.
+    for part in [&bodies[..5], &bodies[5..6], &bodies[6..9], &bodies[9..]] {
+        let append = append(new.id, lease.term, head, part);
+        world.store.append(&[append], at(1)).await.unwrap();
+        head += part.len() as u64;
+        forwards(&world, new.id, head).await;
+        backwards(&world, new.id, head).await;
+    }
+}
+
+/// A page is as long as it may be: its last event is the one that goes beyond.
+fn is_bounded(page: &[StoredEvent], session: SessionId) {
+    assert!(page.iter().all(|event| event.session == session));
+    let bytes: usize = page.iter().map(|event| event.body.len()).sum();
+    let longest = page.iter().map(|event| event.body.len()).max();
+    assert!(bytes < PAGE_BYTES + longest.unwrap(), "{bytes}");
+}
+
+async fn forwards(world: &World, session: SessionId, head: u64) {
+    let mut after = 0;
+    while after < head {
+        let page = world.store.events_after(session, after, 1_000).await;
+        let page = page.unwrap();
+        is_bounded(&page, session);
+        assert!(
+            page.iter()
+                .map(|event| event.offset)
+                .eq(after + 1..=after + page.len() as u64)
+        );
+        after = page.last().expect("at least one").offset;
+    }
+    assert_eq!(after, head);
+}
+
+async fn backwards(world: &World, session: SessionId, head: u64) {
+    let mut before = head + 1;
+    while before > 1 {
+        let page = world.store.events_before(session, before, 1_000).await;
+        let page = page.unwrap();
+        is_bounded(&page, session);
+        assert!(
+            page.iter()
+                .map(|event| event.offset)
+                .eq(before - page.len() as u64..before)
+        );
+        before = page.first().expect("at least one").offset;
+    }
 }

@@ -33,6 +33,7 @@ mod journals;
 mod keys;
 mod links;
 mod logins;
+mod removal;
 mod retention;
 mod schema;
 mod search;

@@ -30,6 +30,7 @@ async fn written(world: &World, bodies: &[&str]) -> SessionId {
 
 fn event(offset: u64, body: &str) -> StoredEvent {
     StoredEvent {
+        session: SessionId::new(),
         offset,
         at: at(1),
         body: body.into(),

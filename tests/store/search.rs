@@ -24,6 +24,7 @@ crate::on_both_databases!(
     what_has_left_the_journal_is_not_found,
     hits_come_in_pages_like_the_list,
     no_text_is_too_much_to_be_recorded,
+    what_is_no_word_to_a_database_does_not_find_everything,
 );
 
 fn saying(session: SessionId, term: i64, after: u64, texts: &[&str]) -> Append {
@@ -284,6 +285,8 @@ async fn ended_and_removed_sessions_are_not_found_and_archived_ones_are(world: W
     let gone = world.store.remove_session(removed.id, at(9), &expire).await;
     assert!(gone.unwrap());
     assert_eq!(finds(&world, mia, "needle").await, [archived.id]);
+    assert_eq!(kept(&world).await, 2, "those of the ended one leave later");
+    assert_eq!(world.store.forget_texts(ended.id).await.unwrap(), 1);
     assert_eq!(kept(&world).await, 1);
     let remove = act(Action::UserRemoved, 6);
     world.store.remove_user(mia, &remove).await.unwrap();
@@ -357,4 +360,18 @@ async fn no_text_is_too_much_to_be_recorded(world: World) {
     for question in ["ff", "\u{4e01}", "a", "end"] {
         assert_eq!(finds(&world, mia, question).await, [new.id], "{question}");
     }
+}
+
+async fn what_is_no_word_to_a_database_does_not_find_everything(world: World) {
+    let (mia, plain) = owned(&world).await;
+    says(&world, plain.id, &["plain words"]).await;
+    let odd = another(&world, mia, "½ cup, x², ① and ➒").await;
+    for symbol in ["½", "²", "①", "➒", "½ ①"] {
+        let found = finds(&world, mia, symbol).await;
+        assert!(!found.contains(&plain.id), "{symbol}");
+        let both = finds(&world, mia, &format!("plain {symbol}")).await;
+        assert!(both.is_empty(), "{symbol}");
+    }
+    assert_eq!(finds(&world, mia, "cup").await, [odd.id]);
+    assert_eq!(finds(&world, mia, "plain").await, [plain.id]);
 }

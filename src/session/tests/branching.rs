@@ -121,7 +121,8 @@ async fn paging_backwards_meets_paging_forwards_over_joined_pieces() {
         let (mut seen, mut before) = (Vec::new(), u64::MAX);
         loop {
             let page = house.sessions.events_before(id, before, limit).await;
-            let mut page = page.unwrap();
+            let page = page.unwrap().into_iter().map(|entry| entry.recorded);
+            let mut page: Vec<Recorded> = page.collect();
             assert!(page.len() <= limit as usize);
             let Some(first) = page.first() else { break };
             before = first.first();
@@ -133,6 +134,81 @@ async fn paging_backwards_meets_paging_forwards_over_joined_pieces() {
     let is_joined = |event: &&Recorded| event.first() < event.offset;
     let joined = all.iter().find(is_joined).unwrap();
     let inside = house.sessions.events_before(id, joined.offset, 2).await;
-    assert_eq!(inside.unwrap().last(), Some(joined), "none of it is lost");
+    let inside = inside.unwrap();
+    let last = inside.last().map(|entry| &entry.recorded);
+    assert_eq!(last, Some(joined), "none of it is lost");
+    let beginning = house.sessions.beginning_of(id, joined.offset, 2).await;
+    let first = inside.first().map(|entry| entry.recorded.first() - 1);
+    assert_eq!(beginning.ok(), first, "where the page begins");
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_branch_of_too_much_is_refused_and_one_of_less_is_made() {
+    let journal = JournalConfig {
+        branch_bytes: NonZeroU64::new(2_000).unwrap(),
+        ..journal_config()
+    };
+    let house = House::with(&journal).await;
+    let session = house.draft();
+    prompts(&session, "/stream 40").await;
+    let refused = house.sessions.branch(&session, None, None).await;
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.code, Code::ValidationError);
+    let all = house.stored(&session).await;
+    let bytes: usize = all
+        .iter()
+        .map(|event| journal::body(&event.event).len())
+        .sum();
+    for told in [&bytes.to_string(), "2000", "journal.branch_bytes"] {
+        assert!(refused.message.contains(told), "{}", refused.message);
+    }
+    branch(&house, &session, Some(2)).await.unwrap();
+    house.close().await;
+}
+
+#[tokio::test]
+async fn whoever_makes_a_branch_makes_one_at_a_time() {
+    let house = House::new().await;
+    let session = house.draft();
+    prompts(&session, "/echo x").await;
+    let turns = &house.sessions.parts.branching.turns;
+    let under_way = turns.take(house.mia.user).await;
+    let refused = branch(&house, &session, None).await.err();
+    assert_eq!(refused, Some(Code::Busy));
+    drop(under_way);
+    branch(&house, &session, None).await.unwrap();
+    let others = (
+        turns.take(UserId::new()).await,
+        turns.take(UserId::new()).await,
+    );
+    assert!(others.0.is_some() && others.1.is_some());
+    let refused = branch(&house, &session, None).await.err();
+    assert_eq!(refused, Some(Code::Busy), "two for all");
+    drop(others);
+    branch(&house, &session, None).await.unwrap();
+    house.close().await;
+}
+
+#[tokio::test]
+async fn whoever_searches_does_so_once_at_a_time() {
+    let house = House::new().await;
+    let session = house.draft();
+    prompts(&session, "/echo needle").await;
+    let mia = house.mia.user;
+    let words = crate::domain::search::Words::of("needle");
+    let search = async || house.sessions.search(mia, &words, None, 9).await;
+    let turns = &house.sessions.parts.searching;
+    let under_way = turns.take(mia).await;
+    assert!(matches!(search().await, Err(SearchError::Busy)));
+    drop(under_way);
+    assert_eq!(search().await.unwrap().len(), 1);
+    let others = (
+        turns.take(UserId::new()).await,
+        turns.take(UserId::new()).await,
+    );
+    assert!(matches!(search().await, Err(SearchError::Busy)));
+    drop(others);
+    assert_eq!(search().await.unwrap().len(), 1);
     house.close().await;
 }

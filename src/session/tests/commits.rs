@@ -75,7 +75,7 @@ async fn run(work: Vec<Vec<usize>>) {
         assert!(
             stored
                 .into_iter()
-                .map(|recorded| (recorded.offset, recorded.event))
+                .map(|entry| (entry.recorded.offset, entry.recorded.event))
                 .eq(model),
             "the journal is what its writer wrote"
         );

@@ -214,3 +214,58 @@ async fn an_event_that_cannot_be_read_is_passed_by_and_stays() {
     assert_eq!(last[0].body, b"{}");
     house.close().await;
 }
+
+#[tokio::test]
+async fn what_an_ended_session_was_found_by_leaves_with_the_next_look() {
+    let house = House::new().await;
+    let (ended, other) = (house.draft(), house.draft());
+    prompts(&ended, "/echo needle").await;
+    prompts(&other, "/echo needle").await;
+    let act = By::gateway(house.clock.wall()).did(Action::SessionEnded, "x");
+    let owner = house.mia.user;
+    assert!(
+        house
+            .store
+            .end_session(ended.id(), owner, &act)
+            .await
+            .unwrap()
+    );
+    let has_texts = async || {
+        let all = house.store.journals(None, 9).await.unwrap();
+        all.iter().any(|journal| journal.has_old_texts)
+    };
+    assert!(has_texts().await);
+    house.keeper(|_, _| {}).round().await.unwrap();
+    assert!(!has_texts().await);
+    let words = crate::domain::search::Words::of("needle");
+    let hits = house.sessions.search(owner, &words, None, 9).await.unwrap();
+    assert!(hits.iter().map(|hit| hit.row.id).eq([other.id()]));
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_branch_that_is_not_found_by_its_past_yet_is_looked_after() {
+    let house = House::new().await;
+    let session = house.draft();
+    prompts(&session, "/echo needle").await;
+    // As if the gateway had ended right behind the branch.
+    let new = store::NewBranch {
+        session: house.sessions.describe(house.mia.user, None, None).unwrap(),
+        from: session.id(),
+        upto: session.journal().head(),
+        closing: Vec::new(),
+        summary: store::Summary::default(),
+        snapshot: b"{}".to_vec(),
+        command: None,
+    };
+    house.store.branch(&new).await.unwrap();
+    let words = crate::domain::search::Words::of("needle");
+    let found = async || {
+        let hits = house.sessions.search(house.mia.user, &words, None, 9).await;
+        hits.unwrap().len()
+    };
+    assert_eq!(found().await, 1);
+    house.keeper(|_, _| {}).round().await.unwrap();
+    assert_eq!(found().await, 2);
+    house.close().await;
+}

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use async_trait::async_trait;
 
 use super::journals::{insert_events, newest, number_of};
+use super::sessions::count;
 use super::{Backend, Connection, HOLD, millis};
 use crate::domain::id::SessionId;
 use crate::store::branches::{BranchError, Branches, NewBranch};
@@ -15,18 +16,38 @@ use crate::store::journals::{CommandRecord, StoredEvent};
 static INSERT_SESSION: LazyLock<String> = LazyLock::new(|| {
     format!(
         "insert into sessions (id, owner_id, agent, title, epoch, head, compacted, messages,
-             last_prompt, created_at, updated_at)
+             last_prompt, created_at, updated_at, texts_from, texts_upto)
          select $1, owner_id, agent, $3, $4, $5,
-             case when compacted < $6 then compacted else $6 end, $7, $8, $9, $9
+             case when compacted < $6 then compacted else $6 end, $7, $8, $9, $9, $2, $6
          from sessions where id = $2 and owner_id = $10 and ended_at is null{HOLD}"
     )
 });
 
 #[async_trait]
 impl Branches for Backend {
+    async fn journal_bytes(&self, session: SessionId, upto: u64) -> Result<u64, StoreError> {
+        // Looked at first: what is carried over meanwhile is found twice, and counted once.
+        let waiting = self.waiting_after(session, 0, usize::MAX);
+        let row = sqlx::query(
+            "select cast(coalesce(sum(length(body)), 0) as bigint) as bytes,
+                 coalesce(max(\"offset\"), 0) as newest
+             from journal_events where session_id = $1 and \"offset\" <= $2",
+        )
+        .bind(session.to_string())
+        .bind(number_of(upto))
+        .fetch_one(self.reader())
+        .await?;
+        let newest = count(&row, "newest")?;
+        let newer = waiting
+            .iter()
+            .filter(|event| event.offset > newest && event.offset <= upto);
+        let waiting: usize = newer.map(|event| event.body.len()).sum();
+        Ok(count(&row, "bytes")? + waiting as u64)
+    }
+
     async fn branch(&self, new: &NewBranch) -> Result<(), BranchError> {
         let mut turn = self.turn().await.map_err(StoreError::from)?;
-        let mut tx = self.begin().await.map_err(StoreError::from)?;
+        let mut tx = self.begin_long().await.map_err(StoreError::from)?;
         turn.carry_over(&mut tx).await.map_err(StoreError::from)?;
         let made = make(&mut tx, new).await.map_err(StoreError::from)?;
         if let Some(refused) = made {
@@ -35,7 +56,55 @@ impl Branches for Backend {
         turn.commit(tx).await.map_err(StoreError::from)?;
         Ok(())
     }
+
+    async fn copy_texts(&self, branch: SessionId) -> Result<bool, StoreError> {
+        let mut tx = self.begin().await?;
+        let copied = sqlx::query(COPY_TEXTS)
+            .bind(branch.to_string())
+            .bind(TEXTS)
+            .bind(TEXT_BYTES)
+            .execute(&mut *tx)
+            .await?;
+        let more = copied.rows_affected() > 0;
+        if !more {
+            sqlx::query(
+                "update sessions set texts_from = null, texts_upto = null
+                 where id = $1 and texts_from is not null",
+            )
+            .bind(branch.to_string())
+            .execute(&mut *tx)
+            .await?;
+        }
+        tx.commit().await?;
+        Ok(more)
+    }
 }
+
+/// Texts of one transaction, and how long they are together (but one): indexing them takes long, and
+/// others write in between.
+const TEXTS: i64 = 64;
+const TEXT_BYTES: i64 = 1024 * 1024;
+
+/// Goes on behind the last one that is there already.
+const COPY_TEXTS: &str = "with wish as (
+        select texts_from, texts_upto, coalesce((
+            select max(\"offset\") from session_texts
+            where session_id = $1 and \"offset\" <= texts_upto
+        ), 0) as done
+        from sessions where id = $1 and texts_from is not null and ended_at is null
+    ),
+    next as (
+        select \"offset\", length(text) as size
+        from session_texts join wish on session_id = texts_from
+        where \"offset\" > done and \"offset\" <= texts_upto order by \"offset\" limit $2
+    ),
+    sums as (
+        select \"offset\", sum(size) over (order by \"offset\") - size as bytes_before from next
+    )
+    insert into session_texts (session_id, owner, \"offset\", text)
+    select $1, owner, \"offset\", text from session_texts join wish on session_id = texts_from
+    where \"offset\" > done
+        and \"offset\" <= (select max(\"offset\") from sums where bytes_before < $3)";
 
 /// Everything of a branch, or why there is none; then the transaction must not be committed.
 async fn make(connection: &mut Connection, new: &NewBranch) -> sqlx::Result<Option<BranchError>> {
@@ -58,16 +127,7 @@ async fn make(connection: &mut Connection, new: &NewBranch) -> sqlx::Result<Opti
     if copied != new.upto && copied != 0 {
         return Ok(Some(BranchError::Changed));
     }
-    sqlx::query(
-        "insert into session_texts (session_id, owner, \"offset\", text)
-         select $1, owner, \"offset\", text from session_texts
-         where session_id = $2 and \"offset\" > 0 and \"offset\" <= $3",
-    )
-    .bind(session.to_string())
-    .bind(new.from.to_string())
-    .bind(upto)
-    .execute(&mut *connection)
-    .await?;
+    copy_attachments(connection, new).await?;
     insert_events(connection, &closing(new)).await?;
     sqlx::query("insert into session_snapshots (session_id, \"offset\", body) values ($1, $2, $3)")
         .bind(session.to_string())
@@ -82,6 +142,21 @@ async fn make(connection: &mut Connection, new: &NewBranch) -> sqlx::Result<Opti
         return Ok(Some(BranchError::Repeated));
     }
     Ok(None)
+}
+
+/// The prompts that were copied name files by their ids: under these the branch has them too.
+async fn copy_attachments(connection: &mut Connection, new: &NewBranch) -> sqlx::Result<()> {
+    sqlx::query(
+        "insert into attachments (id, session_id, owner_id, content_hash, name, media_type,
+                                  size_bytes, created_at)
+         select id, $1, owner_id, content_hash, name, media_type, size_bytes, created_at
+         from attachments where session_id = $2",
+    )
+    .bind(new.session.id.to_string())
+    .bind(new.from.to_string())
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 /// Keeps the outcome for whoever repeats the command; false if there is one under that key.
@@ -128,8 +203,13 @@ fn closing(new: &NewBranch) -> Vec<(SessionId, StoredEvent)> {
     let numbered = (new.upto + 1..).zip(&new.closing);
     numbered
         .map(|(offset, event)| {
-            let (at, body) = (event.at, event.body.clone());
-            (new.session.id, StoredEvent { offset, at, body })
+            let event = StoredEvent {
+                session: new.session.id,
+                offset,
+                at: event.at,
+                body: event.body.clone(),
+            };
+            (new.session.id, event)
         })
         .collect()
 }

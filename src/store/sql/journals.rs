@@ -12,11 +12,33 @@ use super::{BYTES, Backend, Connection, HOLD, Row, Turn, audit, millis, rows, ti
 use crate::domain::id::SessionId;
 use crate::store::error::StoreError;
 use crate::store::journals::{
-    Append, AppendError, ClaimError, CommandRecord, Journals, Lease, Snapshot, StoredEvent, Summary,
+    Append, AppendError, ClaimError, CommandRecord, Journals, Lease, PAGE_BYTES, Snapshot,
+    StoredEvent, Summary,
 };
 
 /// Sessions of one group: each is there once.
 const SESSIONS: usize = 1_000;
+
+/// A page of a journal. How far it goes is found out by the lengths alone, so that no body is read
+/// that does not belong to it.
+const EVENTS_AFTER: &str = "select session_id, \"offset\", at, body from journal_events
+    where session_id = $1 and \"offset\" > $2 and \"offset\" <= (
+        select max(\"offset\") from (
+            select \"offset\", sum(size) over (order by \"offset\") - size as bytes_before from (
+                select \"offset\", length(body) as size from journal_events
+                where session_id = $1 and \"offset\" > $2 order by \"offset\" limit $3
+            ) as sizes
+        ) as sums where bytes_before < $4
+    ) order by \"offset\"";
+const EVENTS_BEFORE: &str = "select session_id, \"offset\", at, body from journal_events
+    where session_id = $1 and \"offset\" < $2 and \"offset\" >= (
+        select min(\"offset\") from (
+            select \"offset\", sum(size) over (order by \"offset\" desc) - size as bytes_behind from (
+                select \"offset\", length(body) as size from journal_events
+                where session_id = $1 and \"offset\" < $2 order by \"offset\" desc limit $3
+            ) as sizes
+        ) as sums where bytes_behind < $4
+    ) order by \"offset\"";
 
 const WISH: &str = "with wish (id, term, before, known) as (values ";
 const PLACE: &[&str] = &["text", "bigint", "bigint", "bigint"];
@@ -109,24 +131,28 @@ impl Journals for Backend {
         limit: u32,
     ) -> Result<Vec<StoredEvent>, StoreError> {
         // Looked at first: what is carried over meanwhile is found twice, and never not at all.
-        let waiting = self.waiting_after(session, after);
-        let rows = sqlx::query(
-            "select \"offset\", at, body from journal_events
-             where session_id = $1 and \"offset\" > $2 order by \"offset\" limit $3",
-        )
-        .bind(session.to_string())
-        .bind(number_of(after))
-        .bind(i64::from(limit))
-        .fetch_all(self.reader())
-        .await?;
+        let waiting = self.waiting_after(session, after, PAGE_BYTES);
+        let rows = sqlx::query(EVENTS_AFTER)
+            .bind(session.to_string())
+            .bind(number_of(after))
+            .bind(i64::from(limit))
+            .bind(number_of(PAGE_BYTES as u64))
+            .fetch_all(self.reader())
+            .await?;
         let mut events = rows
             .iter()
             .map(stored_event)
             .collect::<sqlx::Result<Vec<StoredEvent>>>()?;
-        let room = (limit as usize).saturating_sub(events.len());
         let last = events.last().map_or(after, |event| event.offset);
-        let newer = waiting.into_iter().filter(|event| event.offset > last);
-        events.extend(newer.take(room));
+        let mut newer = waiting.into_iter().filter(|event| event.offset > last);
+        let mut bytes: usize = events.iter().map(|event| event.body.len()).sum();
+        while events.len() < limit as usize
+            && bytes < PAGE_BYTES
+            && let Some(event) = newer.next()
+        {
+            bytes += event.body.len();
+            events.push(event);
+        }
         Ok(events)
     }
 
@@ -138,23 +164,31 @@ impl Journals for Backend {
     ) -> Result<Vec<StoredEvent>, StoreError> {
         // Looked at first, as above.
         let waiting = self.waiting_before(session, before, limit);
-        let rows = sqlx::query(
-            "select \"offset\", at, body from journal_events
-             where session_id = $1 and \"offset\" < $2 order by \"offset\" desc limit $3",
-        )
-        .bind(session.to_string())
-        .bind(number_of(before))
-        .bind(i64::from(limit))
-        .fetch_all(self.reader())
-        .await?;
+        let rows = sqlx::query(EVENTS_BEFORE)
+            .bind(session.to_string())
+            .bind(number_of(before))
+            .bind(i64::from(limit))
+            .bind(number_of(PAGE_BYTES as u64))
+            .fetch_all(self.reader())
+            .await?;
         let mut events = rows
             .iter()
-            .rev()
             .map(stored_event)
             .collect::<sqlx::Result<Vec<StoredEvent>>>()?;
         let last = events.last().map_or(0, |event| event.offset);
         events.extend(waiting.into_iter().filter(|event| event.offset > last));
-        events.drain(..events.len().saturating_sub(limit as usize));
+        let mut bytes = 0;
+        let fitting = events
+            .iter()
+            .rev()
+            .take(limit as usize)
+            .take_while(|event| {
+                let fits = bytes < PAGE_BYTES;
+                bytes += event.body.len();
+                fits
+            });
+        let kept = fitting.count();
+        events.drain(..events.len() - kept);
         Ok(events)
     }
 
@@ -214,6 +248,7 @@ impl Journals for Backend {
 
 fn stored_event(row: &Row) -> sqlx::Result<StoredEvent> {
     Ok(StoredEvent {
+        session: word(row, "session_id")?,
         offset: count(row, "offset")?,
         at: time(row, "at")?,
         body: row.try_get("body")?,

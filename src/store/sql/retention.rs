@@ -2,9 +2,10 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use sqlx::Row as _;
 
 use super::journals::{newest, number_of};
-use super::sessions::count;
+use super::sessions::{count, drop_attachments};
 use super::{Backend, audit, millis, optional_time, search, time, word};
 use crate::domain::act::Act;
 use crate::domain::id::SessionId;
@@ -21,6 +22,10 @@ impl Retention for Backend {
     ) -> Result<Vec<JournalFacts>, StoreError> {
         let rows = sqlx::query(
             "select id, head, compacted, updated_at, ended_at,
+                 (ended_at is null and texts_from is not null) as lacks_texts,
+                 (ended_at is not null and exists (
+                      select 1 from session_texts where session_id = sessions.id
+                 )) as has_old_texts,
                  (select at from journal_events where session_id = sessions.id
                   order by \"offset\" limit 1) as oldest,
                  (select max(\"offset\") from journal_events
@@ -39,6 +44,8 @@ impl Retention for Backend {
                 oldest: optional_time(row, "oldest")?,
                 updated_at: time(row, "updated_at")?,
                 ended_at: optional_time(row, "ended_at")?,
+                lacks_texts: row.try_get("lacks_texts")?,
+                has_old_texts: row.try_get("has_old_texts")?,
             })
         };
         Ok(rows.iter().map(read).collect::<sqlx::Result<_>>()?)
@@ -146,6 +153,30 @@ impl Retention for Backend {
         search::forget_upto(&mut tx, session, upto).await?;
         turn.commit(tx).await?;
         Ok(dropped.rows_affected())
+    }
+
+    async fn expire_session(
+        &self,
+        session: SessionId,
+        untouched_since: Timestamp,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut tx = self.begin().await?;
+        let ended = sqlx::query(
+            "update sessions set ended_at = $3, term = term + 1
+             where id = $1 and updated_at < $2 and ended_at is null",
+        )
+        .bind(session.to_string())
+        .bind(millis(untouched_since))
+        .bind(millis(now))
+        .execute(&mut *tx)
+        .await?;
+        if ended.rows_affected() == 0 {
+            return Ok(false);
+        }
+        drop_attachments(&mut tx, session).await?;
+        tx.commit().await?;
+        Ok(true)
     }
 
     async fn remove_session(

@@ -91,7 +91,7 @@ impl Search for Backend {
             .bind(at)
             .bind(id)
             .bind(i64::from(limit))
-            .fetch(self.reader());
+            .fetch(self.searcher());
         let mut hits = Vec::new();
         // One by one: a text may be long, and only a line of it is needed.
         while let Some(row) = rows.try_next().await? {
@@ -127,15 +127,6 @@ pub(super) async fn index(connection: &mut Connection, added: &[&Append]) -> sql
         }
         statement.execute(&mut *connection).await?;
     }
-    Ok(())
-}
-
-/// A session that has ended is found by nothing.
-pub(super) async fn forget(connection: &mut Connection, session: SessionId) -> sqlx::Result<()> {
-    sqlx::query("delete from session_texts where session_id = $1")
-        .bind(session.to_string())
-        .execute(connection)
-        .await?;
     Ok(())
 }
 

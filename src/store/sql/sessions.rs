@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use sqlx::Row as _;
 
 use super::{
-    Backend, Connection, Row, audit, decode_error, millis, now, optional_time, optional_word,
-    search, time, word,
+    Backend, Connection, Row, audit, decode_error, millis, now, optional_time, optional_word, time,
+    word,
 };
 use crate::domain::act::Act;
 use crate::domain::id::{SessionId, UserId};
@@ -152,16 +152,24 @@ impl Sessions for Backend {
         if ended.rows_affected() == 0 {
             return Ok(false);
         }
-        search::forget(&mut tx, id).await?;
-        // Nobody can get at them any more, and they would count as their owner's.
-        sqlx::query("delete from attachments where session_id = $1")
-            .bind(id.to_string())
-            .execute(&mut *tx)
-            .await?;
+        drop_attachments(&mut tx, id).await?;
         audit(&mut tx, act).await?;
         tx.commit().await?;
         Ok(true)
     }
+}
+
+/// Of a session that has ended: nobody can get at them any more, and they would count as their
+/// owner's.
+pub(super) async fn drop_attachments(
+    connection: &mut Connection,
+    session: SessionId,
+) -> sqlx::Result<()> {
+    sqlx::query("delete from attachments where session_id = $1")
+        .bind(session.to_string())
+        .execute(connection)
+        .await?;
+    Ok(())
 }
 
 pub(super) async fn insert(connection: &mut Connection, new: &NewSession) -> sqlx::Result<()> {

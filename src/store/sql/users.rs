@@ -116,17 +116,7 @@ impl Users for Backend {
 
     async fn disable_user(&self, id: UserId, act: &Act) -> Result<(), ChangeUserError> {
         let mut tx = self.begin_act().await.map_err(StoreError::from)?;
-        let revision = next_revision(&mut tx).await.map_err(StoreError::from)?;
-        check_admin_remains(&mut tx, id).await?;
-        let generation = set_disabled(&mut tx, id, true, act).await?;
-        retire_tokens(&mut tx, revision, id, generation, act).await?;
-        sqlx::query("update logins set ended_at = $2 where user_id = $1 and ended_at is null")
-            .bind(id.to_string())
-            .bind(now(act))
-            .execute(&mut *tx)
-            .await
-            .map_err(StoreError::from)?;
-        drop_links(&mut tx, id).await.map_err(StoreError::from)?;
+        shut_out(&mut tx, id, act).await?;
         audit(&mut tx, act).await.map_err(StoreError::from)?;
         Ok(tx.commit().await.map_err(StoreError::from)?)
     }
@@ -266,6 +256,26 @@ async fn check_admin_remains(
         [only] if is_it(only).map_err(StoreError::from)? => Err(ChangeUserError::LastAdmin),
         _ => Ok(()),
     }
+}
+
+/// Disables an account and ends its logins, inside an act.
+pub(super) async fn shut_out(
+    connection: &mut Connection,
+    id: UserId,
+    act: &Act,
+) -> Result<(), ChangeUserError> {
+    let revision = next_revision(connection).await.map_err(StoreError::from)?;
+    check_admin_remains(connection, id).await?;
+    let generation = set_disabled(connection, id, true, act).await?;
+    retire_tokens(connection, revision, id, generation, act).await?;
+    sqlx::query("update logins set ended_at = $2 where user_id = $1 and ended_at is null")
+        .bind(id.to_string())
+        .bind(now(act))
+        .execute(&mut *connection)
+        .await
+        .map_err(StoreError::from)?;
+    drop_links(connection, id).await.map_err(StoreError::from)?;
+    Ok(())
 }
 
 async fn set_disabled(

@@ -49,15 +49,26 @@ impl Log {
         }
     }
 
-    /// What waits of one journal after an offset.
-    pub(super) fn after(&self, session: SessionId, offset: u64) -> Vec<StoredEvent> {
+    /// What waits of one journal after an offset, up to the event that goes beyond so many bytes.
+    pub(super) fn after(
+        &self,
+        session: SessionId,
+        offset: u64,
+        most_bytes: usize,
+    ) -> Vec<StoredEvent> {
         let waiting = self.lock();
         let events = waiting
             .journals
             .get(&session)
             .map_or(&[][..], Vec::as_slice);
         let first = events.partition_point(|event| event.offset <= offset);
-        events[first..].to_vec()
+        let mut bytes = 0;
+        let fitting = events[first..].iter().take_while(|event| {
+            let fits = bytes < most_bytes;
+            bytes += event.body.len();
+            fits
+        });
+        fitting.cloned().collect()
     }
 
     /// The last of what waits of one journal before an offset.
@@ -227,7 +238,14 @@ fn decode(mut row: &[u8]) -> Option<Vec<(SessionId, StoredEvent)>> {
         let length = u32::from_le_bytes(take(&mut row, 4)?.try_into().ok()?);
         let body = take(&mut row, usize::try_from(length).ok()?)?.to_vec();
         let at = Timestamp::from_millisecond(at).ok()?;
-        events.push((session.parse().ok()?, StoredEvent { offset, at, body }));
+        let session = session.parse().ok()?;
+        let event = StoredEvent {
+            session,
+            offset,
+            at,
+            body,
+        };
+        events.push((session, event));
     }
     Some(events)
 }
@@ -237,16 +255,17 @@ mod tests {
     use super::*;
 
     fn events() -> Vec<(SessionId, StoredEvent)> {
-        let event = |offset| StoredEvent {
-            offset,
-            at: Timestamp::from_millisecond(1_800_000_000_123).unwrap(),
-            body: vec![7; usize::try_from(offset).unwrap()],
+        let event = |offset| {
+            let session = SessionId::new();
+            let event = StoredEvent {
+                session,
+                offset,
+                at: Timestamp::from_millisecond(1_800_000_000_123).unwrap(),
+                body: vec![7; usize::try_from(offset).unwrap()],
+            };
+            (session, event)
         };
-        vec![
-            (SessionId::new(), event(1)),
-            (SessionId::new(), event(0)),
-            (SessionId::new(), event(300)),
-        ]
+        vec![event(1), event(0), event(300)]
     }
 
     #[test]

@@ -1,0 +1,52 @@
+//! Follows what becomes of accounts, for the sessions that they own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::session::Sessions;
+use crate::store::{Store, StoreError, Subject};
+
+/// After a failure.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// Lets the sessions know of every account that changed since, until told to stop.
+pub(super) async fn follow(
+    mut changes: watch::Receiver<i64>,
+    store: Arc<dyn Store>,
+    sessions: Sessions,
+    stop: CancellationToken,
+) {
+    // What happened before is in the database, and no session was awake.
+    let mut seen = *changes.borrow_and_update();
+    let following = async {
+        while changes.changed().await.is_ok() {
+            while let Err(error) = catch_up(&mut seen, store.as_ref(), &sessions).await {
+                tracing::warn!(%error, "cannot see whose sessions are over; trying again");
+                tokio::time::sleep(AGAIN).await;
+            }
+        }
+    };
+    stop.run_until_cancelled(following).await;
+}
+
+async fn catch_up(
+    seen: &mut i64,
+    store: &dyn Store,
+    sessions: &Sessions,
+) -> Result<(), StoreError> {
+    loop {
+        let changes = store.changes_after(*seen).await?;
+        let Some(last) = changes.last() else {
+            return Ok(());
+        };
+        for change in &changes {
+            if let Subject::User(user, _) = change.subject {
+                sessions.owner_changed(user).await?;
+            }
+        }
+        *seen = last.revision;
+    }
+}
