@@ -42,7 +42,9 @@ impl Reader {
         let head = self.bytes.windows(4).position(|four| four == b"\r\n\r\n");
         let mut rest = &self.bytes[head.unwrap() + 4..];
         let mut frames = Vec::new();
-        while let [_, length, after @ ..] = rest {
+        while let [_, length, after @ ..] = rest
+            && after.len() >= 8
+        {
             let (length, after) = match length {
                 126 => (
                     usize::from(u16::from_be_bytes([after[0], after[1]])),
@@ -54,6 +56,10 @@ impl Reader {
                 }
                 short => (usize::from(*short), after),
             };
+            // The last one may not have come whole.
+            if length > after.len() {
+                break;
+            }
             if let Ok(frame) = serde_json::from_slice(&after[..length]) {
                 frames.push(frame);
             }
