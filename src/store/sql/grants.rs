@@ -1,6 +1,7 @@
 //! Statements about who else may come into a session.
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use super::{Backend, Row, audit, now, time, word};
 use crate::domain::account::Username;
@@ -84,7 +85,8 @@ impl Grants for Backend {
             username: user.username,
             role,
             granted_by: owner,
-            created_at: act.by.at,
+            // As it reads once stored.
+            created_at: Timestamp::from_millisecond(now(act)).unwrap_or(act.by.at),
         })
     }
 

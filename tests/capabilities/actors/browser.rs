@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use reqwest::header::{HeaderMap, SET_COOKIE};
 use serde_json::{Value, json};
 
+use super::contract;
+
 /// A person at the other end.
 #[derive(Clone)]
 pub(crate) struct Browser {
@@ -49,6 +51,24 @@ impl Answer {
         assert_eq!(body["requestId"], answer.header("x-request-id"), "{body}");
         assert!(body["detail"].as_str().unwrap().len() > 10, "{body}");
         answer
+    }
+
+    /// Envelopes over HTTP are held against the same description as those of a socket: what came as
+    /// lines, what a command was answered with, and a command that was served.
+    fn is_as_described(&self, path: &str, sent: Option<&Value>) {
+        let kind = self.headers.get("content-type");
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or("");
+        if kind == "application/x-ndjson" {
+            for line in self.text.lines() {
+                contract::of_gateway(&serde_json::from_str(line).unwrap());
+            }
+        }
+        if path.contains("/commands") && kind == "application/json" {
+            contract::of_gateway(&self.json());
+            if let Some(sent) = sent.filter(|_| self.status == 200) {
+                contract::of_client(&sent.to_string());
+            }
+        }
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -101,15 +121,17 @@ impl Browser {
         for (name, value) in &self.headers {
             request = request.header(*name, value);
         }
-        if let Some(body) = body {
-            request = request.json(&body);
+        if let Some(body) = &body {
+            request = request.json(body);
         }
         let response = request.send().await.unwrap();
-        Answer {
+        let answer = Answer {
             status: response.status().as_u16(),
             headers: response.headers().clone(),
             text: response.text().await.unwrap(),
-        }
+        };
+        answer.is_as_described(path, body.as_ref());
+        answer
     }
 
     pub(crate) async fn gets(&self, path: &str) -> Answer {

@@ -6,6 +6,8 @@ use std::time::Duration;
 use reqwest::Response;
 use serde_json::Value;
 
+use super::contract;
+
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A stream of one session.
@@ -103,6 +105,7 @@ impl Listener {
             self.last_id = Some(id.to_owned());
             self.events.push(data.clone());
         }
+        contract::of_gateway(&data);
         Some(Heard::Envelope(data))
     }
 
