@@ -17,6 +17,7 @@ use super::{JournalConfig, Session, Sessions};
 use crate::domain::code::Code;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{Epoch, SessionId};
+use crate::domain::queue::Queued;
 use crate::domain::run::RunOutcome;
 use crate::limits::Turns;
 use crate::store::{
@@ -77,6 +78,12 @@ pub(super) fn closing_events(state: &SessionState) -> Vec<Event> {
             modes: state.queue.modes,
             added: Vec::new(),
         });
+        let ended = |queued: &Queued| Event::RunEnded {
+            run: queued.run,
+            outcome: RunOutcome::Cancelled,
+            usage: None,
+        };
+        events.extend(state.queue.entries.iter().map(ended));
     }
     events
 }
@@ -328,6 +335,7 @@ mod tests {
     use crate::domain::command::{Mode, Prompt};
     use crate::domain::event::Channel;
     use crate::domain::id::{MessageId, RunId};
+    use crate::domain::queue::{QueueModes, Waiting};
 
     fn asked(run: RunId) -> Event {
         Event::RunStarted {
@@ -344,6 +352,30 @@ mod tests {
         let mut state = SessionState::default();
         follow(&mut state, events, Timestamp::UNIX_EPOCH);
         state
+    }
+
+    #[test]
+    fn what_waits_stays_where_it_was_said_and_has_its_end_here() {
+        let queued = Queued {
+            run: RunId::new(),
+            why: Waiting::Prompt,
+            prompt: Prompt::new("later", Mode::Act),
+            by: None,
+            correlation: None,
+        };
+        let mut state = after(vec![Event::QueueUpdated {
+            line: vec![(&queued).into()],
+            modes: QueueModes::default(),
+            added: vec![queued.clone()],
+        }]);
+        let closing = closing_events(&state);
+        assert!(matches!(
+            closing.as_slice(),
+            [Event::QueueUpdated { line, .. }, Event::RunEnded { run, .. }]
+                if line.is_empty() && *run == queued.run
+        ));
+        follow(&mut state, closing, Timestamp::UNIX_EPOCH);
+        assert!(state.queue.entries.is_empty() && closing_events(&state).is_empty());
     }
 
     #[test]
