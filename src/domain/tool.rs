@@ -13,6 +13,13 @@ pub struct Tool {
     pub name: String,
     /// What a person reads.
     pub title: String,
+    /// What it does: `read`, `edit`, `delete`, `move`, `search`, `execute`, `think`, `fetch` or `other`.
+    #[serde(
+        rename = "tool_kind",
+        default = "other",
+        skip_serializing_if = "is_other"
+    )]
+    pub kind: String,
     /// `pending`, `running`, `completed`, `failed`, `denied`, `skipped` or `cancelled`.
     pub status: String,
     /// What it was given.
@@ -23,7 +30,30 @@ pub struct Tool {
     pub output: Option<Value>,
 }
 
+/// What a tool does whose agent does not say it.
+fn other() -> String {
+    "other".into()
+}
+
+fn is_other(kind: &str) -> bool {
+    kind == "other"
+}
+
 impl Tool {
+    /// The first sight of a use: nothing is known but what it is called.
+    pub fn new(id: impl Into<String>, name: impl Into<String>, status: impl Into<String>) -> Self {
+        let name = name.into();
+        Self {
+            id: id.into(),
+            title: name.clone(),
+            name,
+            kind: other(),
+            status: status.into(),
+            input: None,
+            output: None,
+        }
+    }
+
     /// Is its end still to come?
     pub fn is_open(&self) -> bool {
         matches!(self.status.as_str(), "pending" | "running")
@@ -36,6 +66,7 @@ impl Tool {
             id: self.id.clone(),
             name: self.name.clone(),
             title: self.title.clone(),
+            kind: self.kind.clone(),
             status: self.status.clone(),
             input: None,
             output: None,

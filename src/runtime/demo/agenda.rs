@@ -102,7 +102,9 @@ impl Agenda {
                 ToAgent::Cancel { .. }
                 | ToAgent::Answer { .. }
                 | ToAgent::Settings(_)
-                | ToAgent::Context(_),
+                | ToAgent::Context(_)
+                | ToAgent::Steer { .. }
+                | ToAgent::QueueModes(_),
                 _,
             ) => {}
         }

@@ -276,6 +276,7 @@ fn tool_decided(run: RunId, allowed: bool, reason: Option<&str>) -> Steps {
 
 fn tool(run: RunId, status: &str, output: Option<&str>) -> FromAgent {
     let tool = Tool {
+        kind: "other".into(),
         id: tool_id(run),
         name: TOOL.into(),
         title: format!("Run `{TOOL}`"),

@@ -42,6 +42,7 @@ fn ended(run: RunId) -> FromAgent {
 fn a_question_and_a_tool_end_with_their_run() {
     let run = RunId::new();
     let tool = Tool {
+        kind: "other".into(),
         id: "t".into(),
         name: "n".into(),
         title: "n".into(),

@@ -172,6 +172,7 @@ fn whole(of: u8, number: u8, author: Author, text: &str, index: u64) -> Event {
 
 fn tool(of: u8, id: &str, status: &str, input: Option<Value>, output: Option<Value>) -> Event {
     let tool = Tool {
+        kind: "other".into(),
         id: id.into(),
         name: "shell".into(),
         title: "Run `date`".into(),

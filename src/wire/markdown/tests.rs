@@ -64,6 +64,7 @@ fn whole(run: RunId, message: MessageId, text: &str, rest: &str) -> Event {
 
 fn tool(run: RunId, status: &str, input: Option<Value>, output: Option<Value>) -> Event {
     let tool = Tool {
+        kind: "other".into(),
         id: "t1".into(),
         name: "shell".into(),
         title: "List files".into(),

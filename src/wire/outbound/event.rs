@@ -18,9 +18,6 @@ use crate::domain::run::{RunOutcome, Usage};
 use crate::wire::envelope::Envelope;
 use crate::wire::words as vocabulary;
 
-/// Agents report what a tool is called, not what kind it is.
-const TOOL_KIND: &str = "other";
-
 /// An event as the one frame it is for every client of the session.
 pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
     let place = Place { session, recorded };
@@ -125,7 +122,6 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
             "TOOL_UPDATE",
             &ToolUpdate {
                 task_id: *run,
-                kind: TOOL_KIND,
                 tool: tool.into(),
             },
         ),
@@ -305,7 +301,6 @@ struct Suggestion<'a> {
 #[serde(rename_all = "camelCase")]
 pub(super) struct ToolUpdate<'a> {
     task_id: RunId,
-    kind: &'static str,
     #[serde(flatten)]
     tool: ToolState<'a>,
 }

@@ -130,6 +130,7 @@ fn failed() -> Event {
 
 fn tool(input: Option<Value>, output: Option<Value>) -> Event {
     let tool = Tool {
+        kind: "other".into(),
         id: "call-1".into(),
         name: "read_file".into(),
         title: "Read lib.rs".into(),

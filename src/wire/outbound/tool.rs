@@ -14,6 +14,7 @@ pub(super) struct ToolState<'a> {
     tool_call_id: &'a str,
     name: &'a str,
     title: &'a str,
+    kind: &'a str,
     #[schema(schema_with = vocabulary::tool_status)]
     status: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,6 +31,7 @@ impl<'a> From<&'a Tool> for ToolState<'a> {
             tool_call_id: &tool.id,
             name: &tool.name,
             title: &tool.title,
+            kind: &tool.kind,
             status: &tool.status,
             input: present(tool.input.as_ref()),
             output: present(tool.output.as_ref()),
