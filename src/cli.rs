@@ -4,12 +4,14 @@
 //! not a gateway runs; a running one notices within a second. Exit codes: 0 done, 1 failed, 2 wrong
 //! usage, 78 wrong configuration. The only place beside `main` that uses `anyhow`.
 
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
+mod agent;
 mod backup;
 mod config;
 mod desk;
@@ -25,6 +27,7 @@ mod token;
 mod user;
 
 use crate::config::{ConfigError, Flags, Loaded};
+use crate::runtime::{LAUNCH, launch};
 use output::{Output, OutputError};
 
 /// `EX_CONFIG` of sysexits.h.
@@ -93,6 +96,22 @@ enum Command {
     /// Print the description of an interface
     #[command(subcommand)]
     Schema(SchemaCommand),
+    /// List and try the agents that are configured
+    #[command(subcommand)]
+    Agent(agent::Command),
+    /// Becomes an agent's program; only the gateway itself uses this
+    #[command(name = LAUNCH, hide = true)]
+    Launch {
+        /// The gateway's process
+        #[arg(long)]
+        parent: u32,
+        /// Permissions that files do not get
+        #[arg(long, value_parser = octal)]
+        umask: Option<u32>,
+        /// The program and its arguments
+        #[arg(last = true)]
+        command: Vec<OsString>,
+    },
     /// Print completions for a shell
     Completions {
         /// Which shell
@@ -106,6 +125,10 @@ enum SchemaCommand {
     Openapi,
     /// The WebSocket as an AsyncAPI document
     Asyncapi,
+}
+
+fn octal(text: &str) -> Result<u32, std::num::ParseIntError> {
+    u32::from_str_radix(text, 8)
 }
 
 /// Runs what the command line says.
@@ -133,6 +156,12 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Token(command) => block_on(token::run(load()?, command, out)),
         Command::Key(command) => block_on(key::run(load()?, command, out)),
         Command::Config(command) => config::run(command, load, out),
+        Command::Agent(command) => block_on(agent::run(load()?, command, out)),
+        Command::Launch {
+            parent,
+            umask,
+            command,
+        } => Err(launch(parent, umask, &command).into()),
         Command::Migrate => block_on(migrate::run(load()?, out)),
         Command::Backup { file } => block_on(backup::run(load()?, file, out)),
         Command::Health => health::run(&load()?, out),

@@ -66,6 +66,8 @@ pub struct Config {
     pub audit: store::AuditConfig,
     /// Agents.
     pub agents: runtime::Config,
+    /// How many of them run.
+    pub runtime: runtime::Limits,
     /// Metrics.
     pub metrics: http::MetricsConfig,
     /// Logs.

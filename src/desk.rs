@@ -291,7 +291,7 @@ impl Desk {
             self.session.id(),
             state,
             self.session.journal().epoch(),
-            self.reception.sessions.capabilities(self.session.agent()),
+            &self.reception.sessions.capabilities(self.session.agent()),
             what,
             message_id,
             self.reception.clock.wall(),

@@ -24,7 +24,7 @@ use crate::desk::{self, Reception};
 use crate::domain::act::By;
 use crate::http::{self, Addresses, Door};
 use crate::limits::{ConnectionCaps, Limits};
-use crate::runtime::Catalog;
+use crate::runtime::{Catalog, Workshop};
 use crate::session::{Keeper, Sessions, Stopping, TIDY_EVERY};
 use crate::shutdown::Shutdown;
 use crate::store::{self, Contents, OpenError, Store, StoreError};
@@ -34,8 +34,10 @@ use crate::ws;
 /// How often what has expired is dropped.
 const SWEEP: Duration = Duration::from_secs(30);
 
-/// After the grace, for runs to be recorded as ended.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// After the grace, for runs to be recorded as ended and agents to go.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+/// This program, also when its file was replaced meanwhile.
+const OWN_BINARY: &str = "/proc/self/exe";
 
 /// Why the gateway did not start.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +65,9 @@ pub enum StartError {
     /// The database failed.
     #[error(transparent)]
     Query(#[from] StoreError),
+    /// Agents cannot be started here.
+    #[error("cannot make ready for agents: {0}")]
+    Agents(#[from] std::io::Error),
 }
 
 /// A gateway that is built and bound, and not yet serving.
@@ -76,6 +81,10 @@ pub struct Gateway {
     listener: TcpListener,
     listening: SocketAddr,
     metrics_listener: Option<TcpListener>,
+    catalog: Catalog,
+    /// What goes on beside the doors, and what ends it at last.
+    tasks: TaskTracker,
+    stop: CancellationToken,
     /// Held while the gateway lives.
     instance: Instance,
 }
@@ -108,6 +117,11 @@ impl Gateway {
             Some(address) => Some(bind(address).await?),
             None => None,
         };
+        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        let (dir, contents_of_prompts) = (&config.data.dir, Some(Arc::clone(&contents)));
+        let workshop = Workshop::open(dir, Some(OWN_BINARY.into()), contents_of_prompts)?;
+        let mut catalog = Catalog::new(&config.agents, &config.runtime, workshop, clock.clone());
+        catalog.open(dir, &stop, &tasks).await?;
         let gateway = Self {
             config,
             store,
@@ -118,6 +132,9 @@ impl Gateway {
             listener,
             listening,
             metrics_listener,
+            catalog,
+            tasks,
+            stop,
             instance,
         };
         gateway
@@ -146,10 +163,10 @@ impl Gateway {
     pub async fn run(self, shutdown: Shutdown) {
         let grace = Duration::from_secs(self.config.server.shutdown_grace_secs.into());
         let store = Arc::clone(&self.store);
-        let (tasks, connections) = (TaskTracker::new(), TaskTracker::new());
+        let (tasks, connections) = (self.tasks.clone(), TaskTracker::new());
         let stopping = Stopping {
             drain: shutdown.drain.clone(),
-            stop: CancellationToken::new(),
+            stop: self.stop.clone(),
         };
         let (instance, sessions) = self.start(&shutdown, &stopping, &tasks, &connections);
         shutdown.drain.cancelled().await;
@@ -159,6 +176,8 @@ impl Gateway {
         let mut drained = pin!(async {
             connections.wait().await;
             sessions.finish().await;
+            // Nobody talks to an agent any more: what listens for agents ends, too.
+            stopping.stop.cancel();
             tasks.wait().await;
         });
         tokio::select! {
@@ -197,7 +216,7 @@ impl Gateway {
         let (sessions, commits) = Sessions::new(
             Arc::clone(&self.store),
             self.clock.clone(),
-            Catalog::new(&self.config.agents),
+            self.catalog,
             &self.config.sessions,
             &self.config.journal,
             stopping.clone(),
@@ -229,7 +248,6 @@ impl Gateway {
             sockets,
             reception,
             limits: self.limits.clone(),
-            agents: self.config.agents.clone(),
             registry: Arc::clone(&registry),
             metrics: metrics.clone(),
             metrics_token: self.config.metrics.token.clone(),

@@ -71,7 +71,6 @@ use crate::desk::Reception;
 use crate::domain::id;
 use crate::domain::secret::Secret;
 use crate::limits::{Limits, Network, TrustedProxies};
-use crate::runtime;
 use crate::session::Sessions;
 use crate::store::{Contents, Store};
 use crate::{web, wire};
@@ -190,7 +189,6 @@ pub(crate) struct AppState {
     notices: Notices,
     uploads: Places,
     limits: Limits,
-    agents: runtime::Config,
     /// When this gateway started, on the clock that only goes forward.
     started: Duration,
     reception: Arc<Reception>,
@@ -211,7 +209,6 @@ pub(crate) struct Parts {
     pub(crate) listening: SocketAddr,
     pub(crate) sessions: Sessions,
     pub(crate) notices: Notices,
-    pub(crate) agents: runtime::Config,
     /// What desks need, for the streams of this door.
     pub(crate) reception: Arc<Reception>,
     /// The other door, behind the same layers.
@@ -324,7 +321,6 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         notices: parts.notices,
         uploads: Places::default(),
         limits: parts.limits.clone(),
-        agents: parts.agents,
         reception: parts.reception,
         draining: parts.draining,
         request_timeout: millis(config.request_timeout_ms),

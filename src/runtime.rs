@@ -5,15 +5,37 @@
 //! any agent is visible above this room. `dialect` has the protocols, each pure and in one file;
 //! `demo` is the agent that needs nothing installed. Touches `store` and `domain` only.
 
+mod briefing;
 mod catalog;
+mod clip;
+mod config;
 mod demo;
 mod dialect;
+mod environment;
+mod interpreter;
 mod jsonrpc;
+mod last_words;
+mod launcher;
+mod leftovers;
+mod lines;
 mod link;
+mod pace;
 mod pending;
+mod process;
+mod record;
+mod room;
+mod seats;
+mod shift;
 mod talk;
+mod transport;
+mod trouble;
+mod workshop;
+mod workspace;
 
-pub use catalog::Config;
-pub(crate) use catalog::{Catalog, StartAgentError};
+pub(crate) use catalog::{Catalog, Described, Start, StartAgentError};
+pub use config::{Config, Limits};
+pub(crate) use dialect::protocols;
+pub(crate) use launcher::{SUBCOMMAND as LAUNCH, launch};
 pub(crate) use link::Link;
 pub(crate) use talk::{Declined, FromAgent, ToAgent};
+pub(crate) use workshop::Workshop;

@@ -60,7 +60,7 @@ use crate::domain::account::Principal;
 use crate::domain::grant::ControlMode;
 use crate::domain::id::{Epoch, SessionId, UserId};
 use crate::limits::Turns;
-use crate::runtime::Catalog;
+use crate::runtime::{Catalog, Described};
 use crate::store::{ClaimError, NewSession, SessionRow, Store, StoreError};
 use ask::Ask;
 use branch::Branching;
@@ -199,13 +199,18 @@ impl Sessions {
     }
 
     /// What an agent can do.
-    pub(crate) fn capabilities(&self, agent: &str) -> &'static [&'static str] {
+    pub(crate) fn capabilities(&self, agent: &str) -> Vec<&'static str> {
         self.parts.catalog.capabilities(agent)
     }
 
     /// The agents that can be talked to.
     pub(crate) fn agents(&self) -> impl Iterator<Item = &str> {
         self.parts.catalog.names()
+    }
+
+    /// All agents that are configured, for those who run the gateway.
+    pub(crate) fn described_agents(&self) -> Vec<Described> {
+        self.parts.catalog.described()
     }
 
     /// Who is in which session.

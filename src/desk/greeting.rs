@@ -47,7 +47,7 @@ pub(crate) async fn begin(
     let ack = Ack {
         session: desk.session.id(),
         server_version: env!("CARGO_PKG_VERSION"),
-        capabilities: desk.reception.sessions.capabilities(desk.session.agent()),
+        capabilities: &desk.reception.sessions.capabilities(desk.session.agent()),
         connection: desk.connection,
         agent: desk.session.agent(),
         epoch: journal.epoch(),

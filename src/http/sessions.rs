@@ -488,7 +488,7 @@ pub(super) async fn agents(State(state): State<AppState>, _: Authenticated) -> A
         .agents()
         .map(|name| AgentBody {
             name: name.to_owned(),
-            capabilities: state.sessions.capabilities(name).to_vec(),
+            capabilities: state.sessions.capabilities(name),
         })
         .collect();
     Answer(AgentsBody { agents })

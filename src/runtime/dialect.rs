@@ -33,6 +33,14 @@ macro_rules! table {
 // The table: a protocol is its file and its line here.
 table! {}
 
+/// The names of all protocols, and what speaks them.
+pub(crate) fn protocols() -> Vec<(&'static str, &'static str)> {
+    let known = TABLE.iter().map(|protocol| (protocol.name, protocol.about));
+    std::iter::once(("demo", "nothing: the agent that is built in"))
+        .chain(known)
+        .collect()
+}
+
 /// What is known about a protocol before anybody speaks it.
 #[derive(Debug)]
 pub(super) struct Protocol {
@@ -78,6 +86,16 @@ pub(super) enum Framing {
     Newline,
     /// A form feed, as node-ipc does it.
     FormFeed,
+}
+
+impl Framing {
+    /// The byte.
+    pub(super) fn delimiter(self) -> u8 {
+        match self {
+            Self::Newline => b'\n',
+            Self::FormFeed => b'\x0c',
+        }
+    }
 }
 
 /// Which of the two ways a line takes. Most protocols have only the main one.

@@ -1,4 +1,4 @@
-//! The session's end of a running agent.
+//! A running agent of one session: the session's end, and how it is started and ended.
 
 use std::future::Future;
 
@@ -7,6 +7,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::ToAgent;
+use super::room::Room;
 
 /// How many commands may wait. A sender waits while there are as many; an agent reads them also
 /// while nobody reads what it says, so that such a wait is short.
@@ -16,6 +17,7 @@ const WAITING_COMMANDS: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Link {
     commands: mpsc::Sender<ToAgent>,
+    room: Option<Room>,
     /// Cancels the agent's token when the link is dropped.
     _guard: DropGuard,
 }
@@ -33,14 +35,34 @@ impl Link {
         A: FnOnce(mpsc::Receiver<ToAgent>) -> F,
         F: Future<Output = ()> + Send + 'static,
     {
+        Self::launch(stop, tracker, None, |commands, stop| {
+            let agent = agent(commands);
+            async move {
+                stop.run_until_cancelled(agent).await;
+            }
+        })
+    }
+
+    /// The same for an agent that ends in its own way when its token is cancelled, and that says no
+    /// more than fits into `room`.
+    pub(super) fn launch<A, F>(
+        stop: &CancellationToken,
+        tracker: &TaskTracker,
+        room: Option<Room>,
+        agent: A,
+    ) -> Self
+    where
+        A: FnOnce(mpsc::Receiver<ToAgent>, CancellationToken) -> F,
+        F: Future<Output = ()> + Send + 'static,
+    {
         let (commands, received) = mpsc::channel(WAITING_COMMANDS);
         let stop = stop.child_token();
         let guard = stop.clone().drop_guard();
-        let agent = agent(received);
         // The tracker awaits the task; how it ended is seen by whoever listens to the agent.
-        drop(tracker.spawn(async move { stop.run_until_cancelled(agent).await }));
+        drop(tracker.spawn(agent(received, stop)));
         Self {
             commands,
+            room,
             _guard: guard,
         }
     }
@@ -48,6 +70,11 @@ impl Link {
     /// Tells the agent something, after waiting for room if there is none.
     pub(crate) async fn send(&self, command: ToAgent) -> Result<(), LinkLost> {
         self.commands.send(command).await.map_err(|_| LinkLost)
+    }
+
+    /// The room that what it says takes until it is written down, if that is bounded.
+    pub(crate) fn room(&self) -> Option<&Room> {
+        self.room.as_ref()
     }
 }
 

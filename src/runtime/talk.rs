@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::clip::bytes_of;
 use crate::domain::code::Code;
 use crate::domain::command::{Inquiry, Prompt, SettingsChange};
 use crate::domain::event::{Activity, AgentCommand, Channel, Level, PlanStep};
@@ -178,4 +179,28 @@ pub(crate) enum FromAgent {
         /// What it used, beyond what was told before.
         usage: Option<Usage>,
     },
+}
+
+impl FromAgent {
+    /// About how much room it takes.
+    pub(super) fn bytes(&self) -> usize {
+        /// Of the smallest.
+        const LEAST: usize = 64;
+        let value = |value: &Option<Value>| value.as_ref().map_or(0, bytes_of);
+        LEAST
+            + match self {
+                Self::Delta { text, .. } | Self::Notice { text, .. } => text.len(),
+                Self::Final { text, .. } => text.as_ref().map_or(0, String::len),
+                Self::Tool { tool, .. } => value(&tool.input) + value(&tool.output),
+                Self::Raw { value, .. } => bytes_of(value),
+                Self::Told { answer, .. } => answer.as_ref().map_or(0, bytes_of),
+                Self::Asked { asked, .. } => {
+                    let args = asked.tool.as_ref().map_or(0, |tool| bytes_of(&tool.args));
+                    asked.message.len() + args + asked.options.len() * LEAST
+                }
+                Self::Plan(steps) => steps.len() * LEAST,
+                Self::Commands(commands) => commands.len() * LEAST,
+                _ => 0,
+            }
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::Parts;
-use crate::runtime::{FromAgent, Link, StartAgentError, ToAgent};
+use crate::runtime::{FromAgent, Link, Start, StartAgentError, ToAgent};
 
 /// What an agent may say ahead of the journal. Full: the agent waits.
 const QUEUE: usize = 1_024;
@@ -35,16 +35,22 @@ pub(super) enum Unheard {
 }
 
 impl Agent {
-    pub(super) fn start(name: &str, parts: &Parts) -> Result<Self, StartAgentError> {
+    pub(super) fn start(name: &str, start: Start, parts: &Parts) -> Result<Self, StartAgentError> {
         let (back, says) = mpsc::channel(QUEUE);
-        let link = parts
-            .catalog
-            .start(name, back, &parts.stopping.stop, &parts.tracker)?;
+        let (stop, tracker) = (&parts.stopping.stop, &parts.tracker);
+        let link = parts.catalog.start(name, start, back, stop, tracker)?;
         Ok(Self {
             link,
             says,
             overheard: Vec::new(),
         })
+    }
+
+    /// What it said takes no room any more: it is written down, or nobody needs it.
+    pub(super) fn wrote_down(&self, said: &FromAgent) {
+        if let Some(room) = self.link.room() {
+            room.give_back(said);
+        }
     }
 
     /// Tells it something. Listens meanwhile: an agent that waits to be heard does not listen itself,

@@ -4,7 +4,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use serde::{Deserialize, Serialize};
 
-use crate::runtime::{self, Catalog};
+use crate::runtime;
 
 /// The `[sessions]` section.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -28,7 +28,7 @@ impl Config {
     /// Complaints about values that cannot work, by key.
     pub fn complaints(&self, agents: &runtime::Config) -> Vec<(&'static str, String)> {
         let mut complaints = Vec::new();
-        if !Catalog::new(agents).contains(&self.default_agent) {
+        if !agents.offers(&self.default_agent) {
             complaints.push((
                 "sessions.default_agent",
                 "expected the name of an agent that is configured and enabled".to_owned(),

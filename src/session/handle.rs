@@ -11,15 +11,15 @@ use tokio_util::sync::CancellationToken;
 use super::ask::{Ask, Effect, Refused, Request};
 use super::journal::{Journal, Writer};
 use super::live::Present;
-use super::router::Router;
+use super::router::{Counterpart, Router};
 use super::state::SessionState;
 use super::{ASKS, Asks, PATIENCE, Session};
 use crate::domain::code::Code;
 use crate::domain::command::Inquiry;
 use crate::domain::id::SessionId;
 
-/// How long an agent may take to answer a question about itself.
-const INQUIRY: Duration = Duration::from_secs(10);
+/// How long an agent may take to answer a question about itself; it may have to be started first.
+const INQUIRY: Duration = Duration::from_secs(30);
 
 /// A command whose effect has not begun by then does not begin any more: its sender would be told
 /// that it failed before it is done.
@@ -142,8 +142,16 @@ impl Session {
             parts.committer.clone(),
             Arc::clone(&parts.tails),
         );
-        let (id, agent, journal) = (self.id(), self.0.agent.clone(), self.journal().clone());
-        Router::new(id, agent, journal, writer, Arc::clone(parts), asks)
+        let (agent, journal) = (self.0.agent.clone(), self.journal().clone());
+        let counterpart = Counterpart::new(agent, self.0.owner, term);
+        Router::new(
+            self.id(),
+            counterpart,
+            journal,
+            writer,
+            Arc::clone(parts),
+            asks,
+        )
     }
 
     pub(super) fn spawn(&self, router: Router) {

@@ -31,12 +31,14 @@ use crate::runtime::ToAgent;
 use crate::store::StoreError;
 
 mod contexts;
+mod counterpart;
 mod inquiries;
 mod questions;
 mod records;
 mod turns;
 
 use contexts::Contexts;
+pub(super) use counterpart::Counterpart;
 use inquiries::Inquiries;
 use records::Change;
 
@@ -53,7 +55,7 @@ const DRAFT_REST: Duration = Duration::from_secs(5);
 
 pub(super) struct Router {
     pub(super) id: SessionId,
-    pub(super) agent_name: String,
+    counterpart: Counterpart,
     pub(super) journal: Journal,
     pub(super) writer: Writer,
     pub(super) parts: Arc<Parts>,
@@ -86,7 +88,7 @@ struct Over;
 impl Router {
     pub(super) fn new(
         id: SessionId,
-        agent_name: String,
+        counterpart: Counterpart,
         journal: Journal,
         writer: Writer,
         parts: Arc<Parts>,
@@ -94,7 +96,7 @@ impl Router {
     ) -> Self {
         Self {
             id,
-            agent_name,
+            counterpart,
             journal,
             writer,
             parts,
@@ -128,6 +130,7 @@ impl Router {
             }
         }
         self.snapshot_at = self.state.offset;
+        self.counterpart.thread = self.parts.store.thread(self.id).await?;
         loop {
             // What is kept, without a look at holes: a snapshot stood for what is missing.
             let page = self.journal.kept_after(self.state.offset, PAGE).await?;
@@ -167,6 +170,7 @@ impl Router {
             self.begin_next().await?;
             let rest_at = Instant::now() + self.patience();
             let expiry = self.next_expiry();
+            let agent_rest = self.agent_rest();
             tokio::select! {
                 biased;
                 () = &mut over => return Ok(()),
@@ -189,6 +193,8 @@ impl Router {
                 () = until(self.cancel_by) => self.end_stubborn_run().await?,
                 () = until(expiry) => self.expire().await?,
                 () = until(self.paused) => self.paused = None,
+                // It goes on with its conversation when it is needed again.
+                () = until(agent_rest) => self.agent = None,
                 () = tokio::time::sleep_until(rest_at), if self.scribe.is_none() => {
                     if self.parts.live.let_rest(self.id) {
                         return Ok(());
@@ -312,7 +318,8 @@ impl Router {
 
     /// Does the agent allow these settings?
     fn check(&self, change: &SettingsChange) -> Result<(), Failure> {
-        let complaint = self.parts.catalog.complaint(&self.agent_name, change);
+        let catalog = &self.parts.catalog;
+        let complaint = catalog.complaint(&self.counterpart.name, change);
         complaint.map_or(Ok(()), |(setting, fault)| {
             let message = format!("`payload.settings.{setting}` {fault}.");
             let refused = Refused::new(Code::ValidationError, message);
@@ -322,8 +329,8 @@ impl Router {
 
     /// Can the agent do this at all?
     fn needs(&self, capability: &str, what: &str) -> Result<(), Failure> {
-        let name = &self.agent_name;
-        if self.parts.catalog.capabilities(name).contains(&capability) {
+        let name = &self.counterpart.name;
+        if self.parts.catalog.is_able(name, capability) {
             return Ok(());
         }
         let message = format!("The agent `{name}` does not let clients {what}.");

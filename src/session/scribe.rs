@@ -131,6 +131,7 @@ impl Scribe {
                 events.push(self.piece(channel, text));
             }
             FromAgent::Final { run, text } if mine(run) => events.push(self.whole(text)),
+            FromAgent::Withdrawn { run } if mine(run) => events.extend(self.take_back()),
             FromAgent::Tool { run, tool } if mine(run) => {
                 self.follow_tool(&tool);
                 events.push(Event::ToolUpdate { run, tool });
@@ -152,6 +153,7 @@ impl Scribe {
             | FromAgent::Progress { run, .. }
             | FromAgent::Delta { run, .. }
             | FromAgent::Final { run, .. }
+            | FromAgent::Withdrawn { run }
             | FromAgent::Tool { run, .. }
             | FromAgent::Asked { run, .. }
             | FromAgent::Ended { run, .. } => {
@@ -308,6 +310,31 @@ impl Scribe {
             author: Author::Assistant,
             text: if streamed { so_far } else { text.or(so_far) },
             rest,
+            index: self.index(),
+        }
+    }
+
+    /// What was said aloud since the last whole utterance does not count: nothing stands in its place.
+    fn take_back(&mut self) -> Option<Event> {
+        let (message, _) = self.speaking.take()?;
+        Some(Event::MessageFinal {
+            message,
+            run: self.run,
+            author: Author::Assistant,
+            text: Some(String::new()),
+            rest: String::new(),
+            index: self.index(),
+        })
+    }
+
+    /// What a human says in the middle of the run.
+    pub(super) fn said_by_user(&mut self, text: String) -> Event {
+        Event::MessageFinal {
+            message: MessageId::new(),
+            run: self.run,
+            author: Author::User,
+            text: Some(text),
+            rest: String::new(),
             index: self.index(),
         }
     }

@@ -82,7 +82,7 @@ impl House {
         let (sessions, commits) = Sessions::new(
             Arc::clone(&store),
             clock.clone(),
-            Catalog::new(&crate::runtime::Config::default()),
+            Catalog::for_tests(&crate::runtime::Config::default()),
             &sessions_config(),
             journal,
             stopping.clone(),

@@ -111,6 +111,8 @@ hand_on!(PATIENCE: Sessions {
     fn session_for(id: SessionId, user: UserId) -> Result<Option<SessionRow>, StoreError>;
     fn sessions(user: UserId, before: Option<(Timestamp, SessionId)>, limit: u32) -> Result<Vec<SessionRow>, StoreError>;
     fn unfinished_sessions(limit: u32) -> Result<Vec<SessionId>, StoreError>;
+    fn thread(id: SessionId) -> Result<Option<String>, StoreError>;
+    fn keep_thread(id: SessionId, term: i64, thread: &str) -> Result<(), StoreError>;
     fn change_session(id: SessionId, owner: UserId, change: &SessionChange, now: Timestamp) -> Result<bool, StoreError>;
     fn end_session(id: SessionId, owner: UserId, act: &Act) -> Result<bool, StoreError>;
 });

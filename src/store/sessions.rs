@@ -107,6 +107,12 @@ pub trait Sessions: Send + Sync {
     /// go on, or to end, also if nobody comes back.
     async fn unfinished_sessions(&self, limit: u32) -> Result<Vec<SessionId>, StoreError>;
 
+    /// The agent's own name for the conversation of a session, if it has told one.
+    async fn thread(&self, id: SessionId) -> Result<Option<String>, StoreError>;
+
+    /// Keeps it, unless the journal is another node's since `term`.
+    async fn keep_thread(&self, id: SessionId, term: i64, thread: &str) -> Result<(), StoreError>;
+
     /// Changes a session of that owner; false if there is none such.
     async fn change_session(
         &self,

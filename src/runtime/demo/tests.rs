@@ -30,8 +30,16 @@ impl Session {
     fn start(capacity: usize) -> Self {
         let (back, heard) = mpsc::channel(capacity);
         let (stop, tracker) = (CancellationToken::new(), TaskTracker::new());
-        let catalog = Catalog::new(&Config::default());
-        let link = catalog.start("demo", back, &stop, &tracker).unwrap();
+        let catalog = Catalog::for_tests(&Config::default());
+        let link = catalog
+            .start(
+                "demo",
+                super::super::catalog::tests::start(),
+                back,
+                &stop,
+                &tracker,
+            )
+            .unwrap();
         tracker.close();
         Self {
             link,

@@ -46,6 +46,11 @@ impl Inquiries {
         }
     }
 
+    /// Does nobody wait?
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     fn add(&mut self, reply: Reply) -> Result<u64, Reply> {
         let now = Instant::now();
         self.waiting
@@ -90,7 +95,7 @@ impl Router {
         if let Err(failed) = self.dispatch(ToAgent::Inquire { id, inquiry }).await
             && let Some((reply, _)) = self.inquiries.waiting.remove(&id)
         {
-            drop(reply.send(Err(gone(&failed.message()))));
+            drop(reply.send(Err(Refused::new(failed.code(), failed.message()))));
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use crate::domain::command::{IfBusy, Mode, Prompt, SettingsChange};
 use crate::domain::event::Event;
 use crate::domain::id::{MessageId, RunId};
 use crate::domain::question::{OpenQuestion, Resolution};
-use crate::domain::queue::{Queue, Queued, Take, Turn, Waiting};
+use crate::domain::queue::{Queue, QueueModes, Queued, Take, Turn, Waiting};
 use crate::domain::run::RunOutcome;
 use crate::runtime::{FromAgent, StartAgentError, ToAgent};
 
@@ -55,6 +55,7 @@ impl Router {
             correlation: sent.message_id,
         };
         if self.scribe.is_none() && self.state.queue.entries.is_empty() {
+            self.needs_room()?;
             let turn = Turn {
                 first: queued,
                 merged: Vec::new(),
@@ -86,12 +87,45 @@ impl Router {
         text: String,
         sent: Sent,
     ) -> Result<Effect, Failure> {
+        if why == Waiting::Steer && self.hears_steering() {
+            return self.steer(text, sent).await;
+        }
         let current = self.state.current.as_ref();
         let prompt = Prompt::new(text, current.map_or(Mode::Act, |run| run.mode));
         match self.submit(why, prompt, IfBusy::Queue, sent).await? {
             Effect::Begun(run) => Ok(Effect::Done(Some(run))),
             other => Ok(other),
         }
+    }
+
+    /// Is there room for the agent, if it has to be started?
+    fn needs_room(&self) -> Result<(), Failure> {
+        if self.agent.is_some() {
+            return Ok(());
+        }
+        let (name, owner) = (&self.counterpart.name, self.counterpart.owner);
+        let room = self.parts.catalog.has_room(name, owner);
+        room.map_err(|full| {
+            Failure::Refused(Refused::new(full.code(), sentence(&full.to_string())))
+        })
+    }
+
+    /// Can the agent be spoken to in the middle of its run?
+    fn hears_steering(&self) -> bool {
+        let goes_on = self.scribe.is_some() && self.agent.is_some() && self.cancel_by.is_none();
+        goes_on && self.parts.catalog.hears_steering(&self.counterpart.name)
+    }
+
+    /// Says something to the run under way; recorded first, as everything that is said.
+    async fn steer(&mut self, text: String, sent: Sent) -> Result<Effect, Failure> {
+        let Some(scribe) = &mut self.scribe else {
+            return Ok(Effect::Done(None));
+        };
+        let (run, said) = (scribe.run(), scribe.said_by_user(text.clone()));
+        let command = sent.once.map(|once| recorded(once, Some(run)));
+        self.record(Change::from(said).by(command)).await?;
+        self.tell(ToAgent::Steer { run, text }).await;
+        Ok(Effect::Done(Some(run)))
     }
 
     pub(super) async fn withdraw(&mut self, run: RunId, sent: Sent) -> Result<Effect, Failure> {
@@ -133,8 +167,9 @@ impl Router {
         queue.modes.steering = steering.unwrap_or(queue.modes.steering);
         queue.modes.follow_up = follow_up.unwrap_or(queue.modes.follow_up);
         let command = sent.once.map(|once| recorded(once, None));
-        let updated = updated(&queue, Vec::new());
+        let (updated, modes) = (updated(&queue, Vec::new()), queue.modes);
         self.record(Change::from(updated).by(command)).await?;
+        self.tell(ToAgent::QueueModes(modes)).await;
         Ok(Effect::Done(None))
     }
 
@@ -221,7 +256,8 @@ impl Router {
             Err(failed) => {
                 // What waits is not thrown after it.
                 self.paused = Some(Instant::now() + AGENT_REST);
-                self.lose_run(&failed.message()).await
+                let (code, message) = (failed.code(), failed.message());
+                self.end_run(RunOutcome::Failed { code, message }).await
             }
         }
     }
@@ -252,12 +288,13 @@ impl Router {
     pub(super) fn only_waits(&self) -> bool {
         self.scribe.as_ref().is_some_and(Scribe::only_waits)
             && self.cancel_by.is_none()
-            && self.parts.catalog.can_resume(&self.agent_name)
+            && self.parts.catalog.can_resume(&self.counterpart.name)
     }
 
     /// Tells the agent something, and starts it first if it does not run. One that has just ended is
     /// started anew: it has not heard this.
     pub(super) async fn dispatch(&mut self, said: ToAgent) -> Result<(), NotDispatched> {
+        self.counterpart.is_used();
         if let Some(agent) = &mut self.agent {
             match agent.tell(said.clone()).await {
                 Ok(()) => return Ok(()),
@@ -269,7 +306,11 @@ impl Router {
             }
             self.inquiries.forget();
         }
-        let started = Agent::start(&self.agent_name, &self.parts);
+        let start = self.introduction().await.map_err(|error| {
+            tracing::warn!(%error, session.id = %self.id, "an agent was not started");
+            NotDispatched::NoStorage
+        })?;
+        let started = Agent::start(&self.counterpart.name, start, &self.parts);
         let mut agent = started.map_err(NotDispatched::NotStarted)?;
         for known in self.circumstances() {
             agent.tell(known).await.map_err(|_| NotDispatched::Gone)?;
@@ -292,7 +333,9 @@ impl Router {
         let changed = *settings != state::Settings::default();
         let settings = changed.then_some(ToAgent::Settings(chosen));
         let tools = self.state.chosen_tools.clone().map(ToAgent::Tools);
-        settings.into_iter().chain(tools).collect()
+        let modes = self.state.queue.modes;
+        let modes = (modes != QueueModes::default()).then_some(ToAgent::QueueModes(modes));
+        settings.into_iter().chain(tools).chain(modes).collect()
     }
 
     /// Tells the agent something, if it runs. One that is gone is noticed by its silence; one that is
@@ -340,12 +383,20 @@ impl Router {
             at: self.parts.clock.wall(),
             patience: self.parts.question_patience,
             auto_approve: self.state.settings.auto_approve
-                && self.parts.catalog.permits_auto_approve(&self.agent_name),
+                && self
+                    .parts
+                    .catalog
+                    .permits_auto_approve(&self.counterpart.name),
         };
         let mut notes = Notes::default();
+        self.counterpart.is_used();
+        if let Some(agent) = &self.agent {
+            batch.iter().for_each(|said| agent.wrote_down(said));
+        }
         for said in batch.drain(..) {
             match (said, &mut self.scribe) {
                 (FromAgent::Told { id, answer }, _) => self.inquiries.answer(id, answer),
+                (FromAgent::Thread(thread), _) => self.counterpart.calls_it(thread),
                 (said, Some(scribe)) => {
                     scribe.write(said, &rules, &mut notes);
                     if matches!(notes.events.last(), Some(Event::RunEnded { .. })) {
@@ -363,6 +414,7 @@ impl Router {
             .map(|(open, _)| decision::act(By::gateway(rules.at), self.id, open, true))
             .collect();
         self.record_surely(notes.events, acts).await?;
+        self.keep_thread().await;
         for (question, resolution) in notes.answers {
             self.tell_resolution(question, resolution).await;
         }
@@ -424,18 +476,35 @@ impl Router {
 /// Why the agent did not get what it was to be told.
 pub(super) enum NotDispatched {
     NotStarted(StartAgentError),
+    NoStorage,
     Gone,
     Deaf,
 }
 
 impl NotDispatched {
+    pub(super) fn code(&self) -> Code {
+        match self {
+            Self::NotStarted(error) => error.code(),
+            Self::NoStorage => Code::StorageUnavailable,
+            Self::Gone | Self::Deaf => Code::ConnectionLost,
+        }
+    }
+
     pub(super) fn message(&self) -> String {
         match self {
-            Self::NotStarted(error) => error.to_string(),
+            Self::NotStarted(error) => sentence(&error.to_string()),
+            Self::NoStorage => "The database does not answer at the moment; try again.".into(),
             Self::Gone => "The agent is gone; ask again.".into(),
             Self::Deaf => "The agent does not listen any more; ask again.".into(),
         }
     }
+}
+
+/// As a person reads it.
+fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters).chain(['.']).collect()
 }
 
 fn started(turn: &Turn) -> Event {

@@ -96,6 +96,26 @@ impl Sessions for Backend {
             .collect::<sqlx::Result<_>>()?)
     }
 
+    async fn thread(&self, id: SessionId) -> Result<Option<String>, StoreError> {
+        let row = sqlx::query("select thread from sessions where id = $1")
+            .bind(id.to_string())
+            .fetch_optional(self.reader())
+            .await?;
+        Ok(row.map(|row| row.try_get("thread")).transpose()?.flatten())
+    }
+
+    async fn keep_thread(&self, id: SessionId, term: i64, thread: &str) -> Result<(), StoreError> {
+        let mut tx = self.begin().await?;
+        sqlx::query("update sessions set thread = $3 where id = $1 and term = $2")
+            .bind(id.to_string())
+            .bind(term)
+            .bind(thread.to_owned())
+            .execute(&mut *tx)
+            .await?;
+        tx.commit().await?;
+        Ok(())
+    }
+
     async fn change_session(
         &self,
         id: SessionId,

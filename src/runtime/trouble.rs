@@ -1,0 +1,74 @@
+//! What can be wrong with an agent, in words for whoever runs the gateway: what happened, and what to
+//! do about it.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use super::talk::Declined;
+use super::workspace::WorkspaceError;
+use crate::domain::code::Code;
+
+/// Why an agent cannot be used, or not any more.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Trouble {
+    #[error(
+        "its program `{program}` was not found: install it, or give its full path in `command`"
+    )]
+    NotFound { program: String },
+    #[error("{} is not executable: `chmod +x` it, or correct `command`", .path.display())]
+    NotExecutable { path: PathBuf },
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    #[error("there is no user `{user}` on this machine: correct `user`")]
+    NoUser { user: String },
+    #[error("the file of `{variable}` cannot be read ({}: {source}): correct `env_files`", .path.display())]
+    EnvFile {
+        variable: String,
+        path: PathBuf,
+        source: io::Error,
+    },
+    #[error("it cannot be started: {0}")]
+    Spawn(io::Error),
+    #[error("its socket {} cannot be reached: {source}", .path.display())]
+    Connect { path: PathBuf, source: io::Error },
+    #[error("its socket {} is used by another session, and it serves one at a time", .path.display())]
+    Taken { path: PathBuf },
+    #[error("nobody is connected to {}: start the program that connects there", .path.display())]
+    NoPeer { path: PathBuf },
+    #[error("it ended ({})", said(*.status))]
+    Ended { status: ExitStatus },
+    #[error("it closed the line")]
+    Closed,
+    #[error("it was not ready within {} s", .after.as_secs())]
+    NotReady { after: Duration },
+    #[error("it said nothing for {} s and was ended", .after.as_secs())]
+    Silent { after: Duration },
+    #[error("it said more than {} MiB in one run and was ended", .bytes >> 20)]
+    TooMuch { bytes: u64 },
+    #[error("{}", .0.message)]
+    Refused(Declined),
+}
+
+impl Trouble {
+    /// The code that a run ends with.
+    pub(super) fn code(&self) -> Code {
+        match self {
+            Self::Refused(declined) => declined.code,
+            Self::Silent { .. } | Self::TooMuch { .. } => Code::TaskFailed,
+            Self::Taken { .. } => Code::Busy,
+            _ => Code::ConnectionLost,
+        }
+    }
+}
+
+/// How a process ended, in words.
+fn said(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt as _;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => status.to_string(),
+    }
+}
