@@ -31,7 +31,9 @@ macro_rules! table {
 }
 
 // The table: a protocol is its file and its line here.
-table! {}
+table! {
+    acp
+}
 
 /// The names of all protocols, and what speaks them.
 pub(crate) fn protocols() -> Vec<(&'static str, &'static str)> {
