@@ -32,6 +32,7 @@ macro_rules! table {
 
 // The table: a protocol is its file and its line here.
 table! {
+    copilot
     openstarry
 }
 
