@@ -134,3 +134,54 @@ fn goes_on(agent: &str, out: &mut Out) {
         ),
     );
 }
+
+/// What a tool of this name does, as far as its name says it. What could do harm is looked for
+/// anywhere in it, what is harmless only where a word begins.
+fn kind_of_tool(name: &str) -> &'static str {
+    let name = name.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    let begins = |words: &[&str]| {
+        let mut parts = name.split(|letter: char| !letter.is_alphanumeric());
+        parts.any(|part| words.iter().any(|word| part.starts_with(word)))
+    };
+    if says(&["delete", "remove", "unlink"]) {
+        "delete"
+    } else if says(&["shell", "exec", "bash", "command"]) || begins(&["run"]) {
+        "execute"
+    } else if says(&["write", "edit", "patch", "create"]) {
+        "edit"
+    } else if begins(&["search", "find", "grep"]) {
+        "search"
+    } else if begins(&["fetch", "http", "browse"]) {
+        "fetch"
+    } else if begins(&["read", "list"]) {
+        "read"
+    } else {
+        "other"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_could_mean_harm_is_not_taken_as_harmless() {
+        for (name, kind) in [
+            ("fs.read", "read"),
+            ("readFile", "read"),
+            ("list_files", "read"),
+            ("spread", "other"),
+            ("read_and_delete", "delete"),
+            ("myShell", "execute"),
+            ("run:tests", "execute"),
+            ("truncate", "other"),
+            ("fs.write", "edit"),
+            ("web/search", "search"),
+            ("http.get", "fetch"),
+            ("", "other"),
+        ] {
+            assert_eq!(kind_of_tool(name), kind, "{name}");
+        }
+    }
+}

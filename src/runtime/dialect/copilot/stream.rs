@@ -124,3 +124,25 @@ impl Stream {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_not_kept_without_end() {
+        let (mut stream, mut out) = (Stream::new(false), Out::default());
+        let run = RunId::new();
+        for _ in 0..2 {
+            // Those of the second time are known already, or too many.
+            for index in 1..=2_000 {
+                stream.hear(run, Some(index), "a".into(), &mut out);
+            }
+        }
+        assert_eq!(stream.early.len(), MOST_EARLY);
+        stream.hear(run, Some(0), "a".into(), &mut out);
+        assert_eq!(stream.told.len(), MOST_EARLY + 1);
+        stream.hear(run, Some(0), "a".into(), &mut out);
+        assert!(stream.early.is_empty());
+    }
+}

@@ -219,9 +219,12 @@ impl Document {
         }
     }
 
-    /// Does the event belong to another conversation? The first one that is named is ours.
+    /// Does the event belong to another conversation? The first one that is named in a run is ours.
     fn is_foreign(&mut self, payload: &Value) -> Option<String> {
         let named = payload["sessionId"].as_str()?;
+        if self.session.is_none() && self.turn.is_none() {
+            return None;
+        }
         let ours = self.session.get_or_insert_with(|| named.to_owned());
         (ours != named).then(|| named.to_owned())
     }

@@ -6,6 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use serde_json::Value;
 
 use crate::domain::tool::Tool;
+use crate::runtime::dialect::openstarry::kind_of_tool;
 use crate::runtime::dialect::text_of;
 
 /// The tools of one run.
@@ -48,6 +49,7 @@ impl Tools {
         if !tool.is_open() {
             uses.open.pop_front();
         }
+        tool.kind = kind_of_tool(&tool.name).into();
         tool.input = data.get("args").cloned();
         tool.output = ["result", "error", "reason"]
             .into_iter()

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::domain::question::{Choice, ChoiceKind, Question, QuestionKind, Severity, ToolUse};
 use crate::domain::tool::Tool;
+use crate::runtime::dialect::openstarry::kind_of_tool;
 use crate::runtime::dialect::text_of;
 
 /// The option that is a yes.
@@ -27,7 +28,7 @@ impl Permission {
         };
         let warning = &payload["security_warning"];
         let mut tool = Tool::new(id, name, "pending");
-        tool.kind = kind_of(&tool.name).into();
+        tool.kind = kind_of_tool(&tool.name).into();
         tool.input = payload.get("args").cloned();
         Self {
             severity: severity_of(&warning["level"], &tool.kind),
@@ -63,27 +64,6 @@ impl Permission {
             }),
             ..Question::new(QuestionKind::Permission, self.severity, title, message)
         }
-    }
-}
-
-/// What a tool of this name does, as far as its name says it.
-fn kind_of(name: &str) -> &'static str {
-    let name = name.to_lowercase();
-    let says = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    if says(&["delete", "remove", "unlink"]) {
-        "delete"
-    } else if says(&["shell", "exec", "bash", "run", "command"]) {
-        "execute"
-    } else if says(&["write", "edit", "patch", "create"]) {
-        "edit"
-    } else if says(&["search", "find", "grep"]) {
-        "search"
-    } else if says(&["fetch", "http", "browse"]) {
-        "fetch"
-    } else if says(&["read", "list", "get"]) {
-        "read"
-    } else {
-        "other"
     }
 }
 
