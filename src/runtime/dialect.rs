@@ -33,6 +33,8 @@ macro_rules! table {
 // The table: a protocol is its file and its line here.
 table! {
     acp
+    copilot
+    openstarry
 }
 
 /// The names of all protocols, and what speaks them.

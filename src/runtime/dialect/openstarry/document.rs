@@ -1,0 +1,301 @@
+//! The wire of the document: commands and events as JSON lines `{type, payload}`.
+//!
+//! It knows no conversations (one connection is one), no ids of runs and no word to stop one. A run
+//! is over when the agent waits for input again. After a cancel what it says is swallowed until then,
+//! and the next prompt is held back so long.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::{Images, PROTOCOL, decline, goes_on, starts_fresh, text_of_brief};
+use crate::domain::code::Code;
+use crate::domain::event::Activity;
+use crate::domain::id::RunId;
+use crate::domain::question::{Resolution, Said};
+use crate::domain::run::RunOutcome;
+use crate::domain::tool::Tool;
+use crate::runtime::dialect::{Act, Brief, Dialect, Lane, Order, Out, Setup, text_of, unsupported};
+use crate::runtime::talk::FromAgent;
+
+mod permission;
+
+use permission::Permission;
+
+/// Speaks with a core that follows the document.
+pub(super) struct Document {
+    setup: Setup,
+    /// The conversation that events name, if they do.
+    session: Option<String>,
+    turn: Option<Turn>,
+    /// A prompt that waits for what was cancelled to be done.
+    held: Option<(RunId, Value)>,
+}
+
+/// A prompt that was given to the agent, until it waits for input again.
+struct Turn {
+    run: RunId,
+    /// The run was cancelled: nobody is told what comes of it.
+    unheard: bool,
+    /// The agent has begun. Before that, its waiting for input is not the end.
+    begun: bool,
+    /// What was asked and is not answered yet, by its name.
+    open: HashMap<String, Permission>,
+    /// Tools that were allowed and are not seen to be done.
+    allowed: Vec<Tool>,
+    /// It was seen to use a tool.
+    executing: bool,
+}
+
+impl Document {
+    pub(super) fn new(setup: Setup) -> Self {
+        Self {
+            setup,
+            session: None,
+            turn: None,
+            held: None,
+        }
+    }
+
+    fn prompt(&mut self, run: RunId, brief: &Brief, out: &mut Out) {
+        let agent = &self.setup.agent;
+        let text = match text_of_brief(brief, Images::Carried) {
+            Ok(text) => text,
+            Err(what) => {
+                let declined = unsupported(agent, &what);
+                return out.fail_run(run, declined.code, declined.message);
+            }
+        };
+        let image = |base64: &str| json!({ "type": "image", "data": base64 });
+        let images = brief.images.iter().map(|one| image(&one.base64));
+        let payload = json!({ "text": text, "attachments": images.collect::<Vec<_>>() });
+        match &self.turn {
+            None => self.submit(run, &payload, out),
+            Some(turn) if turn.unheard => self.held = Some((run, payload)),
+            Some(_) => {
+                let message = format!("The agent `{agent}` is busy with another prompt.");
+                out.fail_run(run, Code::Busy, message);
+            }
+        }
+    }
+
+    fn submit(&mut self, run: RunId, payload: &Value, out: &mut Out) {
+        self.turn = Some(Turn {
+            run,
+            unheard: false,
+            begun: false,
+            open: HashMap::new(),
+            allowed: Vec::new(),
+            executing: false,
+        });
+        out.write(json!({ "type": "submitUserInput", "payload": payload }));
+        // Nobody says that it arrived.
+        out.tell(FromAgent::Accepted { run });
+    }
+
+    fn cancel(&mut self, run: RunId, out: &mut Out) {
+        if self.held.as_ref().is_some_and(|(held, _)| *held == run) {
+            self.held = None;
+            return out.end(run, RunOutcome::Cancelled, None);
+        }
+        if let Some(turn) = &mut self.turn
+            && turn.run == run
+            && !turn.unheard
+        {
+            turn.unheard = true;
+            goes_on(&self.setup.agent, out);
+            out.end(run, RunOutcome::Cancelled, None);
+        }
+    }
+
+    fn answer(&mut self, question: &str, resolution: &Resolution, out: &mut Out) {
+        let Some(turn) = &mut self.turn else { return };
+        let Some(permission) = turn.open.remove(question) else {
+            return;
+        };
+        let approved = match resolution {
+            Resolution::Answered(answer) => match &answer.said {
+                Said::Ok(ok) => *ok,
+                Said::Option(option) => option == permission::ALLOW,
+                Said::Value(_) | Said::Ids(_) => false,
+            },
+            Resolution::Expired | Resolution::Cancelled => false,
+        };
+        out.write(confirmation(question, approved));
+        let mut tool = permission.tool;
+        tool.status = if approved { "running" } else { "denied" }.into();
+        if approved {
+            turn.allowed.push(tool.clone());
+        }
+        let run = turn.run;
+        out.tell(FromAgent::Tool { run, tool });
+    }
+
+    fn message(&mut self, payload: &Value, out: &mut Out) {
+        let Some(turn) = &mut self.turn else {
+            return out.act(Act::Odd("`onNewMessage` with no run under way".into()));
+        };
+        turn.begun = true;
+        if turn.unheard {
+            return;
+        }
+        turn.tools_are_done(out);
+        let (run, text) = (turn.run, text_of(&payload["content"]));
+        if !text.is_empty() {
+            let text = Some(text);
+            out.tell(FromAgent::Final { run, text });
+        }
+        let sources = payload["metadata"]["source_documents"].as_array();
+        if sources.is_some_and(|sources| !sources.is_empty()) {
+            let metadata = json!({ "metadata": payload["metadata"] });
+            let value = json!({ "type": "onNewMessage", "payload": metadata });
+            out.raw(PROTOCOL.name, value);
+        }
+    }
+
+    fn ask(&mut self, payload: &Value, out: &mut Out) {
+        let Some(id) = payload["confirmationId"].as_str().map(str::to_owned) else {
+            return out.act(Act::Odd("`onToolCallRequest` without its id".into()));
+        };
+        let Some(turn) = self.turn.as_mut().filter(|turn| !turn.unheard) else {
+            // Nobody is there to say yes.
+            return out.write(confirmation(&id, false));
+        };
+        turn.begun = true;
+        if turn.open.contains_key(&id) {
+            return out.act(Act::Odd(format!("`onToolCallRequest` {id} again")));
+        }
+        let permission = Permission::read(&id, payload);
+        let (run, patience) = (turn.run, None);
+        let tool = permission.tool.clone();
+        let asked = Box::new(permission.question());
+        turn.open.insert(id.clone(), permission);
+        out.tell(FromAgent::Tool { run, tool });
+        out.tell(FromAgent::Asked {
+            run,
+            question: id,
+            asked,
+            patience,
+        });
+    }
+
+    fn state(&mut self, payload: &Value, out: &mut Out) {
+        let state = payload
+            .as_str()
+            .or_else(|| payload["state"].as_str())
+            .unwrap_or_default();
+        let activity = match state {
+            "thinking" => Activity::Thinking,
+            "executing_tool" => Activity::ExecutingTool,
+            "waiting_for_input" => Activity::WaitingForInput,
+            "idle" => Activity::Idle,
+            _ => return out.act(Act::Odd(format!("the state {payload}"))),
+        };
+        let Some(turn) = &mut self.turn else { return };
+        let at_work = matches!(activity, Activity::Thinking | Activity::ExecutingTool);
+        turn.begun |= at_work;
+        if turn.is_over(activity) {
+            return self.finish(out);
+        }
+        if turn.unheard || !turn.begun {
+            return;
+        }
+        if activity == Activity::Thinking && turn.executing {
+            turn.tools_are_done(out);
+        }
+        turn.executing |= activity == Activity::ExecutingTool;
+        out.tell(FromAgent::Activity(activity));
+    }
+
+    fn finish(&mut self, out: &mut Out) {
+        if let Some(mut turn) = self.turn.take()
+            && !turn.unheard
+        {
+            turn.tools_are_done(out);
+            out.end(turn.run, RunOutcome::Completed, None);
+        }
+        if let Some((run, payload)) = self.held.take() {
+            self.submit(run, &payload, out);
+        }
+    }
+
+    /// Does the event belong to another conversation? The first one that is named in a run is ours.
+    fn is_foreign(&mut self, payload: &Value) -> Option<String> {
+        let named = payload["sessionId"].as_str()?;
+        if self.session.is_none() && self.turn.is_none() {
+            return None;
+        }
+        let ours = self.session.get_or_insert_with(|| named.to_owned());
+        (ours != named).then(|| named.to_owned())
+    }
+}
+
+impl Dialect for Document {
+    fn open(&mut self, out: &mut Out) {
+        if self.setup.thread.is_some() || !self.setup.history.is_empty() {
+            starts_fresh(&self.setup.agent, out);
+        }
+        out.ready(vec!["thoughts", "resume"]);
+    }
+
+    fn hear(&mut self, order: Order, out: &mut Out) {
+        match order {
+            Order::Prompt { run, brief } => self.prompt(run, &brief, out),
+            Order::Cancel { run } => self.cancel(run, out),
+            Order::Answer {
+                question,
+                resolution,
+            } => self.answer(&question, &resolution, out),
+            Order::Inquire { id, inquiry } => decline(&self.setup.agent, id, &inquiry, out),
+            // It can be told nothing else.
+            Order::Steer { .. }
+            | Order::Settings(_)
+            | Order::Tools(_)
+            | Order::Context(_)
+            | Order::QueueModes(_) => {}
+        }
+    }
+
+    fn read(&mut self, _lane: Lane, line: Value, out: &mut Out) {
+        let Some(kind) = line["type"].as_str() else {
+            return out.act(Act::Odd(format!("a line without its type: {line}")));
+        };
+        let payload = &line["payload"];
+        if let Some(named) = self.is_foreign(payload) {
+            return out.act(Act::Stray(format!("`{kind}` of session {named}")));
+        }
+        match kind {
+            "onNewMessage" => self.message(payload, out),
+            "onToolCallRequest" => self.ask(payload, out),
+            "onAgentStateChange" => self.state(payload, out),
+            _ => out.raw(PROTOCOL.name, line),
+        }
+    }
+
+    fn late(&mut self, _timer: u64, _out: &mut Out) {}
+}
+
+impl Turn {
+    /// An agent that waits for the answer to a question of its own is not done.
+    fn is_over(&self, activity: Activity) -> bool {
+        let waits = matches!(activity, Activity::WaitingForInput | Activity::Idle);
+        waits && self.begun && self.open.is_empty()
+    }
+
+    /// How a tool ended is not said, only that the agent goes on.
+    fn tools_are_done(&mut self, out: &mut Out) {
+        self.executing = false;
+        let run = self.run;
+        for mut tool in self.allowed.drain(..) {
+            tool.status = "completed".into();
+            out.tell(FromAgent::Tool { run, tool });
+        }
+    }
+}
+
+fn confirmation(id: &str, approved: bool) -> Value {
+    json!({
+        "type": "provideConfirmation",
+        "payload": { "confirmationId": id, "approved": approved },
+    })
+}
