@@ -78,7 +78,7 @@ impl ModelServer {
         self.seen.conversations.lock().unwrap().clone()
     }
 
-    /// How many answers nobody listened to until their end.
+    /// How many of its answers to that nobody listened to until their end.
     pub(crate) fn abandoned(&self) -> usize {
         self.seen.abandoned.load(Ordering::SeqCst)
     }
@@ -100,7 +100,8 @@ async fn complete(
     let (Some(messages), true) = (request["messages"].as_array(), request["stream"] == true) else {
         return refusal(StatusCode::BAD_REQUEST, "messages, and answers as a stream");
     };
-    let reply = if request["tools"].is_array() {
+    let is_asked = request["tools"].is_array();
+    let reply = if is_asked {
         let mut conversations = seen.conversations.lock().unwrap();
         conversations.push(request["messages"].clone());
         drop(conversations);
@@ -109,7 +110,11 @@ async fn complete(
         Reply::saying([TITLE.to_owned()])
     };
     let kind = [(header::CONTENT_TYPE, "text/event-stream")];
-    (kind, told(reply, Listening { seen, left: true })).into_response()
+    let listening = Listening {
+        seen,
+        left: is_asked,
+    };
+    (kind, told(reply, listening)).into_response()
 }
 
 fn refusal(status: StatusCode, why: &str) -> Response {
