@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::actors::{Gateway, Member, Settings};
-use crate::model_server::{HELLO, KEY, MODEL, ModelServer};
+use crate::model_server::{HELLO, KEY, MODEL, ModelServer, WRITTEN};
 
 /// For what happens soon, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -161,11 +161,19 @@ async fn decides(member: &mut Member, text: &str, allow: bool) -> (Value, String
     (asked, member.text().split_off(before))
 }
 
-/// Looks for a file of that name, at any depth.
-fn is_below(dir: &Path, name: &str) -> bool {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let mut paths = entries.map(|entry| entry.path());
-    paths.any(|path| path.ends_with(name) || (path.is_dir() && is_below(&path, name)))
+/// Looks for a file of that name in the workspaces, at any depth.
+fn find(gateway: &Gateway, name: &str) -> Option<PathBuf> {
+    let mut dirs = vec![gateway.sqlite_file().parent().unwrap().to_owned()];
+    while let Some(dir) = dirs.pop() {
+        for entry in std::fs::read_dir(dir).unwrap().flatten() {
+            let path = entry.path();
+            if path.ends_with(name) {
+                return Some(path);
+            }
+            dirs.extend(Some(path).filter(|path| path.is_dir()));
+        }
+    }
+    None
 }
 
 /// Waits for something that happens outside of the test.
@@ -194,14 +202,9 @@ async fn a_command_of_opencode_runs_only_if_somebody_allows_it() {
     let stage = Stage::start().await;
     let mut root = stage.joins("root").await;
     for (allow, file, told, status) in [
-        (true, "was-allowed", "It printed: done", "completed"),
-        (
-            false,
-            "was-denied",
-            "I was not allowed to run it.",
-            "denied",
-        ),
-        (true, "was-allowed-later", "It printed: done", "completed"),
+        (true, "was-allowed", "It worked: done", "completed"),
+        (false, "was-denied", "I was not allowed to.", "denied"),
+        (true, "was-allowed-later", "It worked: done", "completed"),
     ] {
         let command = format!("touch {file} && echo done");
         let prompt = format!("run: {command}");
@@ -215,8 +218,27 @@ async fn a_command_of_opencode_runs_only_if_somebody_allows_it() {
         // A protocol may have no word of its own for what was denied.
         let ended = last["payload"]["status"].as_str().unwrap();
         assert!(ended == status || (!allow && ended == "failed"), "{last}");
-        let data = stage.gateway.sqlite_file();
-        assert_eq!(is_below(data.parent().unwrap(), file), allow, "{file}");
+        assert_eq!(find(&stage.gateway, file).is_some(), allow, "{file}");
+    }
+    stage.leaves_nothing().await;
+}
+
+/// opencode also asks its client to write the file, though it was told that clients here do not.
+#[tokio::test]
+async fn a_file_is_written_by_opencode_only_if_somebody_allows_it() {
+    let stage = Stage::start().await;
+    let mut root = stage.joins("root").await;
+    for (allow, file, told) in [
+        (true, "allowed.txt", "It worked: "),
+        (false, "denied.txt", "I was not allowed to."),
+    ] {
+        let (asked, text) = decides(&mut root, &format!("write: {file}"), allow).await;
+        assert_eq!(asked["kind"], "permission", "{asked}");
+        assert!(asked.to_string().contains(WRITTEN.trim()), "{asked}");
+        assert!(text.contains(told), "{text}");
+        let written = find(&stage.gateway, file).map(std::fs::read_to_string);
+        let expected = allow.then(|| WRITTEN.to_owned());
+        assert_eq!(written.map(Result::unwrap), expected, "{file}");
     }
     stage.leaves_nothing().await;
 }
@@ -258,8 +280,7 @@ async fn a_run_of_opencode_is_cancelled_in_the_middle() {
     comes_true("nobody sleeps", PATIENCE, || !sleeps()).await;
 
     assert_eq!(tells(&mut root, "Still there?").await, answered(HELLO));
-    let data = stage.gateway.sqlite_file();
-    assert!(!is_below(data.parent().unwrap(), "never"));
+    assert_eq!(find(&stage.gateway, "never"), None);
     stage.leaves_nothing().await;
 }
 
@@ -340,7 +361,7 @@ async fn what_a_command_of_opencode_left_running_ends_with_the_gateway() {
     let mut root = stage.joins("root").await;
     let prompt = "run: nohup sleep 62 > /dev/null 2>&1 & echo started";
     let (_, text) = decides(&mut root, prompt, true).await;
-    assert!(text.contains("It printed: started"), "{text}");
+    assert!(text.contains("It worked: started"), "{text}");
     let sleeps = |stage: &Stage| {
         let commands = stage.processes();
         commands
@@ -357,7 +378,7 @@ async fn what_a_command_of_opencode_left_running_ends_with_the_gateway() {
     let session = root.session();
     let mut back = stage.comes("root", &format!("?session={session}")).await;
     let (_, text) = decides(&mut back, prompt, true).await;
-    assert!(text.contains("It printed: started"), "{text}");
+    assert!(text.contains("It worked: started"), "{text}");
     assert!(sleeps(&stage), "{:?}", stage.processes());
     stage.leaves_nothing().await;
 }

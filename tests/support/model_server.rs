@@ -2,6 +2,7 @@
 //! answers follow from what the last user message says.
 //!
 //! - `run: COMMAND` → the tool `bash` is called with it, and its result quoted afterwards;
+//! - `write: FILE` → the same with the tool `write`, and [`WRITTEN`] as what to write;
 //! - `slow: N` → N pieces, one after the other;
 //! - `what was the word?` → the one of an earlier `remember: WORD`;
 //! - anything else → [`HELLO`] in pieces.
@@ -31,6 +32,8 @@ pub(crate) const MODEL: &str = "small";
 pub(crate) const KEY: &str = "key-of-the-model-4711";
 /// The usual answer.
 pub(crate) const HELLO: &str = "Hello, this is an answer.";
+/// What is written to files.
+pub(crate) const WRITTEN: &str = "written by a model\n";
 /// Every conversation's title.
 const TITLE: &str = "A conversation";
 /// Between two pieces, so that they are not one by the time they are read.
@@ -148,11 +151,16 @@ fn told(reply: Reply, listening: Listening) -> Body {
     }))
 }
 
-/// What the model says: pieces of text, and perhaps a call of the tool `bash` at the end.
-#[derive(Debug, PartialEq)]
+/// What the model says: pieces of text, and perhaps a call of a tool at the end.
 struct Reply {
     pieces: Vec<String>,
-    call: Option<(String, String)>,
+    call: Option<Call>,
+}
+
+struct Call {
+    id: String,
+    tool: &'static str,
+    arguments: Value,
 }
 
 impl Reply {
@@ -161,6 +169,17 @@ impl Reply {
             pieces: pieces.into_iter().collect(),
             call: None,
         }
+    }
+
+    fn calling(tool: &'static str, arguments: Value, number: usize) -> Self {
+        let id = format!("call_{number}");
+        let mut reply = Self::saying(["I will try. ".to_owned()]);
+        reply.call = Some(Call {
+            id,
+            tool,
+            arguments,
+        });
+        reply
     }
 
     /// The reply to a conversation; a call gets this number.
@@ -176,9 +195,11 @@ impl Reply {
             return Self::saying([HELLO.to_owned()]);
         };
         if let Some(command) = after(last, "run: ") {
-            let mut reply = Self::saying(["I will run it. ".to_owned()]);
-            reply.call = Some((format!("call_{number}"), command.to_owned()));
-            reply
+            let arguments = json!({ "command": command, "description": "Runs a command" });
+            Self::calling("bash", arguments, number)
+        } else if let Some(file) = after(last, "write: ") {
+            let arguments = json!({ "filePath": file, "content": WRITTEN });
+            Self::calling("write", arguments, number)
         } else if let Some(count) = after(last, "slow: ") {
             let count: usize = count.parse().unwrap_or(1);
             Self::saying((1..=count).map(|number| format!("piece {number}, ")))
@@ -218,15 +239,14 @@ impl Reply {
         } else {
             "stop"
         };
-        if let Some((id, command)) = self.call {
-            let function = json!({ "name": "bash", "arguments": "" });
+        if let Some(call) = self.call {
+            let function = json!({ "name": call.tool, "arguments": "" });
             events.push(of_call(
-                json!({ "index": 0, "id": id, "type": "function", "function": function }),
+                json!({ "index": 0, "id": call.id, "type": "function", "function": function }),
             ));
             // In two parts, as real ones do it.
-            let arguments =
-                json!({ "command": command, "description": "Runs a command" }).to_string();
-            let (one, two) = arguments.split_at("{\"comm".len());
+            let arguments = call.arguments.to_string();
+            let (one, two) = arguments.split_at("{\"".len());
             for part in [one, two] {
                 events.push(of_call(
                     json!({ "index": 0, "function": { "arguments": part } }),
@@ -244,9 +264,9 @@ impl Reply {
 /// What the model makes of the result of its call.
 fn verdict(result: &str) -> String {
     if result.contains("rejected permission") {
-        "I was not allowed to run it.".to_owned()
+        "I was not allowed to.".to_owned()
     } else {
-        format!("It printed: {result}")
+        format!("It worked: {result}")
     }
 }
 
@@ -278,10 +298,13 @@ fn a_model_says_what_it_was_told_to_say() {
     let asks = user("what was the word?");
     assert_eq!(said(&[parts, asks.clone()]), "The word was otter.");
     assert_eq!(said(&[asks]), "The word was never said.");
-    let call = Reply::to(&[user("run: ls -l\nplease")], 7).call;
-    assert_eq!(call, Some(("call_7".to_owned(), "ls -l".to_owned())));
+    let call = |text: &str| Reply::to(&[user(text)], 7).call.unwrap();
+    let runs = call("run: ls -l\nplease");
+    assert_eq!((runs.id.as_str(), runs.tool), ("call_7", "bash"));
+    assert_eq!(runs.arguments["command"], "ls -l");
+    assert_eq!(call("write: a.txt").arguments["filePath"], "a.txt");
     let result = |text: &str| [user("run: ls"), json!({ "role": "tool", "content": text })];
-    assert_eq!(said(&result("a b")), "It printed: a b");
+    assert_eq!(said(&result("a b")), "It worked: a b");
     let rejected = "The user rejected permission to use this specific tool call.";
-    assert_eq!(said(&result(rejected)), "I was not allowed to run it.");
+    assert_eq!(said(&result(rejected)), "I was not allowed to.");
 }
