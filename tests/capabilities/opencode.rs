@@ -98,18 +98,24 @@ impl Stage {
 
 /// The program, as `./scripts/test` has installed it.
 fn program() -> PathBuf {
-    if let Some(path) = std::env::var_os("SWITCHBOARD_TEST_OPENCODE") {
-        return path.into();
+    if let Some(path) = std::env::var_os("SWITCHBOARD_TEST_OPENCODE").map(PathBuf::from) {
+        let shown = path.display();
+        assert!(path.exists(), "no {shown}; ./scripts/test installs it");
+        return path;
     }
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache")));
     let cache = cache.unwrap_or_default().join("switchboard-test");
     let entries = std::fs::read_dir(&cache).into_iter().flatten().flatten();
     let program = |dir: PathBuf| dir.join("node_modules/.bin/opencode");
+    let is_installed = |dir: &Path| {
+        let name = dir.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("opencode-") && !name.ends_with(".new")
+    };
     let mut found: Vec<PathBuf> = entries
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with("opencode-"))
-        .map(|entry| program(entry.path()))
-        .filter(|path| path.exists())
+        .map(|entry| entry.path())
+        .filter(|dir| is_installed(dir))
+        .map(program)
         .collect();
     found.sort();
     found.pop().unwrap_or_else(|| {
