@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod actors;
+#[path = "../support/model_server.rs"]
+mod model_server;
 #[path = "../support/postgres.rs"]
 mod postgres;
 #[path = "../support/raw.rs"]
@@ -28,6 +30,7 @@ mod foreign_clients;
 mod history;
 mod limits;
 mod logins;
+mod opencode;
 mod operation;
 mod pages;
 mod presence;

@@ -20,6 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Settings {
     variables: Vec<(String, String)>,
     admin: bool,
+    /// Its configuration file, if it has one.
+    file: Option<String>,
     /// Where it stores, if that is not for the whole run to say.
     storage: Option<Storage>,
 }
@@ -38,6 +40,7 @@ impl Settings {
         Self {
             variables: Vec::new(),
             admin: true,
+            file: None,
             storage: None,
         }
         .with("LIMITS__LOGINS_PER_MINUTE", "100000")
@@ -56,6 +59,12 @@ impl Settings {
         let name = format!("SWITCHBOARD__{key}");
         self.variables.retain(|(known, _)| *known != name);
         self.variables.push((name, value.to_owned()));
+        self
+    }
+
+    /// With a configuration file that says this.
+    pub(crate) fn configured(mut self, file: &str) -> Self {
+        self.file = Some(file.to_owned());
         self
     }
 
@@ -80,6 +89,9 @@ impl Settings {
                 Ok("sqlite") | Err(_) => {}
                 Ok(other) => panic!("SWITCHBOARD_TEST_DATABASE={other}: sqlite or postgres?"),
             },
+        }
+        if let Some(file) = self.file.take() {
+            std::fs::write(data.with_file_name("switchboard.toml"), file).unwrap();
         }
         if self.admin {
             self = self
