@@ -50,6 +50,10 @@ pub(super) const PROTOCOL: Protocol = Protocol {
             "the `clientId` of every message (`gateway-` and the session by default)",
         ),
         (
+            "framing",
+            "`node-ipc`: messages end with a form feed and are wrapped (a newline by default)",
+        ),
+        (
             "token",
             "shown to the other side in a `RemoteUIAuth` message before anything else",
         ),
