@@ -7,19 +7,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::ask::Ask;
 use super::settings::{Fit, Settings};
 use super::work::{Stage, Work};
-use super::{PROTOCOL, tool};
 use crate::domain::code::Code;
-use crate::domain::event::{Channel, Level};
+use crate::domain::event::Level;
 use crate::domain::id::RunId;
 use crate::domain::question::Resolution;
 use crate::domain::run::{RunOutcome, Usage};
 use crate::runtime::dialect::{
-    Act, Brief, Dialect, Lane, Order, Out, Setup, text_of, unsupported,
+    Act, Brief, Dialect, Lane, Order, Out, Setup, unsupported,
 };
-use crate::runtime::talk::FromAgent;
 
 mod stream;
 
