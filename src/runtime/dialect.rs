@@ -35,6 +35,8 @@ table! {
     acp
     copilot
     openstarry
+    remoteui
+    roo
 }
 
 /// The names of all protocols, and what speaks them.
