@@ -31,7 +31,9 @@ macro_rules! table {
 }
 
 // The table: a protocol is its file and its line here.
-table! {}
+table! {
+    codex_app_server
+}
 
 /// What is known about a protocol before anybody speaks it.
 #[derive(Debug)]

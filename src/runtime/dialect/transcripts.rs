@@ -196,11 +196,7 @@ impl Stage {
         let run = self.run(said);
         let text = || text_of(&said["text"]);
         let take = |word: &Value| {
-            if word == "all" {
-                Take::All
-            } else {
-                Take::One
-            }
+            if word == "all" { Take::All } else { Take::One }
         };
         match said["type"].as_str().unwrap_or_default() {
             "prompt" => Order::Prompt {
