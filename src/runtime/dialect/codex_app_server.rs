@@ -126,8 +126,8 @@ struct Codex {
     model: Option<String>,
     /// A model that was chosen and that the agent does not know about yet.
     chosen_model: Option<String>,
-    /// What the thread is set to.
-    mode: Mode,
+    /// What the thread is set to; a thread that was taken up may have been left either way.
+    mode: Option<Mode>,
     needs_login: bool,
     turn: Option<Turn>,
     meter: Meter,
@@ -144,7 +144,7 @@ impl Codex {
             provider: "openai".into(),
             model: None,
             chosen_model: None,
-            mode: Mode::Act,
+            mode: None,
             needs_login: false,
             turn: None,
             meter: Meter::default(),
@@ -223,6 +223,7 @@ impl Codex {
             provider.clone_into(&mut self.provider);
         }
         if !resumed {
+            self.mode = Some(Mode::Act);
             self.meter.begin();
         }
         out.ready(Vec::new());
@@ -235,7 +236,7 @@ impl Codex {
             return out.fail_run(run, declined.code, declined.message);
         }
         self.turn = Some(Turn::new(run));
-        if brief.mode == self.mode {
+        if self.mode == Some(brief.mode) {
             return self.begin_turn(run, &brief, out);
         }
         // A request of its own: an agent that does not know it says so, while it would take no
@@ -282,13 +283,19 @@ impl Codex {
         let Some(turn) = self.turn.as_ref().filter(|turn| turn.run == run) else {
             return;
         };
-        if let Err(fault) = answer {
-            let what = format!("change between planning and acting: {}", fault.message);
-            let declined = unsupported(&self.setup.agent, &what);
-            self.turn = None;
-            return out.fail_run(run, declined.code, declined.message);
+        match answer {
+            Ok(_) => self.mode = Some(brief.mode),
+            // Who cannot plan does not do so now.
+            Err(_) if self.mode.is_none() && brief.mode == Mode::Act => {
+                self.mode = Some(Mode::Act);
+            }
+            Err(fault) => {
+                let what = format!("change between planning and acting: {}", fault.message);
+                let declined = unsupported(&self.setup.agent, &what);
+                self.turn = None;
+                return out.fail_run(run, declined.code, declined.message);
+            }
         }
-        self.mode = brief.mode;
         if turn.stop != Stop::No {
             self.turn = None;
             return out.end(run, RunOutcome::Cancelled, None);

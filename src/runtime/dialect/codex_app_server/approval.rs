@@ -41,7 +41,7 @@ enum Wants {
     Input {
         run: Option<RunId>,
         questions: Vec<Value>,
-        answers: Map<String, Value>,
+        answers: Vec<(String, Value)>,
         patience: Option<Duration>,
     },
 }
@@ -141,7 +141,7 @@ impl Open {
         };
         let current = questions.get(answers.len())?;
         let said = words(current, resolution)?;
-        answers.insert(text_of(&current["id"]), json!({ "answers": said }));
+        answers.push((text_of(&current["id"]), json!({ "answers": said })));
         let next = questions.get(answers.len())?;
         Some(((*run)?, input(next), *patience))
     }
@@ -163,7 +163,9 @@ impl Open {
                 let content = if yes { content } else { Value::Null };
                 json!({ "action": action, "content": content, "_meta": null })
             }
-            Wants::Input { answers, .. } => json!({ "answers": answers }),
+            Wants::Input { answers, .. } => {
+                json!({ "answers": answers.into_iter().collect::<Map<_, _>>() })
+            }
         };
         reply(self.id, result, out);
     }
@@ -212,7 +214,7 @@ fn read(method: &str, params: &Value, turn: Option<&Turn>) -> Option<(Wants, Opt
             let wants = Wants::Input {
                 run: turn.map(|turn| turn.run),
                 questions,
-                answers: Map::new(),
+                answers: Vec::new(),
                 patience: params["autoResolutionMs"].as_u64().map(Duration::from_millis),
             };
             (wants, asked)
@@ -285,8 +287,8 @@ fn command(params: &Value) -> Question {
 
 fn change(params: &Value, turn: Option<&Turn>) -> Question {
     let item = text_of(&params["itemId"]);
-    let input = turn.and_then(|turn| turn.input_of(&item)).cloned();
-    let mut args = input.unwrap_or_else(|| json!({}));
+    let input = turn.and_then(|turn| turn.input_of(&item));
+    let mut args = json!({ "changes": input.map(|input| &input["changes"]) });
     let title = format!("{}?", item::files(&args["changes"]));
     if let Some(root) = params["grantRoot"].as_str() {
         args["grantRoot"] = root.into();
