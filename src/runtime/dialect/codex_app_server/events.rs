@@ -75,11 +75,19 @@ impl Codex {
             "turn/plan/updated" => out.tell(FromAgent::Plan(item::plan(&params["plan"]))),
             "serverRequest/resolved" => self.approvals.forget(&params["requestId"]),
             "account/updated" | "account/login/completed" => {
-                self.needs_login = params["success"] == false;
+                let able = params["success"] == true || params["authMode"].is_string();
+                self.needs_login &= !able;
             }
             "warning" | "guardianWarning" => out.notice(Level::Warn, text_of(&params["message"])),
             "configWarning" | "deprecationNotice" => {
                 out.notice(Level::Info, text_of(&params["summary"]));
+            }
+            "mcpServer/startupStatus/updated" => {
+                if params["status"] == "failed" {
+                    let (name, error) = (text_of(&params["name"]), text_of(&params["error"]));
+                    let text = format!("The MCP server `{name}` did not start: {error}");
+                    out.notice(Level::Warn, text);
+                }
             }
             "model/rerouted" => out.notice(
                 Level::Warn,

@@ -28,7 +28,6 @@ pub(super) const IGNORED: &[&str] = &[
     "hook/completed",
     "rawResponse/completed",
     "rawResponseItem/completed",
-    "mcpServer/startupStatus/updated",
 ];
 
 /// What a command has written is told again after so many bytes: each time it is told from the start.
