@@ -208,12 +208,13 @@ impl Codex {
         self.ask(Asked::Start, "thread/start", params, out);
     }
 
-    fn has_thread(&mut self, answer: &Value, resumed: bool, out: &mut Out) {
+    fn has_thread(&mut self, answer: &Value, out: &mut Out) {
         let Some(thread) = answer["thread"]["id"].as_str() else {
             let agent = &self.setup.agent;
             let message = format!("The agent `{agent}` has begun a thread without a name.");
             return out.fail(Code::TaskFailed, message);
         };
+        let resumed = self.setup.thread.as_deref() == Some(thread);
         self.thread = Some(thread.to_owned());
         self.told_thread = resumed;
         if let Some(model) = answer["model"].as_str() {
@@ -354,13 +355,12 @@ impl Codex {
     fn answered(&mut self, what: Asked, answer: Result<Value, Fault>, out: &mut Out) {
         match (what, answer) {
             (Asked::Initialize, Ok(_)) => self.introduced(out),
-            (Asked::Resume, Ok(answer)) => self.has_thread(&answer, true, out),
             (Asked::Resume, Err(_)) => {
                 self.thread = None;
                 let params = self.thread_params();
                 self.start(params, out);
             }
-            (Asked::Start, Ok(answer)) => self.has_thread(&answer, false, out),
+            (Asked::Resume | Asked::Start, Ok(answer)) => self.has_thread(&answer, out),
             (Asked::Initialize | Asked::Start, Err(fault)) => {
                 let message = self.complaint(&fault.message);
                 out.fail(Code::TaskFailed, message);
