@@ -33,8 +33,10 @@ macro_rules! table {
 // The table: a protocol is its file and its line here.
 table! {
     acp
+    codex_app_server
     copilot
     openstarry
+    pi
     remoteui
     roo
 }
