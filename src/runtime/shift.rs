@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::briefing::brief;
 use super::catalog::Entry;
+use super::config::FramingName;
 use super::dialect::{Lane, Order, Person, Protocol, Setup, Utterance};
 use super::interpreter::{Interpreter, Verdict, lost};
 use super::lines::Lines;
@@ -245,6 +246,9 @@ impl Shift {
 
     fn setup(&self, prepared: &Prepared) -> Result<Setup, Trouble> {
         let mut options = self.entry.config.options.clone();
+        if self.entry.config.framing == Some(FramingName::NodeIpc) {
+            options.insert("framing".into(), "node-ipc".into());
+        }
         if let Some(path) = options.get("token_file").and_then(|path| path.as_str()) {
             let token = std::fs::read_to_string(path).map_err(|source| Trouble::EnvFile {
                 variable: "options.token_file".into(),
