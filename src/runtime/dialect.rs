@@ -31,7 +31,9 @@ macro_rules! table {
 }
 
 // The table: a protocol is its file and its line here.
-table! {}
+table! {
+    codelia
+}
 
 /// What is known about a protocol before anybody speaks it.
 #[derive(Debug)]
