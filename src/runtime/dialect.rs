@@ -33,6 +33,7 @@ macro_rules! table {
 // The table: a protocol is its file and its line here.
 table! {
     codelia
+    nous
 }
 
 /// What is known about a protocol before anybody speaks it.
