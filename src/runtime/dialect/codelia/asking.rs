@@ -77,10 +77,10 @@ impl Kind {
         }
     }
 
-    /// Is it a yes, and how does the runtime read it?
-    pub(super) fn answer(self, resolution: &Resolution) -> (bool, Value) {
+    /// The answer, as the runtime reads it.
+    pub(super) fn answer(self, resolution: &Resolution) -> Value {
         let Resolution::Answered(answer) = resolution else {
-            return (false, self.denial());
+            return self.denial();
         };
         match (self, &answer.said) {
             (Self::Confirm, said) => {
@@ -96,12 +96,12 @@ impl Kind {
                 if let Some(reason) = &answer.reason {
                     result["reason"] = reason.as_str().into();
                 }
-                (ok, result)
+                result
             }
-            (Self::Prompt, Said::Value(value)) => (value.is_some(), json!({ "value": value })),
-            (Self::Pick, Said::Ids(ids)) => (!ids.is_empty(), json!({ "ids": ids })),
-            (Self::Pick, Said::Option(id)) => (true, json!({ "ids": [id] })),
-            (Self::Prompt | Self::Pick, _) => (false, self.denial()),
+            (Self::Prompt, Said::Value(value)) => json!({ "value": value }),
+            (Self::Pick, Said::Ids(ids)) => json!({ "ids": ids }),
+            (Self::Pick, Said::Option(id)) => json!({ "ids": [id] }),
+            (Self::Prompt | Self::Pick, _) => self.denial(),
         }
     }
 

@@ -123,9 +123,9 @@ impl Codelia {
         let Some(ask) = self.questions.remove(name) else {
             return;
         };
-        let (granted, answer) = ask.kind.answer(resolution);
+        let answer = ask.kind.answer(resolution);
         if let (Some(tool), Some(run)) = (&ask.tool, &mut self.run) {
-            run.decided(tool, granted, out);
+            run.decided(tool, answer["ok"] == true, out);
         }
         out.write(jsonrpc::result(ask.id, answer));
     }
