@@ -347,7 +347,10 @@ impl Codelia {
     }
 
     fn start(&mut self, out: &mut Out) {
-        let Some(run) = &self.run else { return };
+        let waits = |run: &&Run| run.native.is_none() && run.started.is_none();
+        let Some(run) = self.run.as_ref().filter(waits) else {
+            return;
+        };
         let mut params = run.params.clone();
         if let Some(thread) = &self.thread {
             params["session_id"] = thread.as_str().into();
