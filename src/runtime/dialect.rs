@@ -33,8 +33,10 @@ macro_rules! table {
 // The table: a protocol is its file and its line here.
 table! {
     acp
+    codelia
     codex_app_server
     copilot
+    nous
     openstarry
     pi
     remoteui
