@@ -37,5 +37,6 @@ pub use config::{Config, Limits};
 pub(crate) use dialect::protocols;
 pub(crate) use launcher::{SUBCOMMAND as LAUNCH, launch};
 pub(crate) use link::Link;
+pub(crate) use room::Room;
 pub(crate) use talk::{Declined, FromAgent, ToAgent};
 pub(crate) use workshop::Workshop;

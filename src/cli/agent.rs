@@ -249,16 +249,12 @@ async fn ask(
             Ok(Some(FromAgent::Ended { outcome, .. })) => {
                 out.line(format!("answer: {}", answer.trim()))?;
                 let after = begun.elapsed().as_millis();
-                return match outcome {
-                    RunOutcome::Failed { message, .. } => {
-                        out.line(format!("FAILED after {after} ms: {message}"))?;
-                        Ok(false)
-                    }
-                    _ => {
-                        out.line(format!("done after {after} ms"))?;
-                        Ok(true)
-                    }
-                };
+                if let RunOutcome::Failed { message, .. } = outcome {
+                    out.line(format!("FAILED after {after} ms: {message}"))?;
+                    return Ok(false);
+                }
+                out.line(format!("done after {after} ms"))?;
+                return Ok(true);
             }
             Ok(Some(_)) => {}
             Ok(None) | Err(_) => {

@@ -99,7 +99,9 @@ fn bound_question(question: &mut Question) {
             .for_each(|detail| cut(detail, NAME));
     }
     for label in [&mut question.confirm_label, &mut question.cancel_label] {
-        label.iter_mut().for_each(|label| cut(label, NAME));
+        for label in label.iter_mut() {
+            cut(label, NAME);
+        }
     }
     question
         .default_value

@@ -279,10 +279,13 @@ impl Brief {
         for file in &self.files {
             match &file.content {
                 Content::Text(content) => {
-                    text.push_str(&format!(
-                        "\n\n<file name={:?}>\n{content}\n</file>",
-                        file.name
-                    ));
+                    text.extend([
+                        "\n\n<file name=\"",
+                        file.name.as_str(),
+                        "\">\n",
+                        content,
+                        "\n</file>",
+                    ]);
                 }
                 Content::Base64(_) => others.push(file.name.as_str()),
             }
@@ -431,9 +434,7 @@ pub(super) trait Dialect: Send {
 
     /// The agent is to end: say goodbye if the protocol has a word for it. The process gets a moment
     /// to leave by itself.
-    fn close(&mut self, out: &mut Out) {
-        let _nothing_to_say = out;
-    }
+    fn close(&mut self, _out: &mut Out) {}
 }
 
 /// The refusal of what a protocol has no word for.

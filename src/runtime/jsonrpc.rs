@@ -96,22 +96,39 @@ fn fault(mut error: Map<String, Value>) -> Fault {
 
 /// A request.
 pub(super) fn request(id: impl Into<Value>, method: &str, params: Value) -> Value {
-    json!({ "jsonrpc": "2.0", "id": id.into(), "method": method, "params": params })
+    message([
+        ("id", id.into()),
+        ("method", method.into()),
+        ("params", params),
+    ])
 }
 
 /// A notification.
 pub(super) fn notification(method: &str, params: Value) -> Value {
-    json!({ "jsonrpc": "2.0", "method": method, "params": params })
+    message([("method", method.into()), ("params", params)])
 }
 
 /// The answer to a request.
 pub(super) fn result(id: Value, result: Value) -> Value {
-    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+    message([("id", id), ("result", result)])
 }
 
 /// The refusal of a request.
-pub(super) fn error(id: Value, code: i64, message: &str) -> Value {
-    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
+pub(super) fn error(id: Value, code: i64, text: &str) -> Value {
+    message([
+        ("id", id),
+        ("error", json!({ "code": code, "message": text })),
+    ])
+}
+
+fn message<const N: usize>(members: [(&str, Value); N]) -> Value {
+    let version = ("jsonrpc", Value::from("2.0"));
+    let members = std::iter::once(version).chain(members);
+    Value::Object(
+        members
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect(),
+    )
 }
 
 /// The same message without the member `jsonrpc`, for protocols that have none.

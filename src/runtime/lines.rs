@@ -113,13 +113,11 @@ fn read(line: &[u8]) -> Option<Line> {
     if line.is_empty() {
         return None;
     }
-    Some(match serde_json::from_slice(line) {
-        Ok(message) => Line::Message(message),
-        Err(_) => {
-            let start = &line[..line.len().min(EXCERPT)];
-            Line::NotJson(String::from_utf8_lossy(start).into_owned())
-        }
-    })
+    let read = serde_json::from_slice(line).map(Line::Message);
+    Some(read.unwrap_or_else(|_| {
+        let start = &line[..line.len().min(EXCERPT)];
+        Line::NotJson(String::from_utf8_lossy(start).into_owned())
+    }))
 }
 
 #[cfg(test)]

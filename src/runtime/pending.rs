@@ -30,9 +30,4 @@ impl<K> Pending<K> {
     pub(super) fn take(&mut self, id: u64) -> Option<K> {
         self.waiting.remove(&id)
     }
-
-    /// All that wait, in no order; nothing waits then.
-    pub(super) fn take_all(&mut self) -> impl Iterator<Item = (u64, K)> + '_ {
-        self.waiting.drain()
-    }
 }

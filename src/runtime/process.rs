@@ -55,11 +55,6 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Its number.
-    pub(super) fn id(&self) -> Option<i32> {
-        self.pid.map(|pid| pid.as_raw_nonzero().get())
-    }
-
     /// Its two ends; each can be taken once.
     pub(super) fn pipes(&mut self) -> Option<(ChildStdout, ChildStdin)> {
         self.child.stdout.take().zip(self.child.stdin.take())

@@ -35,9 +35,14 @@ impl Room {
         Some(Taken(Some(permit)))
     }
 
-    /// It was written down and takes no room any more.
-    pub(crate) fn give_back(&self, said: &FromAgent) {
-        self.0.add_permits(units(said.bytes()) as usize);
+    /// How much room what was said takes.
+    pub(crate) fn taken_by(said: &[FromAgent]) -> usize {
+        said.iter().map(|said| units(said.bytes()) as usize).sum()
+    }
+
+    /// So much was written down and takes no room any more.
+    pub(crate) fn give_back(&self, taken: usize) {
+        self.0.add_permits(taken);
     }
 }
 

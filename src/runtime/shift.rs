@@ -13,11 +13,15 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+mod line;
+mod mouth;
+
 use super::briefing::brief;
 use super::catalog::Entry;
 use super::config::FramingName;
 use super::dialect::{Lane, Order, Person, Protocol, Setup, Utterance};
 use super::interpreter::{Interpreter, Verdict, lost};
+use super::last_words::LastWords;
 use super::lines::Lines;
 use super::pace::Pace;
 use super::process::Process;
@@ -28,16 +32,14 @@ use super::transport::Wire;
 use super::transport::hub::Hub;
 use super::trouble::Trouble;
 use super::workshop::{Opened, Place, Prepared, Workshop};
+use line::{ended, goodbye, read_events, take, until};
+use mouth::{Ears, Mouth, tell};
+
 use crate::clock::Clock;
 use crate::domain::code::Code;
-use crate::domain::run::RunOutcome;
 
 /// An agent that is not ready after so long never will be.
 const READY_WITHIN: Duration = Duration::from_mins(3);
-/// How long whoever was refused may take to hear it.
-const FAREWELL: Duration = Duration::from_secs(2);
-/// For the protocol's own goodbye to be written.
-const GOODBYE: Duration = Duration::from_millis(500);
 /// After the goodbye and the end of its input, it may go by itself for so long; then it is asked to,
 /// then forced.
 const LEAVE: Duration = Duration::from_secs(2);
@@ -73,87 +75,6 @@ enum End {
     Finished,
     /// Something went wrong.
     Trouble(Trouble),
-}
-
-/// What the session says.
-type Ears = mpsc::Receiver<ToAgent>;
-
-/// The way to the session.
-struct Mouth {
-    back: mpsc::Sender<FromAgent>,
-    room: Room,
-}
-
-impl Mouth {
-    /// Waits until there is room for what is to be told next, of that size. Cancel-safe.
-    async fn place(&self, bytes: Option<usize>) -> Option<mpsc::Permit<'_, FromAgent>> {
-        let Some(bytes) = bytes else {
-            return std::future::pending().await;
-        };
-        let room = self.room.take(bytes).await;
-        let permit = self.back.reserve().await.ok()?;
-        room.keep();
-        Some(permit)
-    }
-
-    /// Tells as much as there is room for now, so that the session finds many at once.
-    fn tell_at_once(&self, interpreter: &mut Interpreter) {
-        while let Some(bytes) = interpreter.next_told() {
-            let Some(room) = self.room.try_take(bytes) else {
-                return;
-            };
-            let Ok(place) = self.back.try_reserve() else {
-                return;
-            };
-            room.keep();
-            tell(place, interpreter);
-        }
-    }
-
-    /// Tells everything that is left, as long as the session listens.
-    async fn tell_all(&self, interpreter: &mut Interpreter) {
-        if interpreter.next_told().is_none() {
-            return;
-        }
-        let telling = async {
-            while let Some(place) = self.place(interpreter.next_told()).await {
-                match interpreter.take_told() {
-                    Some(said) => place.send(said),
-                    None => return,
-                }
-                if interpreter.next_told().is_none() {
-                    return;
-                }
-            }
-        };
-        drop(timeout(FAREWELL, telling).await);
-    }
-
-    /// There is no agent: whoever asks first hears why.
-    async fn refuse(&self, ears: &mut Ears, declined: &Declined) {
-        let until = Instant::now() + FAREWELL;
-        while let Ok(Some(command)) = timeout_at(until, ears.recv()).await {
-            let said = match command {
-                ToAgent::Prompt { run, .. } => FromAgent::Ended {
-                    run,
-                    outcome: RunOutcome::Failed {
-                        code: declined.code,
-                        message: declined.message.clone(),
-                    },
-                    usage: None,
-                },
-                ToAgent::Inquire { id, .. } => FromAgent::Told {
-                    id,
-                    answer: Err(declined.clone()),
-                },
-                _ => continue,
-            };
-            if let Ok(Some(place)) = timeout_at(until, self.place(Some(said.bytes()))).await {
-                place.send(said);
-            }
-            return;
-        }
-    }
 }
 
 impl Shift {
@@ -219,7 +140,7 @@ impl Shift {
                 let words = process
                     .as_ref()
                     .map(Process::words)
-                    .and_then(|words| words.brief());
+                    .and_then(LastWords::brief);
                 Some(self.blame(trouble, words, interpreter.noise().map(str::to_owned)))
             }
         };
@@ -444,9 +365,10 @@ impl Shift {
                 () = until(timer) => interpreter.wake(Instant::now()),
                 () = until(paused) => {}
                 () = sleep_until(patience), if !was_ready || (interpreter.is_awaited() && is_heard) => {
-                    let trouble = match was_ready {
-                        true => Trouble::Silent { after: silence },
-                        false => Trouble::NotReady { after: READY_WITHIN },
+                    let trouble = if was_ready {
+                        Trouble::Silent { after: silence }
+                    } else {
+                        Trouble::NotReady { after: READY_WITHIN }
                     };
                     return End::Trouble(trouble);
                 }
@@ -519,9 +441,9 @@ impl Shift {
         let name = &self.entry.name;
         let mut why = trouble.to_string();
         if let Some(noise) = noise.filter(|_| !matches!(trouble, Trouble::Silent { .. })) {
-            why.push_str(&format!(
-                "; it wrote to its standard output what is not its protocol, such as {noise:?}"
-            ));
+            why = format!(
+                "{why}; it wrote to its standard output what is not its protocol, such as {noise:?}"
+            );
         }
         let at = self.clock.wall();
         let error = why.clone();
@@ -539,57 +461,11 @@ impl Shift {
             "an agent cannot be used any more"
         );
         if let Some(words) = words {
-            why.push_str(&format!(". Its last words: {words}"));
+            why = format!("{why}. Its last words: {words}");
         }
         match trouble {
             Trouble::Refused(declined) => declined.clone(),
             _ => lost(name, trouble.code(), &why),
         }
     }
-}
-
-/// Tells what is to be told next.
-fn tell(place: mpsc::Permit<'_, FromAgent>, interpreter: &mut Interpreter) {
-    if let Some(said) = interpreter.take_told() {
-        place.send(said);
-    }
-}
-
-/// Takes in every whole line.
-fn take(lines: &mut Lines, lane: Lane, interpreter: &mut Interpreter, now: Instant) {
-    while let Some(line) = lines.next() {
-        interpreter.read(lane, line, now);
-    }
-}
-
-async fn read_events(events: &mut Option<Wire>, buffer: &mut [u8]) -> Option<usize> {
-    match events {
-        None => std::future::pending().await,
-        Some(wire) => wire.reader.read(buffer).await.ok().filter(|read| *read > 0),
-    }
-}
-
-async fn ended(process: &mut Option<Process>) {
-    match process {
-        None => std::future::pending().await,
-        Some(process) => drop(process.wait().await),
-    }
-}
-
-async fn until(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => sleep_until(moment).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// The protocol's own goodbye.
-async fn goodbye(opened: &mut Opened, interpreter: &mut Interpreter) {
-    interpreter.close(Instant::now());
-    let words = interpreter.unwritten(Lane::Main).to_vec();
-    let saying = async {
-        opened.main.writer.write_all(&words).await?;
-        opened.main.writer.shutdown().await
-    };
-    drop(timeout(GOODBYE, saying).await);
 }

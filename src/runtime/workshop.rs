@@ -23,8 +23,9 @@ use crate::store::Contents;
 const MARK_FILE: &str = "agents.mark";
 /// The sockets that processes open for the gateway.
 const SOCKETS: &str = "sockets";
-/// The longest path that a socket can have, with room for `.events`.
-const LONGEST_SOCKET: usize = 90;
+const SOCKET: &str = "agent.sock";
+/// The longest path to a folder that a socket can be in, with room for its name and `.events`.
+const LONGEST_SOCKET: usize = 80;
 
 /// Where agents are made ready.
 #[derive(Debug)]
@@ -102,11 +103,7 @@ impl Workshop {
     /// Ends the processes that a former life of this gateway has left; says how many.
     pub(crate) async fn clear_leftovers(&self) -> usize {
         let mark = format!("{}/", self.mark);
-        let sockets = self.data.join(SOCKETS);
-        let clearing = tokio::task::spawn_blocking(move || {
-            std::fs::remove_dir_all(sockets).ok();
-            leftovers::kill(&mark).len()
-        });
+        let clearing = tokio::task::spawn_blocking(move || leftovers::kill(&mark).len());
         clearing.await.unwrap_or_default()
     }
 
@@ -132,7 +129,7 @@ impl Workshop {
             Transport::Stdio => None,
             Transport::Unix | Transport::UnixPair => Some(match &config.socket {
                 Some(socket) => self.data.join(names(socket)),
-                None => self.socket(&link).map_err(Trouble::Spawn)?,
+                None => self.socket(place.session).map_err(Trouble::Spawn)?,
             }),
         };
         let fill = |text: &String| {
@@ -225,18 +222,26 @@ impl Workshop {
         }
     }
 
-    /// A path for a socket that a process is to open.
-    fn socket(&self, link: &str) -> io::Result<PathBuf> {
-        let short = &link[link.len() - 16..];
-        let mut dir = self.data.join(SOCKETS);
-        if dir.as_os_str().len() + short.len() > LONGEST_SOCKET {
-            dir = std::env::temp_dir().join(format!("switchboard-{}", &self.mark[..16]));
+    /// A path for a socket that a process is to open: the same for every life of a session's agent,
+    /// because some keep what they remember beside it.
+    fn socket(&self, session: SessionId) -> io::Result<PathBuf> {
+        let session = session.to_string();
+        let short = &session[session.len() - 16..];
+        let mut dir = self.data.join(SOCKETS).join(short);
+        if dir.as_os_str().len() > LONGEST_SOCKET {
+            let root = format!("switchboard-{}", &self.mark[..16]);
+            dir = std::env::temp_dir().join(root).join(short);
         }
         std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&dir)?;
-        Ok(dir.join(format!("{short}.sock")))
+        let socket = dir.join(SOCKET);
+        // Of a life that has ended badly: nobody listens there.
+        for path in [events_socket(&socket), socket.clone()] {
+            std::fs::remove_file(path).ok();
+        }
+        Ok(socket)
     }
 }
 
@@ -255,9 +260,10 @@ async fn wires(
         process.listen_to_output();
     }
     let main = connect(socket, process).await?;
-    let events = match pair {
-        true => Some(connect(&events_socket(socket), process).await?),
-        false => None,
+    let events = if pair {
+        Some(connect(&events_socket(socket), process).await?)
+    } else {
+        None
     };
     Ok((main, events))
 }

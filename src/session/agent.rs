@@ -47,9 +47,9 @@ impl Agent {
     }
 
     /// What it said takes no room any more: it is written down, or nobody needs it.
-    pub(super) fn wrote_down(&self, said: &FromAgent) {
+    pub(super) fn wrote_down(&self, taken: usize) {
         if let Some(room) = self.link.room() {
-            room.give_back(said);
+            room.give_back(taken);
         }
     }
 

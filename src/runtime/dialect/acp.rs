@@ -8,15 +8,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{
-    Act, Brief, Dialect, Framing, FromAgent, Lane, Order, Out, Protocol, Setup, Transport,
-    unsupported,
-};
+use super::{Act, Dialect, Framing, Lane, Order, Out, Protocol, Setup, Transport, unsupported};
 use crate::domain::code::Code;
-use crate::domain::command::{Inquiry, Mode, SettingsChange, Topic};
+use crate::domain::command::{Inquiry, SettingsChange, Topic};
 use crate::domain::event::{AgentCommand, Level};
 use crate::domain::id::RunId;
-use crate::domain::run::RunOutcome;
 use crate::runtime::jsonrpc::{self, Fault, Message, UNKNOWN_METHOD};
 use crate::runtime::pending::Pending;
 

@@ -20,10 +20,11 @@ use self::approval::Approvals;
 use self::meter::Meter;
 use self::turn::{Stage, Stop, Turn};
 use super::{
-    Act, Brief, Dialect, Framing, FromAgent, Lane, Order, Out, Protocol, Setup, Transport, unsupported,
+    Act, Brief, Dialect, Framing, FromAgent, Lane, Order, Out, Protocol, Setup, Transport,
+    unsupported,
 };
 use crate::domain::code::Code;
-use crate::domain::command::{Inquiry, Mode, Topic};
+use crate::domain::command::{Mode, Topic};
 use crate::domain::event::Level;
 use crate::domain::id::RunId;
 use crate::domain::run::RunOutcome;
@@ -274,13 +275,7 @@ impl Codex {
         self.ask(Asked::Turn { run }, "turn/start", params, out);
     }
 
-    fn mode_set(
-        &mut self,
-        run: RunId,
-        brief: &Brief,
-        answer: Result<Value, Fault>,
-        out: &mut Out,
-    ) {
+    fn mode_set(&mut self, run: RunId, brief: &Brief, answer: Result<Value, Fault>, out: &mut Out) {
         let Some(turn) = self.turn.as_ref().filter(|turn| turn.run == run) else {
             return;
         };

@@ -179,7 +179,9 @@ impl Copilot {
             return Err(format!("read files that are not text ({others})"));
         }
         let request = match spec {
-            Some(_) if self.greeting.excludes("codeGeneration") => return Err("generate code".into()),
+            Some(_) if self.greeting.excludes("codeGeneration") => {
+                return Err("generate code".into());
+            }
             Some((_, spec)) => Request::Generate { spec },
             None if self.memory.has_code() && !self.greeting.excludes("customization") => {
                 Request::Customize
@@ -251,7 +253,8 @@ impl Copilot {
         let run = turn.run;
         if reply.confirms(&turn.request, turn.stream.told()) {
             turn.stream.end_code(run, out);
-            turn.stream.add(run, &reply.text_beside_stream(&turn.request), out);
+            turn.stream
+                .add(run, &reply.text_beside_stream(&turn.request), out);
             turn.stream.complete(run, out);
         } else {
             turn.stream.withdraw(run, out);
@@ -312,8 +315,9 @@ impl Copilot {
             Resolution::Expired => {
                 let code = Code::TaskFailed;
                 let agent = &self.agent;
-                let message =
-                    format!("Nobody answered what the agent `{agent}` had to know, so it did nothing.");
+                let message = format!(
+                    "Nobody answered what the agent `{agent}` had to know, so it did nothing."
+                );
                 self.give_up(RunOutcome::Failed { code, message }, out);
             }
         }

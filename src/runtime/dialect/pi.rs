@@ -83,12 +83,22 @@ enum Asked {
     Switch,
     State,
     Commands,
-    Prompt { run: RunId },
+    Prompt {
+        run: RunId,
+    },
     Steer,
-    Abort { run: RunId },
-    Look { run: RunId },
+    Abort {
+        run: RunId,
+    },
+    Look {
+        run: RunId,
+    },
     Model,
-    Query { id: u64, topic: Topic, params: Value },
+    Query {
+        id: u64,
+        topic: Topic,
+        params: Value,
+    },
 }
 
 /// Someone who speaks with one pi.
@@ -312,7 +322,10 @@ impl Pi {
             }
             Asked::Abort { run } => {
                 // It may have been waiting for another try, which ends without a word.
-                if self.ours(run).is_some_and(|run| run.accepted && !run.is_busy()) {
+                if self
+                    .ours(run)
+                    .is_some_and(|run| run.accepted && !run.is_busy())
+                {
                     self.look(out);
                 }
             }
@@ -400,9 +413,7 @@ fn is_carried(file: &File) -> bool {
 }
 
 fn images(brief: &Brief) -> Vec<Value> {
-    let image = |media_type: &str, base64: &str| {
-        json!({ "type": "image", "data": base64, "mimeType": media_type })
-    };
+    let image = |media_type: &str, base64: &str| json!({ "type": "image", "data": base64, "mimeType": media_type });
     let given = brief.images.iter();
     let given = given.map(|given| image(&given.media_type, &given.base64));
     let files = brief.files.iter().filter(|file| is_image(file));

@@ -50,10 +50,6 @@ pub(super) const PROTOCOL: Protocol = Protocol {
             "the `clientId` of every message (`gateway-` and the session by default)",
         ),
         (
-            "framing",
-            "`node-ipc`: messages end with a form feed and are wrapped (a newline by default)",
-        ),
-        (
             "token",
             "shown to the other side in a `RemoteUIAuth` message before anything else",
         ),
@@ -175,7 +171,10 @@ impl Remote {
         let named = [
             ("model", change.model.as_ref().map(|model| json!(model))),
             ("maxTokens", change.max_tokens.map(|tokens| json!(tokens))),
-            ("temperature", change.temperature.map(|warmth| json!(warmth))),
+            (
+                "temperature",
+                change.temperature.map(|warmth| json!(warmth)),
+            ),
             ("mode", change.mode.as_ref().map(|mode| json!(mode))),
         ];
         let changed: Map<String, Value> = named
@@ -187,7 +186,11 @@ impl Remote {
         }
         self.settings.extend(changed.clone());
         // Nothing answers this but an error, and that says by itself what it is about.
-        self.send("RemoteUISettingsUpdate", json!({ "settings": changed }), out);
+        self.send(
+            "RemoteUISettingsUpdate",
+            json!({ "settings": changed }),
+            out,
+        );
     }
 
     /// The greeting is over. Does the other side remember what was said before?

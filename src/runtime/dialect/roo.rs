@@ -70,7 +70,10 @@ pub(super) const PROTOCOL: Protocol = Protocol {
             "Roo's settings for a new task, auto-approval among them (an object)",
         ),
         ("act_mode", "Roo's mode for acting (`code` by default)"),
-        ("plan_mode", "Roo's mode for planning (`architect` by default)"),
+        (
+            "plan_mode",
+            "Roo's mode for planning (`architect` by default)",
+        ),
         (
             "model_key",
             "the setting of Roo that names the model (`apiModelId` by default)",
@@ -83,7 +86,10 @@ pub(super) const PROTOCOL: Protocol = Protocol {
             "close_window",
             "close the editor's window at the end (`true`); it stays open by default",
         ),
-        ("wire", "`cli`: the stream of the Roo CLI instead of the IPC"),
+        (
+            "wire",
+            "`cli`: the stream of the Roo CLI instead of the IPC",
+        ),
     ],
     speaker: |setup| {
         if setup.option("wire") == Some("cli") {
@@ -253,7 +259,9 @@ impl Roo {
 
     /// Asks Roo to put the task back.
     fn wake(&mut self, out: &mut Out) {
-        let Some(task) = self.task.clone() else { return };
+        let Some(task) = self.task.clone() else {
+            return;
+        };
         self.totals.take_up(&task);
         self.standing = Standing::Waking;
         self.command("ResumeTask", Some(json!(task)), out);
@@ -305,7 +313,10 @@ impl Roo {
         let Some(ask) = work.take_question(question) else {
             // A message now would be heard as something else, even as an approval of the next tool.
             if matches!(resolution, Resolution::Answered(_)) {
-                out.notice(Level::Info, "That was settled in the editor before the answer.");
+                out.notice(
+                    Level::Info,
+                    "That was settled in the editor before the answer.",
+                );
             }
             return;
         };

@@ -50,7 +50,7 @@ pub(in crate::runtime) struct Hub {
 #[derive(Clone)]
 struct Peer {
     sessions: Arc<Mutex<HashMap<String, mpsc::Sender<Vec<u8>>>>>,
-    to_peer: mpsc::Sender<Vec<u8>>,
+    outgoing: mpsc::Sender<Vec<u8>>,
     gone: CancellationToken,
 }
 
@@ -132,10 +132,10 @@ impl Hub {
         }
         let mut rest = Lines::new(self.framing, self.longest);
         rest.push(&lines.rest());
-        let (to_peer, waiting) = mpsc::channel(WAITING);
+        let (outgoing, waiting) = mpsc::channel(WAITING);
         let peer = Peer {
             sessions: Arc::default(),
-            to_peer,
+            outgoing,
             gone: CancellationToken::new(),
         };
         *lock(&self.peer) = Some(peer.clone());
@@ -230,7 +230,7 @@ async fn carry(
             if let Some(end) = line.iter().rposition(|byte| *byte == delimiter) {
                 let rest = line.split_off(end + 1);
                 if peer
-                    .to_peer
+                    .outgoing
                     .send(std::mem::replace(&mut line, rest))
                     .await
                     .is_err()

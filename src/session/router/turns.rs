@@ -20,7 +20,7 @@ use crate::domain::id::{MessageId, RunId};
 use crate::domain::question::{OpenQuestion, Resolution};
 use crate::domain::queue::{Queue, QueueModes, Queued, Take, Turn, Waiting};
 use crate::domain::run::RunOutcome;
-use crate::runtime::{FromAgent, StartAgentError, ToAgent};
+use crate::runtime::{FromAgent, Room, StartAgentError, ToAgent};
 
 /// So many prompts may wait, and so many bytes of them. More: the next is refused.
 const QUEUE: usize = 50;
@@ -390,9 +390,7 @@ impl Router {
         };
         let mut notes = Notes::default();
         self.counterpart.is_used();
-        if let Some(agent) = &self.agent {
-            batch.iter().for_each(|said| agent.wrote_down(said));
-        }
+        let taken = Room::taken_by(batch);
         for said in batch.drain(..) {
             match (said, &mut self.scribe) {
                 (FromAgent::Told { id, answer }, _) => self.inquiries.answer(id, answer),
@@ -414,6 +412,9 @@ impl Router {
             .map(|(open, _)| decision::act(By::gateway(rules.at), self.id, open, true))
             .collect();
         self.record_surely(notes.events, acts).await?;
+        if let Some(agent) = &self.agent {
+            agent.wrote_down(taken);
+        }
         self.keep_thread().await;
         for (question, resolution) in notes.answers {
             self.tell_resolution(question, resolution).await;

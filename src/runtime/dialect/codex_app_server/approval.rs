@@ -123,7 +123,9 @@ impl Open {
     fn name(&self) -> String {
         let id = text_of(&self.id);
         match &self.wants {
-            Wants::Input { answers, .. } if !answers.is_empty() => format!("{id}/{}", answers.len()),
+            Wants::Input { answers, .. } if !answers.is_empty() => {
+                format!("{id}/{}", answers.len())
+            }
             _ => id,
         }
     }
@@ -215,7 +217,9 @@ fn read(method: &str, params: &Value, turn: Option<&Turn>) -> Option<(Wants, Opt
                 run: turn.map(|turn| turn.run),
                 questions,
                 answers: Vec::new(),
-                patience: params["autoResolutionMs"].as_u64().map(Duration::from_millis),
+                patience: params["autoResolutionMs"]
+                    .as_u64()
+                    .map(Duration::from_millis),
             };
             (wants, asked)
         }
@@ -315,7 +319,14 @@ fn elicitation(params: &Value) -> (Wants, Option<Question>) {
     let (content, more) = match params["mode"].as_str() {
         Some("url") => (Value::Null, format!("\n{}", text_of(&params["url"]))),
         Some("form") if fields.is_none_or(Map::is_empty) => (json!({}), String::new()),
-        _ => return (Wants::Consent { content: Value::Null }, None),
+        _ => {
+            return (
+                Wants::Consent {
+                    content: Value::Null,
+                },
+                None,
+            );
+        }
     };
     let title = format!("`{}` asks", text_of(&params["serverName"]));
     let message = format!("{}{more}", text_of(&params["message"]));

@@ -101,10 +101,7 @@ impl Codex {
                 self.piece(method, params, out);
             }
             _ if turn::IGNORED.contains(&method) || params["threadId"].is_null() => {}
-            _ => out.raw(
-                PROTOCOL.name,
-                json!({ "method": method, "params": params }),
-            ),
+            _ => out.raw(PROTOCOL.name, json!({ "method": method, "params": params })),
         }
     }
 

@@ -19,9 +19,7 @@ pub(super) fn check(brief: &Brief) -> Result<(), &str> {
 
 /// The text with the files that are text, then the images.
 pub(super) fn of(brief: &Brief) -> Value {
-    let image = |media_type: &str, base64: &str| {
-        json!({ "type": "image", "url": format!("data:{media_type};base64,{base64}") })
-    };
+    let image = |media_type: &str, base64: &str| json!({ "type": "image", "url": format!("data:{media_type};base64,{base64}") });
     let mut input = vec![text_block(&brief.text_with_files().0)];
     for given in &brief.images {
         input.push(image(&given.media_type, &given.base64));

@@ -62,14 +62,24 @@ fn tool(kind: &str, item: &Value) -> Option<Tool> {
         },
         "fileChange" => Tool {
             title: files(&item["changes"]),
-            kind: if deletes(&item["changes"]) { "delete" } else { "edit" }.into(),
+            kind: if deletes(&item["changes"]) {
+                "delete"
+            } else {
+                "edit"
+            }
+            .into(),
             input: Some(json!({ "changes": item["changes"] })),
             ..new("apply_patch")
         },
         "mcpToolCall" => {
             let name = format!("{}.{}", text_of(&item["server"]), text_of(&item["tool"]));
             Tool {
-                kind: if item["readOnlyHint"] == true { "read" } else { "other" }.into(),
+                kind: if item["readOnlyHint"] == true {
+                    "read"
+                } else {
+                    "other"
+                }
+                .into(),
                 input: present(&item["arguments"]),
                 output: present(&item["error"]).or(present(&item["result"])),
                 ..new(&name)

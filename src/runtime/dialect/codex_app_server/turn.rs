@@ -148,10 +148,7 @@ impl Turn {
             "item/fileChange/outputDelta"
             | "item/mcpToolCall/progress"
             | "item/commandExecution/terminalInteraction" => {}
-            _ => out.raw(
-                PROTOCOL.name,
-                json!({ "method": method, "params": params }),
-            ),
+            _ => out.raw(PROTOCOL.name, json!({ "method": method, "params": params })),
         }
     }
 
@@ -320,5 +317,8 @@ enum Sight {
 pub(super) fn is_unauthorized(error: &Value) -> bool {
     let info = &error["codexErrorInfo"];
     let status = |fields: &Value| fields["httpStatusCode"] == 401;
-    info == "unauthorized" || info.as_object().is_some_and(|kinds| kinds.values().any(status))
+    info == "unauthorized"
+        || info
+            .as_object()
+            .is_some_and(|kinds| kinds.values().any(status))
 }

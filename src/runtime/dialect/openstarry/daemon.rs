@@ -127,7 +127,10 @@ impl Daemon {
                 return out.fail_run(run, declined.code, declined.message);
             }
         };
-        let length = Value::from(text.as_str()).to_string().encode_utf16().count();
+        let length = Value::from(text.as_str())
+            .to_string()
+            .encode_utf16()
+            .count();
         if length > LONGEST_INPUT {
             let message = format!(
                 "The agent `{agent}` takes prompts of at most 100 KB, files included; this one has {} KB.",
@@ -291,7 +294,11 @@ impl Daemon {
     }
 
     fn tool(&mut self, data: &Value, out: &mut Out) {
-        let Some(turn) = self.turn.as_mut().filter(|turn| turn.stage == Stage::Looping) else {
+        let Some(turn) = self
+            .turn
+            .as_mut()
+            .filter(|turn| turn.stage == Stage::Looping)
+        else {
             return out.act(Act::Odd("`agent.tool` with no loop under way".into()));
         };
         if turn.unheard {
@@ -368,10 +375,7 @@ impl Dialect for Daemon {
                 out.write(jsonrpc::bare(refusal));
             }
             Message::Notification { method, params } => {
-                out.raw(
-                    PROTOCOL.name,
-                    json!({ "method": method, "params": params }),
-                );
+                out.raw(PROTOCOL.name, json!({ "method": method, "params": params }));
             }
             Message::Odd(line) => out.act(Act::Odd(format!("neither event nor answer: {line}"))),
         }

@@ -32,7 +32,9 @@ impl Dialogs {
         let id = text_of(&event["id"]);
         let Some(run) = run else {
             let title = &asked.title;
-            out.act(Act::Odd(format!("a dialog while no run is under way: {title}")));
+            out.act(Act::Odd(format!(
+                "a dialog while no run is under way: {title}"
+            )));
             return respond(&id, "cancelled", true, out);
         };
         let labels = asked.options.iter().map(|option| option.label.clone());
@@ -99,7 +101,10 @@ fn question(event: &Value) -> Option<Question> {
 /// Extensions say in their own words how much hangs on it.
 fn weight(words: &str) -> Severity {
     let words = words.to_lowercase();
-    if ["danger", "critical"].iter().any(|word| words.contains(word)) {
+    if ["danger", "critical"]
+        .iter()
+        .any(|word| words.contains(word))
+    {
         Severity::Critical
     } else {
         Severity::Warn

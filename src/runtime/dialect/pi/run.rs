@@ -137,7 +137,10 @@ impl Run {
             }
             "compaction_start" | "auto_compaction_start" => {
                 self.doing = Doing::Compacting;
-                out.notice(Level::Info, "The agent sums up the conversation to make room.");
+                out.notice(
+                    Level::Info,
+                    "The agent sums up the conversation to make room.",
+                );
             }
             "compaction_end" | "auto_compaction_end" => return self.compacted(event, out),
             "auto_retry_start" => {
@@ -178,7 +181,9 @@ impl Run {
     fn paused(&mut self, event: &Value) -> Next {
         self.doing = Doing::Nothing;
         let messages = event["messages"].as_array().into_iter().flatten();
-        let last = messages.rev().find(|message| message["role"] == "assistant");
+        let last = messages
+            .rev()
+            .find(|message| message["role"] == "assistant");
         if let Some(last) = last {
             self.bad_end = bad_end(last);
         }

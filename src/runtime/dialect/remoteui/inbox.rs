@@ -68,7 +68,13 @@ impl Remote {
     }
 
     /// Finds the task that is meant, and learns its name.
-    fn about(&mut self, kind: &str, request: Option<&str>, id: Option<&str>, out: &mut Out) -> About {
+    fn about(
+        &mut self,
+        kind: &str,
+        request: Option<&str>,
+        id: Option<&str>,
+        out: &mut Out,
+    ) -> About {
         if let Some(task) = &mut self.task
             && task.is_meant(request, id)
         {
@@ -109,7 +115,12 @@ impl Remote {
     }
 
     fn response(&mut self, request: Option<&str>, data: &Value, out: &mut Out) {
-        let about = self.about("RemoteUITaskResponse", request, data["taskId"].as_str(), out);
+        let about = self.about(
+            "RemoteUITaskResponse",
+            request,
+            data["taskId"].as_str(),
+            out,
+        );
         if !matches!(about, About::Now) {
             return;
         }
@@ -203,10 +214,12 @@ impl Remote {
     }
 
     fn state(&mut self, request: Option<&str>, state: &Value, out: &mut Out) {
-        if self.greeting.is_none() || request.is_some_and(|id| self.greeting.as_deref() != Some(id)) {
+        if self.greeting.is_none() || request.is_some_and(|id| self.greeting.as_deref() != Some(id))
+        {
             return out.act(Act::Odd("a state that was not asked for".into()));
         }
-        self.ledger.begin(&usage(&state["tokenUsage"]).unwrap_or_default());
+        self.ledger
+            .begin(&usage(&state["tokenUsage"]).unwrap_or_default());
         let history = state["conversationHistory"].as_array();
         let remembers = history.is_some_and(|history| !history.is_empty());
         // The session's own name is what the other side knows the conversation by.
@@ -284,7 +297,9 @@ fn is_refusal(error: &Value) -> bool {
 }
 
 fn said(error: &Value) -> String {
-    let message = error["message"].as_str().filter(|message| !message.is_empty());
+    let message = error["message"]
+        .as_str()
+        .filter(|message| !message.is_empty());
     message.map_or_else(|| "It failed and did not say why.".into(), str::to_owned)
 }
 
@@ -299,7 +314,9 @@ fn failure(error: &Value) -> RunOutcome {
         Code::Busy,
     ];
     RunOutcome::Failed {
-        code: code.filter(|code| known.contains(code)).unwrap_or(Code::TaskFailed),
+        code: code
+            .filter(|code| known.contains(code))
+            .unwrap_or(Code::TaskFailed),
         message: said(error),
     }
 }

@@ -14,9 +14,7 @@ use crate::domain::event::Level;
 use crate::domain::id::RunId;
 use crate::domain::question::Resolution;
 use crate::domain::run::{RunOutcome, Usage};
-use crate::runtime::dialect::{
-    Act, Brief, Dialect, Lane, Order, Out, Setup, unsupported,
-};
+use crate::runtime::dialect::{Act, Brief, Dialect, Lane, Order, Out, Setup, unsupported};
 
 mod stream;
 
@@ -238,7 +236,8 @@ impl Dialect for Cli {
             }
             Order::Settings(change) => {
                 if self.settings.change(change) && self.open {
-                    let text = "Roo takes settings only with a new task: they do not change this one.";
+                    let text =
+                        "Roo takes settings only with a new task: they do not change this one.";
                     out.notice(Level::Warn, text);
                 }
             }

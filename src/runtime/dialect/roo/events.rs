@@ -96,8 +96,14 @@ impl Roo {
                     self.children.insert(child.to_owned());
                 }
             }
-            "taskResumable" | "taskFocused" | "taskUnfocused" | "taskPaused" | "taskUnpaused"
-            | "taskDelegationCompleted" | "taskDelegationResumed" | "taskUserMessage"
+            "taskResumable"
+            | "taskFocused"
+            | "taskUnfocused"
+            | "taskPaused"
+            | "taskUnpaused"
+            | "taskDelegationCompleted"
+            | "taskDelegationResumed"
+            | "taskUserMessage"
             | "queuedMessagesUpdated" => {}
             _ => out.raw(PROTOCOL.name, event.clone()),
         }
@@ -166,7 +172,12 @@ impl Roo {
     fn completed(&mut self, task: &str, payload: &Value, out: &mut Out) {
         let used = self.used(task, &payload[1], out);
         let part = self.is_child(task) || payload[3]["isSubtask"] == true;
-        if !part && self.work.as_ref().is_some_and(|work| work.stage == Stage::Accepted) {
+        if !part
+            && self
+                .work
+                .as_ref()
+                .is_some_and(|work| work.stage == Stage::Accepted)
+        {
             self.end(RunOutcome::Completed, used, out);
         } else if let Some(used) = used {
             out.tell(FromAgent::Usage(used));
@@ -231,7 +242,11 @@ impl Roo {
 
     /// Nothing came of the prompt at all.
     pub(super) fn not_taken(&mut self, out: &mut Out) {
-        if self.work.as_ref().is_some_and(|work| work.stage != Stage::Accepted) {
+        if self
+            .work
+            .as_ref()
+            .is_some_and(|work| work.stage != Stage::Accepted)
+        {
             self.give_up();
             let message = format!("The agent `{}` did not take the prompt.", self.setup.agent);
             let code = Code::TaskFailed;

@@ -81,18 +81,31 @@ impl Roo {
             "error" | "diff_error" | "rooignore_error" if once => {
                 out.notice(Level::Error, message.text);
             }
-            "api_req_retry_delayed" | "condense_context_error" | "shell_integration_warning"
+            "api_req_retry_delayed"
+            | "condense_context_error"
+            | "shell_integration_warning"
             | "too_many_tools_warning"
                 if once =>
             {
                 out.notice(Level::Warn, message.text);
             }
             // Known, and of no use to anybody, or told already.
-            "error" | "diff_error" | "rooignore_error" | "api_req_retry_delayed"
-            | "condense_context_error" | "shell_integration_warning" | "too_many_tools_warning"
-            | "api_req_started" | "api_req_finished" | "api_req_retried" | "api_req_deleted"
-            | "api_req_rate_limit_wait" | "checkpoint_saved" | "user_feedback"
-            | "user_feedback_diff" | "mcp_server_request_started" => {}
+            "error"
+            | "diff_error"
+            | "rooignore_error"
+            | "api_req_retry_delayed"
+            | "condense_context_error"
+            | "shell_integration_warning"
+            | "too_many_tools_warning"
+            | "api_req_started"
+            | "api_req_finished"
+            | "api_req_retried"
+            | "api_req_deleted"
+            | "api_req_rate_limit_wait"
+            | "checkpoint_saved"
+            | "user_feedback"
+            | "user_feedback_diff"
+            | "mcp_server_request_started" => {}
             _ if message.partial => {}
             _ => out.raw(PROTOCOL.name, message.whole.clone()),
         }

@@ -64,7 +64,10 @@ impl Settings {
         for (name, value) in [
             (model_key, chosen.model.as_ref().map(|model| json!(model))),
             ("modelMaxTokens", chosen.max_tokens.map(|most| json!(most))),
-            ("modelTemperature", chosen.temperature.map(|warm| json!(warm))),
+            (
+                "modelTemperature",
+                chosen.temperature.map(|warm| json!(warm)),
+            ),
         ] {
             if let Some(value) = value {
                 configuration.insert(name.to_owned(), value);
@@ -82,7 +85,8 @@ impl Settings {
                 Fit::Not(unsupported(&setup.agent, what))
             }
             Mode::Act if planning => {
-                let text = format!("Roo is still in its mode `{slug}` and leaves it by itself only.");
+                let text =
+                    format!("Roo is still in its mode `{slug}` and leaves it by itself only.");
                 Fit::Loosely(text)
             }
             _ => Fit::Well,

@@ -68,8 +68,13 @@ pub(super) fn named(tool: Tool, name: &str) -> Tool {
 /// What a tool of Roo's own does.
 fn kind(name: &str) -> &'static str {
     match name {
-        "readFile" | "read_file" | "listFilesTopLevel" | "listFilesRecursive" | "list_files"
-        | "listCodeDefinitionNames" | "skill" => "read",
+        "readFile"
+        | "read_file"
+        | "listFilesTopLevel"
+        | "listFilesRecursive"
+        | "list_files"
+        | "listCodeDefinitionNames"
+        | "skill" => "read",
         "searchFiles" | "search_files" | "codebaseSearch" | "codebase_search" => "search",
         "editedExistingFile" | "appliedDiff" | "newFileCreated" | "insertContent"
         | "searchAndReplace" | "generateImage" | "write_to_file" | "apply_diff" => "edit",

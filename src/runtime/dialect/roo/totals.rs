@@ -53,6 +53,9 @@ fn usage(total: &Value) -> Option<Usage> {
 /// How much of the context is left, in percent.
 pub(super) fn context_left(total: &Value, window: u64) -> Option<u8> {
     let used = total["contextTokens"].as_u64()?;
-    let left = window.saturating_sub(used).saturating_mul(100).checked_div(window)?;
+    let left = window
+        .saturating_sub(used)
+        .saturating_mul(100)
+        .checked_div(window)?;
     u8::try_from(left).ok()
 }

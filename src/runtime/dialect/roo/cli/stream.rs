@@ -243,7 +243,10 @@ impl Job {
         let error = result["error"].as_str();
         let failed = error.is_some() || result["exitCode"].as_i64().is_some_and(|code| code != 0);
         // Only the results of commands come in pieces.
-        let status = match (failed, event["subtype"] == "command" && event["done"] != true) {
+        let status = match (
+            failed,
+            event["subtype"] == "command" && event["done"] != true,
+        ) {
             (true, _) => "failed",
             (false, true) => "running",
             (false, false) => "completed",

@@ -1,0 +1,124 @@
+use std::num::NonZeroU32;
+
+use super::*;
+
+fn catalog(json: &str) -> Catalog {
+    let config: Config = serde_json::from_str(json).unwrap();
+    Catalog::for_tests(&config)
+}
+
+fn names(json: &str) -> Vec<String> {
+    catalog(json).names().map(str::to_owned).collect()
+}
+
+impl Catalog {
+    /// Without a place to start anything in.
+    pub(crate) fn for_tests(config: &Config) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let workshop = Workshop::open(dir.path(), None, None).unwrap();
+        let limits = Limits {
+            max_agents: NonZeroU32::MAX,
+            max_agents_per_user: NonZeroU32::MAX,
+        };
+        Self::new(config, &limits, workshop, Clock::system())
+    }
+}
+
+pub(crate) fn start() -> Start {
+    Start {
+        session: SessionId::new(),
+        user: UserId::new(),
+        user_name: "mia".into(),
+        thread: None,
+        history: Vec::new(),
+    }
+}
+
+#[test]
+fn the_demo_agent_is_there_unless_it_is_disabled() {
+    assert_eq!(names("{}"), ["demo"]);
+    assert_eq!(names(r#"{"demo": {}}"#), ["demo"]);
+    assert!(names(r#"{"demo": {"enabled": false}}"#).is_empty());
+    let other = r#"{"demo": {"enabled": false}, "toy": {"protocol": "demo"}}"#;
+    assert_eq!(names(other), ["toy"]);
+}
+
+#[test]
+fn whoever_runs_the_gateway_sees_the_disabled_ones_too() {
+    let json = r#"{"demo": {"enabled": false}, "toy": {"protocol": "demo"}}"#;
+    let described: Vec<_> = catalog(json)
+        .described()
+        .into_iter()
+        .map(|agent| (agent.name, agent.protocol, agent.enabled))
+        .collect();
+    let demo = || "demo".to_owned();
+    assert_eq!(
+        described,
+        [(demo(), demo(), false), ("toy".into(), demo(), true)]
+    );
+}
+
+#[test]
+fn settings_stay_within_what_the_agent_was_given() {
+    let json = r#"{"toy": {"protocol": "demo", "models": ["a", "b"], "modes": ["ask"],
+        "max_tokens": 100, "max_temperature": 0.5}}"#;
+    let catalog = catalog(json);
+    let none = SettingsChange::default;
+    let wrong = |agent: &str, change: SettingsChange| {
+        catalog
+            .complaint(agent, &change)
+            .map(|(setting, _)| setting)
+    };
+    let model = |name: &str| SettingsChange {
+        model: Some(name.into()),
+        ..none()
+    };
+    let mode = |name: &str| SettingsChange {
+        mode: Some(name.into()),
+        ..none()
+    };
+    assert_eq!(wrong("toy", model("a")), None);
+    assert_eq!(wrong("toy", model("c")), Some("model"));
+    assert_eq!(wrong("demo", model("c")), None);
+    assert_eq!(wrong("toy", mode("ask")), None);
+    assert_eq!(wrong("demo", mode("ask")), Some("mode"));
+    let tokens = Some(101);
+    let max_tokens = SettingsChange {
+        max_tokens: tokens,
+        ..none()
+    };
+    assert_eq!(wrong("toy", max_tokens), Some("maxTokens"));
+    let temperature = SettingsChange {
+        temperature: Some(0.6),
+        ..none()
+    };
+    assert_eq!(wrong("toy", temperature), Some("temperature"));
+}
+
+#[test]
+fn only_the_demo_agent_may_be_answered_for_without_a_word_of_the_operator() {
+    let json = r#"{"strict": {"protocol": "demo", "auto_approve": false}}"#;
+    let catalog = catalog(json);
+    assert!(catalog.permits_auto_approve("demo"));
+    assert!(!catalog.permits_auto_approve("strict"));
+    assert!(!catalog.permits_auto_approve("unknown"));
+}
+
+#[tokio::test]
+async fn an_agent_that_is_not_in_the_catalog_cannot_be_started() {
+    let catalog = catalog(r#"{"demo": {"enabled": false}}"#);
+    assert!(!catalog.contains("demo"));
+    assert!(catalog.capabilities("demo").is_empty());
+    let (back, _heard) = mpsc::channel(1);
+    let started = catalog.start(
+        "demo",
+        start(),
+        back,
+        &CancellationToken::new(),
+        &TaskTracker::new(),
+    );
+    assert_eq!(
+        started.unwrap_err(),
+        StartAgentError::Unknown("demo".into())
+    );
+}
