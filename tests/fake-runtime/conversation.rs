@@ -224,8 +224,8 @@ impl Connection {
         let mut variables = lock(&talk.state).variables.clone();
         extend(&mut variables, &rule.take, &line);
         let joins = found(&line, &rule.joins).map(plain);
-        if joins.is_some() && self.stage.forgetful {
-            return self.say(&rule.lost, &variables);
+        if let (Some(_), Some(lost), true) = (&joins, &rule.lost, self.stage.forgetful) {
+            return self.say(lost, &variables);
         }
         if stranger && joins.is_none() {
             if book.stranger.usable(&variables) {

@@ -118,8 +118,8 @@ pub(crate) struct Rule {
     pub(crate) joins: Vec<String>,
     /// The conversation is over.
     pub(crate) leaves: bool,
-    /// Said instead if what it goes on with is lost.
-    pub(crate) lost: Vec<Line>,
+    /// Said instead if what it goes on with is lost; none if it cannot be.
+    pub(crate) lost: Option<Vec<Line>>,
     pub(crate) say: Vec<Line>,
     /// Said instead, for each trouble with a handshake.
     pub(crate) instead: HashMap<String, Vec<Line>>,
@@ -216,13 +216,15 @@ impl Rule {
             ensure: page.texts("ensure")?,
             joins: page.texts("joins")?,
             leaves: page.flag("leaves"),
-            lost: page.lines("lost")?,
             say: page.lines("say")?,
             busy: page.lines("busy")?,
             said: page.texts("said")?,
             scene: page.sections("scene")?,
             ..Self::default()
         };
+        if page.members.contains_key("lost") {
+            rule.lost = Some(page.lines("lost")?);
+        }
         for trouble in ["wrong_version", "needs_login"] {
             if page.members.contains_key(trouble) {
                 let lines = page.lines(trouble)?;

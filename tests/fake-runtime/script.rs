@@ -185,6 +185,9 @@ fn ask_cancelled(scene: &mut Scene) -> Played {
             Ok(Some(_)) => {}
             Err(stop) => break stop,
         }
+        if let Err(stop) = scene.wait(Duration::from_millis(50)) {
+            break stop;
+        }
     };
     if matches!(stopped, Stop::Cancelled) {
         for _ in 0..2 {

@@ -1,5 +1,6 @@
 //! Everything an agent can do wrong: crash, hang, lie, flood, leave children behind.
 
+use std::io::{self, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -145,9 +146,10 @@ fn fork(scene: &mut Scene) -> Played {
     let far = Command::new(own)
         .args([APART, "600"])
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::null())
-        .spawn();
+        .spawn()
+        .map(moved_away);
     match (near, far) {
         (Ok(near), Ok(far)) => {
             let said = format!("children {} {}", near.id(), far.id());
@@ -163,6 +165,14 @@ fn fork(scene: &mut Scene) -> Played {
     }
 }
 
+/// Waits until the child says that it is apart.
+fn moved_away(mut child: Child) -> Child {
+    if let Some(mut said) = child.stdout.take() {
+        drop(said.read(&mut [0]));
+    }
+    child
+}
+
 /// A child that has ended must not look as if it were still there.
 fn reap(mut child: Child) {
     thread::spawn(move || child.wait());
@@ -173,5 +183,6 @@ pub(crate) fn sleep_apart(seconds: &str) {
     if let Err(error) = rustix::process::setsid() {
         murmur(&format!("fake-runtime: cannot be apart: {error}"));
     }
+    drop(writeln!(io::stdout(), "apart"));
     thread::sleep(Duration::from_secs(number(seconds, 0, 1)));
 }
