@@ -113,21 +113,15 @@ fn over_stdio(stage: &Arc<Stage>) {
 /// Listens for as long as the program runs. Over a pair of sockets everybody has the same
 /// conversation, and everybody who listens hears all events.
 fn over_socket(stage: &Arc<Stage>, path: &Path) -> io::Result<()> {
-    let listener = bind(path)?;
+    // Events first: whoever sees the other socket may look for both.
     let shared: Option<Arc<Conversation>> = match stage.book.transport {
         Transport::UnixPair => {
-            let events = bind(&events_of(path))?;
-            let stage = Arc::clone(stage);
-            thread::spawn(move || {
-                for stream in events.incoming().flatten() {
-                    stage.listeners.add(stream);
-                }
-            });
+            stage.listeners.open(bind(&events_of(path))?)?;
             Some(Arc::default())
         }
         Transport::Stdio | Transport::Unix => None,
     };
-    for stream in listener.incoming() {
+    for stream in bind(path)?.incoming() {
         let (stream, stage) = (stream?, Arc::clone(stage));
         let base = shared.clone().unwrap_or_default();
         thread::spawn(move || talk(&stage, &stream, base));

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, Write};
 use std::net::Shutdown;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -42,20 +42,43 @@ impl Log {
 
 /// Those who listen to the events of a protocol that has a way of its own for them.
 #[derive(Default)]
-pub(crate) struct Listeners(Mutex<Vec<UnixStream>>);
+pub(crate) struct Listeners {
+    door: Mutex<Option<UnixListener>>,
+    inside: Mutex<Vec<UnixStream>>,
+}
 
 impl Listeners {
+    /// Where they come in. They are let in when there is something to tell, so that whoever has
+    /// connected before a command hears everything that comes of it.
+    pub(crate) fn open(&self, door: UnixListener) -> io::Result<()> {
+        door.set_nonblocking(true)?;
+        *lock(&self.door) = Some(door);
+        Ok(())
+    }
+
     pub(crate) fn add(&self, listener: UnixStream) {
-        lock(&self.0).push(listener);
+        lock(&self.inside).push(listener);
+    }
+
+    fn let_in(&self) {
+        if let Some(door) = &*lock(&self.door) {
+            while let Ok((listener, _)) = door.accept() {
+                if listener.set_nonblocking(false).is_ok() {
+                    self.add(listener);
+                }
+            }
+        }
     }
 
     /// Whoever cannot be reached is forgotten.
     fn tell(&self, bytes: &[u8]) {
-        lock(&self.0).retain_mut(|listener| listener.write_all(bytes).is_ok());
+        self.let_in();
+        lock(&self.inside).retain_mut(|listener| listener.write_all(bytes).is_ok());
     }
 
     fn hang_up(&self) {
-        for listener in lock(&self.0).drain(..) {
+        self.let_in();
+        for listener in lock(&self.inside).drain(..) {
             drop(listener.shutdown(Shutdown::Both));
         }
     }
