@@ -101,6 +101,14 @@ const ALL: &[Words] = &[
         prompt: r#"{"type":"message","data":{"type":"TaskCommand","origin":"client","clientId":"THREAD","data":{"commandName":"StartNewTask","data":{"configuration":{},"text":"TEXT"}}}}"#,
         ends: "taskCompleted",
     },
+    Words {
+        book: "roo/cli.phrasebook.json",
+        lanes: Lanes::Stdio,
+        open: "\n",
+        thread: &[],
+        prompt: r#"{"command":"start","requestId":"1","prompt":"TEXT"}"#,
+        ends: "task_completed",
+    },
 ];
 
 fn words(book: &str) -> &'static Words {

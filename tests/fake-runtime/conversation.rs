@@ -227,7 +227,7 @@ impl Connection {
         if let (Some(_), Some(lost), true) = (&joins, &rule.lost, self.stage.forgetful) {
             return self.say(lost, &variables);
         }
-        if stranger && joins.is_none() {
+        if stranger && joins.is_none() && !rule.strangers {
             if book.stranger.usable(&variables) {
                 self.say(&book.stranger.lines, &variables);
             }
@@ -410,5 +410,6 @@ fn holds(rule: &Rule, line: &Value, talk: &Conversation) -> bool {
     fits(&rule.pattern, Some(line))
         && rule.when.is_none_or(|when| state.is(when))
         && rule.has.iter().all(has)
+        && !rule.lacks.iter().any(has)
         && rule.same.iter().all(same)
 }

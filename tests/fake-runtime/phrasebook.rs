@@ -104,6 +104,8 @@ pub(crate) struct Rule {
     pub(crate) when: Option<When>,
     /// Variables that must be there.
     pub(crate) has: Vec<String>,
+    /// Variables that must not be there.
+    pub(crate) lacks: Vec<String>,
     /// Variables that must be what the line says (if it says something).
     pub(crate) same: Vec<(String, Vec<String>)>,
     /// Variables for the answer and for the scene that begins.
@@ -116,6 +118,8 @@ pub(crate) struct Rule {
     pub(crate) ensure: Vec<String>,
     /// Where the line names the conversation that it goes on with.
     pub(crate) joins: Vec<String>,
+    /// Holds also for a conversation that is not there.
+    pub(crate) strangers: bool,
     /// The conversation is over.
     pub(crate) leaves: bool,
     /// Said instead if what it goes on with is lost; none if it cannot be.
@@ -209,12 +213,14 @@ impl Rule {
                 Some(other) => return Err(format!("{place}.when: `{other}` is none")),
             },
             has: page.texts("has")?,
+            lacks: page.texts("lacks")?,
             same: page.pointers("same")?,
             take: page.pointers("take")?,
             keep: page.pointers("keep")?,
             make: page.texts("make")?,
             ensure: page.texts("ensure")?,
             joins: page.texts("joins")?,
+            strangers: page.flag("strangers"),
             leaves: page.flag("leaves"),
             say: page.lines("say")?,
             busy: page.lines("busy")?,

@@ -58,7 +58,8 @@ impl Stage {
         let filled = fill(&Value::String(shape), &mut |hole| match hole {
             "n" => Some(number.into()),
             "i" => Some((number - 1).into()),
-            "random" => Some(random().into()),
+            "random" => Some(format!("{:016x}", random()).into()),
+            "uuid" => Some(uuid().into()),
             _ => None,
         });
         filled.unwrap_or(Value::Null)
@@ -109,7 +110,17 @@ impl Stage {
     }
 }
 
-/// Sixteen digits that nobody has used.
-fn random() -> String {
-    format!("{:016x}", RandomState::new().build_hasher().finish())
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+fn uuid() -> String {
+    let (one, other) = (random(), random());
+    let (group, family) = (one & 0xffff_ffff, other & 0xfff);
+    format!(
+        "{group:08x}-{:04x}-4{family:03x}-a{:03x}-{:012x}",
+        (one >> 32) & 0xffff,
+        (one >> 48) & 0xfff,
+        other >> 16,
+    )
 }
