@@ -1,0 +1,125 @@
+//! Lines with holes: `"$name"` in a template is replaced by a variable, and a pattern is held against
+//! a line that came in.
+
+use serde_json::{Map, Value};
+
+/// What is known by name.
+pub(crate) type Variables = Map<String, Value>;
+
+/// Fills a template. A text that is nothing but `$name` becomes the value itself, with its type;
+/// inside a longer text it is written out. `$$` is a dollar sign. What has no value is left out.
+pub(crate) fn fill(
+    template: &Value,
+    known: &mut dyn FnMut(&str) -> Option<Value>,
+) -> Option<Value> {
+    match template {
+        Value::String(text) => fill_text(text, known),
+        Value::Array(items) => Some(Value::Array(
+            items.iter().filter_map(|item| fill(item, known)).collect(),
+        )),
+        Value::Object(members) => {
+            let mut filled = Map::new();
+            for (name, value) in members {
+                if let Some(value) = fill(value, known) {
+                    filled.insert(name.clone(), value);
+                }
+            }
+            Some(Value::Object(filled))
+        }
+        other => Some(other.clone()),
+    }
+}
+
+fn fill_text(text: &str, known: &mut dyn FnMut(&str) -> Option<Value>) -> Option<Value> {
+    if !text.contains('$') {
+        return Some(Value::String(text.to_owned()));
+    }
+    if let Some(name) = text.strip_prefix('$')
+        && !name.is_empty()
+        && name_length(name) == name.len()
+    {
+        return known(name);
+    }
+    let (mut filled, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find('$') {
+        filled.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let length = name_length(rest);
+        if length > 0 {
+            let value = known(&rest[..length]);
+            filled.push_str(&value.as_ref().map_or_else(String::new, plain));
+        } else {
+            filled.push('$');
+            rest = rest.strip_prefix('$').unwrap_or(rest);
+        }
+        rest = &rest[length..];
+    }
+    filled.push_str(rest);
+    Some(Value::String(filled))
+}
+
+fn name_length(text: &str) -> usize {
+    text.find(|letter: char| !letter.is_ascii_lowercase() && letter != '_')
+        .unwrap_or(text.len())
+}
+
+/// Is there a hole of this name anywhere in it?
+pub(crate) fn mentions(template: &Value, name: &str) -> bool {
+    let mut mentioned = false;
+    fill(template, &mut |hole| {
+        mentioned |= hole == name;
+        None
+    });
+    mentioned
+}
+
+/// Does the line look like the pattern? `"*"` is anything, `null` is nothing at all, and an object
+/// may have more members than the pattern names.
+pub(crate) fn fits(pattern: &Value, line: Option<&Value>) -> bool {
+    let line = line.filter(|value| !value.is_null());
+    match (pattern, line) {
+        (Value::Null, found) => found.is_none(),
+        (Value::String(any), found) if any == "*" => found.is_some(),
+        (Value::Object(pattern), Some(Value::Object(line))) => pattern
+            .iter()
+            .all(|(name, value)| fits(value, line.get(name))),
+        (pattern, found) => Some(pattern) == found,
+    }
+}
+
+/// A value as people write it.
+pub(crate) fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}
+
+/// Every text that is called `text` somewhere inside, one after the other: a prompt may come in parts.
+pub(crate) fn gather(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let parts: Vec<String> = items.iter().map(gather_inside).collect();
+            let said = parts.iter().filter(|part| !part.is_empty());
+            said.cloned().collect::<Vec<_>>().join("\n")
+        }
+        other => gather_inside(other),
+    }
+}
+
+fn gather_inside(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let parts = members.iter().map(|(name, value)| match value {
+                Value::String(text) if name == "text" => text.clone(),
+                Value::String(_) => String::new(),
+                other => gather_inside(other),
+            });
+            parts.collect()
+        }
+        Value::Array(items) => items.iter().map(gather_inside).collect(),
+        _ => String::new(),
+    }
+}
