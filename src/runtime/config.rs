@@ -69,6 +69,8 @@ pub(super) struct AgentConfig {
     pub(super) options: BTreeMap<String, Value>,
     /// A run may be silent for so long.
     pub(super) timeout_secs: NonZeroU32,
+    /// A question that nobody has answered for so long is denied, if not earlier.
+    pub(super) question_timeout_secs: Option<NonZeroU32>,
     /// It is put to rest after so long without a run, if it can go on later; 0 lets it run.
     pub(super) idle_minutes: u32,
     /// It may crash so often in ten minutes in one session.
@@ -137,6 +139,7 @@ impl Default for AgentConfig {
             umask: None,
             options: BTreeMap::new(),
             timeout_secs: number(600),
+            question_timeout_secs: None,
             idle_minutes: 30,
             max_crashes: number(50),
             max_line_bytes: number(16 * 1024 * 1024),
@@ -217,7 +220,7 @@ impl AgentConfig {
             Some(format!(
                 "`agents.{name}` needs a `socket`, or a `command` that opens one"
             ))
-        } else if self.listen && (self.socket.is_none() || over_pipes || !known_as.shares) {
+        } else if self.listen && (self.socket.is_none() || over_pipes || !(known_as.shares)(&self.options)) {
             Some(format!(
                 "`agents.{name}.listen` needs a `socket` and a protocol whose peers serve many sessions"
             ))

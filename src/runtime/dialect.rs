@@ -67,8 +67,8 @@ pub(super) struct Protocol {
     pub(super) framing: Framing,
     /// Can it go on with a conversation after its process was started anew?
     pub(super) resumes: bool,
-    /// Does one process serve several conversations, so that its socket may be shared?
-    pub(super) shares: bool,
+    /// Does one process serve several conversations, so that its socket may be shared? By its options.
+    pub(super) shares: fn(&BTreeMap<String, Value>) -> bool,
     /// How long to wait before it is started again after it crashed once, twice, and so on; the last
     /// one holds for all that follow.
     pub(super) restart_after: &'static [Duration],

@@ -5,6 +5,7 @@
 //! asks [`Interpreter::has_room`] before bringing more.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
@@ -48,6 +49,7 @@ pub(super) struct Tally {
 pub(super) struct Interpreter {
     dialect: Box<dyn Dialect>,
     delimiter: u8,
+    patience: Option<Duration>,
     out: Out,
     ready: bool,
     lacks: Vec<&'static str>,
@@ -68,10 +70,16 @@ pub(super) struct Interpreter {
 }
 
 impl Interpreter {
-    pub(super) fn new(dialect: Box<dyn Dialect>, delimiter: u8) -> Self {
+    /// `patience`: questions wait no longer than that.
+    pub(super) fn new(
+        dialect: Box<dyn Dialect>,
+        delimiter: u8,
+        patience: Option<Duration>,
+    ) -> Self {
         Self {
             dialect,
             delimiter,
+            patience,
             out: Out::default(),
             ready: false,
             lacks: Vec::new(),
@@ -324,8 +332,8 @@ impl Interpreter {
         bytes.push(self.delimiter);
     }
 
-    fn tell(&mut self, said: FromAgent) {
-        match &said {
+    fn tell(&mut self, mut said: FromAgent) {
+        match &mut said {
             FromAgent::Ended { run, outcome, .. } => {
                 self.worked |= *outcome == RunOutcome::Completed;
                 if self.run == Some(*run) {
@@ -333,7 +341,10 @@ impl Interpreter {
                 }
                 self.questions.clear();
             }
-            FromAgent::Asked { question, .. } => {
+            FromAgent::Asked {
+                question, patience, ..
+            } => {
+                *patience = patience.iter().copied().chain(self.patience).min();
                 self.questions.insert(question.clone());
             }
             _ => {}

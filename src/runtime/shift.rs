@@ -116,11 +116,13 @@ impl Shift {
             Err(trouble) => return Some(self.blame(&trouble, None, None)),
         };
         let delimiter = config.framing(self.protocol).delimiter();
+        let seconds = config.question_timeout_secs;
+        let patience = seconds.map(|seconds| Duration::from_secs(seconds.get().into()));
         let setup = match self.setup(&prepared) {
             Ok(setup) => setup,
             Err(trouble) => return Some(self.blame(&trouble, None, None)),
         };
-        let mut interpreter = Interpreter::new((self.protocol.speaker)(setup), delimiter);
+        let mut interpreter = Interpreter::new((self.protocol.speaker)(setup), delimiter, patience);
         let opened = self
             .open(prepared, ears, mouth, &mut interpreter, stop)
             .await;

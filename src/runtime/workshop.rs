@@ -194,7 +194,7 @@ impl Workshop {
         }
         let lease = match &prepared.socket {
             // One that serves many conversations may be shared, and one that was started here is not.
-            Some(path) if prepared.plan.is_none() && !protocol.shares => {
+            Some(path) if prepared.plan.is_none() && !(protocol.shares)(&config.options) => {
                 let taken = || (Trouble::Taken { path: path.clone() }, None);
                 Some(self.leases.take(path.clone()).ok_or_else(taken)?)
             }

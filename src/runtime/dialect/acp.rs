@@ -58,7 +58,7 @@ pub(super) const PROTOCOL: Protocol = Protocol {
     transport: Transport::Stdio,
     framing: Framing::Newline,
     resumes: true,
-    shares: false,
+    shares: |_| false,
     restart_after: &[
         Duration::from_secs(1),
         Duration::from_secs(5),

@@ -32,7 +32,8 @@ pub(super) const PROTOCOL: Protocol = Protocol {
     transport: Transport::Unix,
     framing: Framing::Newline,
     resumes: true,
-    shares: true,
+    // Whoever implements the document has one conversation for all who connect.
+    shares: |options| options.get("wire").is_none_or(|wire| wire != "document"),
     restart_after: &[
         Duration::from_secs(1),
         Duration::from_secs(5),

@@ -42,7 +42,7 @@ pub(super) const PROTOCOL: Protocol = Protocol {
     transport: Transport::Unix,
     framing: Framing::Newline,
     resumes: true,
-    shares: true,
+    shares: |_| true,
     restart_after: &[Duration::from_secs(5), Duration::from_secs(30)],
     options: &[
         (

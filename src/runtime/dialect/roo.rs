@@ -62,7 +62,7 @@ pub(super) const PROTOCOL: Protocol = Protocol {
     transport: Transport::Unix,
     framing: Framing::FormFeed,
     resumes: true,
-    shares: false,
+    shares: |_| false,
     restart_after: &[Duration::from_secs(5), Duration::from_secs(30)],
     options: &[
         (
