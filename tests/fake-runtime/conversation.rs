@@ -60,8 +60,8 @@ pub(crate) struct State {
     pub(crate) variables: Variables,
     pub(crate) playing: Option<SyncSender<Heard>>,
     pub(crate) question: Option<Value>,
-    /// The last scene ended with a question: the next prompt is its answer.
-    pub(crate) left_asking: bool,
+    /// The prompt of the last scene, if that ended with a question: the next one may be its answer.
+    pub(crate) left_asking: Option<String>,
     waiting: VecDeque<Prompt>,
 }
 

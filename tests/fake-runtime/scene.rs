@@ -88,10 +88,10 @@ impl Scene {
     }
 
     fn play(&mut self) -> Option<(Prompt, Receiver<Heard>)> {
-        let answers = std::mem::take(&mut lock(&self.talk.state).left_asking);
+        let asked = lock(&self.talk.state).left_asking.take();
         let played = self
             .say("begin")
-            .and_then(|()| script::perform(self, answers));
+            .and_then(|()| script::perform(self, asked.as_deref()));
         let ending = match &played {
             Ok(()) => "completed",
             Err(Stop::Cancelled) => "cancelled",
@@ -104,7 +104,7 @@ impl Scene {
         // Held until the end is written: whoever has read it may prompt again, and is not too early.
         let talk = Arc::clone(&self.talk);
         let mut state = lock(&talk.state);
-        state.left_asking = matches!(played, Err(Stop::Asking));
+        state.left_asking = matches!(played, Err(Stop::Asking)).then(|| self.prompt.text.clone());
         let ended = match ending {
             "" => Ok(()),
             "completed" => self.pause_speech().and_then(|()| self.say(ending)),

@@ -40,13 +40,18 @@ const COMMANDS: &[&str] = &[
     "/usage",
 ];
 
-/// Plays what the prompt asks for. `answers`: it is the answer to the question of the scene before.
-pub(crate) fn perform(scene: &mut Scene, answers: bool) -> Played {
+/// Plays what the prompt asks for. It may be the answer to a question that the scene before has ended
+/// with, the one for the prompt `asked`, and may then repeat that.
+pub(crate) fn perform(scene: &mut Scene, asked: Option<&str>) -> Played {
     let text = scene.prompt.text.clone();
-    if answers {
+    let found = command(&text);
+    if let Some(asked) = asked
+        && asked != text
+        && found.is_none_or(|(word, _)| Some(word) == command(asked).map(|(word, _)| word))
+    {
         return scene.speak(&format!("answered: {text}"));
     }
-    let Some((command, rest)) = command(&text) else {
+    let Some((command, rest)) = found else {
         return chat(scene, &text);
     };
     match command {
