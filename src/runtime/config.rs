@@ -220,7 +220,9 @@ impl AgentConfig {
             Some(format!(
                 "`agents.{name}` needs a `socket`, or a `command` that opens one"
             ))
-        } else if self.listen && (self.socket.is_none() || over_pipes || !(known_as.shares)(&self.options)) {
+        } else if self.listen
+            && (self.socket.is_none() || over_pipes || !(known_as.shares)(&self.options))
+        {
             Some(format!(
                 "`agents.{name}.listen` needs a `socket` and a protocol whose peers serve many sessions"
             ))

@@ -199,6 +199,11 @@ impl Interpreter {
         &self.lacks
     }
 
+    /// Is a run under way?
+    pub(super) fn is_running(&self) -> bool {
+        self.run.is_some()
+    }
+
     /// Does a run wait for the agent, and not for a human?
     pub(super) fn is_awaited(&self) -> bool {
         self.run.is_some() && self.questions.is_empty()

@@ -146,6 +146,8 @@ impl Shift {
                 Some(self.blame(trouble, words, interpreter.noise().map(str::to_owned)))
             }
         };
+        // From here on nothing more is taken in: whoever wants something starts another one.
+        ears.close();
         let mut heard = true;
         if let Some(declined) = &declined {
             heard = interpreter.lose(declined);
@@ -288,7 +290,7 @@ impl Shift {
         );
         let begun = Instant::now();
         let (mut pace, mut last_heard, mut run_bytes) = (Pace::new(begun), begun, 0_u64);
-        let mut was_ready = false;
+        let (mut was_ready, mut was_awaited) = (false, false);
         interpreter.open(begun);
         loop {
             let now = Instant::now();
@@ -302,8 +304,12 @@ impl Shift {
                 was_ready = true;
                 self.entry.record.learn(interpreter.lacks());
             }
-            if !interpreter.is_awaited() {
-                (last_heard, run_bytes) = (now, 0);
+            if interpreter.is_awaited() != was_awaited {
+                was_awaited = !was_awaited;
+                last_heard = now;
+            }
+            if !interpreter.is_running() {
+                run_bytes = 0;
             }
             if run_bytes > config.max_run_bytes {
                 let bytes = config.max_run_bytes;

@@ -16,6 +16,7 @@ mod schema;
 mod accounts;
 mod addresses;
 mod admin;
+mod agents;
 mod attachments;
 mod bad_input;
 mod commands;
