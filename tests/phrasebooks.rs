@@ -53,6 +53,15 @@ const ALL: &[Words] = &[
         ends: "completed",
     },
     Words {
+        book: "codex-app-server/phrasebook.json",
+        lanes: Lanes::Stdio,
+        open: r#"{"id":0,"method":"initialize","params":{"clientInfo":{"name":"g","version":"1"},"capabilities":{"experimentalApi":true}}}
+{"id":1,"method":"thread/start","params":{"cwd":"/w"}}"#,
+        thread: &["/result/thread/id"],
+        prompt: r#"{"id":2,"method":"turn/start","params":{"threadId":"THREAD","input":[{"type":"text","text":"TEXT"}]}}"#,
+        ends: "turn/completed",
+    },
+    Words {
         book: "nous/phrasebook.json",
         lanes: Lanes::Pair,
         open: r#"{"v":"1","id":"c1","type":"new_session","payload":{}}"#,
@@ -83,6 +92,14 @@ const ALL: &[Words] = &[
         thread: &[],
         prompt: r#"{"jsonrpc":"2.0","id":2,"method":"chat","params":{"message":"TEXT"}}"#,
         ends: "suggestions",
+    },
+    Words {
+        book: "pi/phrasebook.json",
+        lanes: Lanes::Stdio,
+        open: r#"{"id":"r1","type":"get_state"}"#,
+        thread: &["/data/sessionFile"],
+        prompt: r#"{"id":"r2","type":"prompt","message":"TEXT"}"#,
+        ends: "agent_end",
     },
     Words {
         book: "remoteui/phrasebook.json",
@@ -197,10 +214,16 @@ impl Play {
             play.say(line);
         }
         if !words.open.is_empty() {
-            let line = play.line();
-            let line: Value = serde_json::from_str(&line).unwrap();
+            // What comes before is the answer to something said earlier.
+            let named = loop {
+                let line: Value = serde_json::from_str(&play.line()).unwrap();
+                let names = |pointer: &&str| line.pointer(pointer).is_some();
+                if words.thread.iter().all(names) {
+                    break line;
+                }
+            };
             for pointer in words.thread {
-                play.thread = line.pointer(pointer).unwrap().as_str().unwrap().into();
+                play.thread = named.pointer(pointer).unwrap().as_str().unwrap().into();
             }
         }
         play
@@ -331,6 +354,54 @@ fn what_is_steered_appears_in_the_stream() {
     play.until("steered: go left");
     play.say(r#"{"v":"1","id":"c4","type":"abort","payload":{}}"#);
     play.until("provider_aborted");
+}
+
+#[test]
+fn codex_hears_a_steer_and_an_interruption_only_under_the_name_of_the_turn() {
+    let mut play = Play::open(words("codex-app-server"));
+    play.prompt("/stream 1000000 10");
+    let started = play.until("turn/started").pop().unwrap();
+    let started: Value = serde_json::from_str(&started).unwrap();
+    let turn = started["params"]["turn"]["id"].as_str().unwrap().to_owned();
+    for (name, answer) in [
+        ("another", "expected active turn id"),
+        (&turn, "turnId\":\""),
+    ] {
+        let steer = r#"{"id":3,"method":"turn/steer","params":{"threadId":"THREAD","expectedTurnId":"TURN","input":[{"type":"text","text":"go left"}]}}"#;
+        play.say(&steer.replace("TURN", name));
+        let said = play.until(r#""id":3"#).pop().unwrap();
+        assert!(said.contains(answer), "{said}");
+    }
+    play.until("steered: go left");
+    let interrupt =
+        r#"{"id":4,"method":"turn/interrupt","params":{"threadId":"THREAD","turnId":"TURN"}}"#;
+    play.say(&interrupt.replace("TURN", &turn));
+    let ended = play.until("turn/completed").pop().unwrap();
+    assert!(ended.contains("interrupted"), "{ended}");
+}
+
+#[test]
+fn pi_is_busy_until_its_loop_has_ended() {
+    let mut play = Play::open(words("pi/"));
+    play.prompt("/hang");
+    play.until("agent_start");
+    for (say, sign) in [
+        (r#"{"id":"r3","type":"get_state"}"#, r#""isStreaming":true"#),
+        (
+            r#"{"id":"r3","type":"prompt","message":"x"}"#,
+            "already processing",
+        ),
+    ] {
+        play.say(say);
+        let said = play.until(r#""id":"r3""#).pop().unwrap();
+        assert!(said.contains(sign), "{said}");
+    }
+    play.say(r#"{"id":"r4","type":"abort"}"#);
+    let ended = play.until("agent_end").pop().unwrap();
+    assert!(ended.contains("aborted"), "{ended}");
+    play.say(r#"{"id":"r5","type":"get_state"}"#);
+    let idle = play.until(r#""id":"r5""#).pop().unwrap();
+    assert!(idle.contains(r#""isStreaming":false"#), "{idle}");
 }
 
 #[test]
