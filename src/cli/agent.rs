@@ -13,7 +13,6 @@ use tokio_util::task::TaskTracker;
 use super::output::Output;
 use crate::clock::Clock;
 use crate::config::Loaded;
-use crate::domain::code::Code;
 use crate::domain::command::{Inquiry, Mode, Prompt, Topic};
 use crate::domain::event::Channel;
 use crate::domain::id::{RunId, SessionId, UserId};
@@ -177,7 +176,7 @@ async fn try_out(
             Ok(Some(FromAgent::Told {
                 id: 1,
                 answer: Err(declined),
-            })) if declined.code == Code::ConnectionLost || declined.code == Code::AuthFailed => {
+            })) if !catalog.was_ready(name) => {
                 out.line(format!("FAILED: {}", declined.message))?;
                 return Ok(false);
             }

@@ -205,6 +205,12 @@ impl Catalog {
         able.filter(|able| !lacks.contains(able)).collect()
     }
 
+    /// Was one of these agents ever ready? The demo agent always is.
+    pub(crate) fn was_ready(&self, name: &str) -> bool {
+        let entry = self.entry(name);
+        entry.is_some_and(|entry| entry.config.is_demo() || entry.record.told().ready > 0)
+    }
+
     /// What an agent has said it cannot do, of what its protocol can.
     pub(crate) fn lacks(&self, name: &str) -> Vec<&'static str> {
         self.entry(name)

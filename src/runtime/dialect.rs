@@ -70,7 +70,7 @@ pub(super) struct Protocol {
     /// Does one process serve several conversations, so that its socket may be shared? By its options.
     pub(super) shares: fn(&BTreeMap<String, Value>) -> bool,
     /// How long to wait before it is started again after it crashed once, twice, and so on; the last
-    /// one holds for all that follow.
+    /// one holds for all that follow. Empty: as long as agents usually rest, see `record`.
     pub(super) restart_after: &'static [Duration],
     /// The options (`agents.NAME.options`) that it knows, and what each is for.
     pub(super) options: &'static [(&'static str, &'static str)],

@@ -23,7 +23,7 @@ const HELD: usize = 64;
 /// How much may wait to be written before the session has to wait, in bytes.
 const UNWRITTEN: usize = 1024 * 1024;
 /// How much may wait to be told before the agent has to wait, in bytes.
-const UNTOLD: usize = 1024 * 1024;
+const UNTOLD: usize = 256 * 1024;
 /// Pieces of text that nobody has taken yet are joined up to this size.
 const JOINED: usize = 16 * 1024;
 

@@ -97,7 +97,7 @@ impl Process {
         let mark = std::mem::take(&mut self.mark);
         // A look at all processes is not for the threads that serve.
         drop(tokio::task::spawn_blocking(move || leftovers::kill(&mark)).await);
-        drop(timeout(LAST_BREATH, self.listening.join_next()).await);
+        self.last_breath().await;
     }
 
     /// To all of its group.
@@ -110,7 +110,9 @@ impl Process {
 
     /// Waits until what it wrote to its standard error before its end is read.
     pub(super) async fn last_breath(&mut self) {
-        drop(timeout(LAST_BREATH, self.listening.join_next()).await);
+        let reading = async { while self.listening.join_next().await.is_some() {} };
+        // What it started may hold it open.
+        drop(timeout(LAST_BREATH, reading).await);
     }
 }
 

@@ -42,6 +42,8 @@ pub(crate) struct Told {
     pub(crate) live: usize,
     /// How many were started.
     pub(crate) starts: u64,
+    /// How many were ready to be spoken to.
+    pub(crate) ready: u64,
     /// How many ended without being told to.
     pub(crate) crashes: u64,
     /// Lines that belonged to another conversation.
@@ -70,9 +72,11 @@ impl Record {
         self.book().lacks.clone()
     }
 
-    /// What the agent cannot, as it has just said.
+    /// One is ready, and has said what it cannot.
     pub(super) fn learn(&self, lacks: &[&'static str]) {
-        self.book().lacks = lacks.to_vec();
+        let mut book = self.book();
+        book.told.ready += 1;
+        book.lacks = lacks.to_vec();
     }
 
     /// It has crashed in a session.

@@ -9,8 +9,8 @@ use super::talk::FromAgent;
 
 /// In units of this many bytes.
 const UNIT: usize = 1_024;
-/// All of it: 4 MiB.
-const UNITS: usize = 4 * 1_024;
+/// All of it: 1 MiB.
+const UNITS: usize = 1_024;
 
 /// The room between an agent and its session.
 #[derive(Clone, Debug)]

@@ -64,7 +64,7 @@ impl Part {
             })
             .collect();
         parts.sort_by(|one, other| one.name.cmp(&other.name));
-        //TEMP assert!(!parts.is_empty(), "{} has no phrasebook", folder.display());
+        assert!(!parts.is_empty(), "{} has no phrasebook", folder.display());
         parts
     }
 
@@ -116,7 +116,9 @@ impl Cast {
     pub(crate) async fn with(more: &str, settings: Settings) -> Self {
         let parts = Part::all();
         let file: String = parts.iter().map(|part| part.configuration(more)).collect();
-        let settings = settings.with("LIMITS__MESSAGES_PER_MINUTE", "100000");
+        let settings = settings
+            .with("LIMITS__MESSAGES_PER_MINUTE", "100000")
+            .with("RUNTIME__MAX_AGENTS_PER_USER", "64");
         Self::of(parts, settings.configured(&file).start().await)
     }
 
@@ -291,6 +293,7 @@ async fn answers(member: &mut Member, allow: bool) -> Value {
     let mut answer = json!({ "questionId": asked["questionId"] });
     match asked["kind"].as_str().unwrap() {
         "permission" | "confirm" => answer["ok"] = allow.into(),
+        "pick" => answer["ids"] = json!([asked["options"][usize::from(!allow)]["id"]]),
         // A protocol that cannot be told yes: whatever is said is a no with a reason.
         _ => answer["value"] = if allow { "yes" } else { "no" }.into(),
     }
@@ -326,7 +329,7 @@ async fn a_tool_is_used_only_if_somebody_allows_it() {
                 part.name
             );
             let said = mia.text().split_off(before);
-            let granted = allow && asked["kind"] == "permission";
+            let granted = allow && asked["kind"] != "prompt";
             let told = if granted { "allowed" } else { "denied" };
             assert!(said.contains(told), "{} {allow}: {said}", part.name);
             let tool = mia
@@ -408,7 +411,11 @@ async fn a_run_is_cancelled_before_while_and_after() {
     cast.each(async |part| {
         let mut mia = cast.joins("root", &part).await;
         // One that cannot be stopped goes on until its end, and the next one waits for that.
-        let long = if part.can_say("cancelled") { "/stream 100000 20" } else { "/stream 100 20" };
+        let long = if part.can_say("cancelled") {
+            "/stream 100000 20"
+        } else {
+            "/stream 100 20"
+        };
         // Before the agent is even ready.
         mia.prompts(long).await;
         mia.sends("CANCEL_TASK", json!({})).await;

@@ -59,11 +59,7 @@ pub(super) const PROTOCOL: Protocol = Protocol {
     framing: Framing::Newline,
     resumes: true,
     shares: |_| false,
-    restart_after: &[
-        Duration::from_secs(1),
-        Duration::from_secs(5),
-        Duration::from_secs(30),
-    ],
+    restart_after: &[],
     options: &[
         (
             "mcp_servers",

@@ -4,8 +4,6 @@
 //! overtake the answer to the prompt that they follow, because they take another way: they are held
 //! until the name of the run is known.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use self::line::{Line, Refusal, What};
@@ -44,11 +42,7 @@ pub(super) const PROTOCOL: Protocol = Protocol {
     framing: Framing::Newline,
     resumes: true,
     shares: |_| false,
-    restart_after: &[
-        Duration::from_secs(1),
-        Duration::from_secs(5),
-        Duration::from_secs(30),
-    ],
+    restart_after: &[],
     options: &[],
     speaker: |setup| Box::new(Nous::new(setup)),
 };

@@ -3,8 +3,6 @@
 //! Two wires, chosen by the option `wire`: the one that its daemon really speaks, and the one that
 //! its document describes, for cores that follow the document. What both have in common is here.
 
-use std::time::Duration;
-
 use super::{Brief, Dialect, Framing, Lane, Order, Out, Protocol, Setup, Transport, unsupported};
 use crate::domain::code::Code;
 use crate::domain::command::{Inquiry, Mode, Topic};
@@ -34,11 +32,7 @@ pub(super) const PROTOCOL: Protocol = Protocol {
     resumes: true,
     // Whoever implements the document has one conversation for all who connect.
     shares: |options| options.get("wire").is_none_or(|wire| wire != "document"),
-    restart_after: &[
-        Duration::from_secs(1),
-        Duration::from_secs(5),
-        Duration::from_secs(30),
-    ],
+    restart_after: &[],
     options: &[(
         "wire",
         "`daemon` (the default) or `document`: which of its two wires the socket speaks",

@@ -43,7 +43,7 @@ pub(super) const PROTOCOL: Protocol = Protocol {
     framing: Framing::Newline,
     resumes: true,
     shares: |_| true,
-    restart_after: &[Duration::from_secs(5), Duration::from_secs(30)],
+    restart_after: &[],
     options: &[
         (
             "client_id",

@@ -63,7 +63,7 @@ pub(super) const PROTOCOL: Protocol = Protocol {
     framing: Framing::FormFeed,
     resumes: true,
     shares: |_| false,
-    restart_after: &[Duration::from_secs(5), Duration::from_secs(30)],
+    restart_after: &[],
     options: &[
         (
             "configuration",

@@ -41,7 +41,7 @@ impl Cli {
         let Some(job) = &mut self.job else { return };
         let of_cancel = request.is_some() && job.cancel.as_deref() == request;
         if !of_cancel && !job.came_from(request) {
-            return;
+            return self.stray(request, out);
         }
         match event["subtype"].as_str() {
             Some("ack") if !of_cancel => self.acknowledged(event, out),
@@ -54,6 +54,17 @@ impl Cli {
             Some("done") if event["command"] == "start" => self.done(event, out),
             Some("error") if !of_cancel => self.refused(event, out),
             _ => {}
+        }
+    }
+
+    /// A line about a request that is not the one at hand: late, or never made here.
+    fn stray(&self, request: Option<&str>, out: &mut Out) {
+        let made = |request: &&str| {
+            let number = request.parse().ok();
+            number.is_some_and(|number: u64| (1..=self.requests).contains(&number))
+        };
+        if let Some(foreign) = request.filter(|request| !made(request)) {
+            out.act(Act::Stray(format!("request `{foreign}`")));
         }
     }
 
@@ -106,7 +117,7 @@ impl Cli {
         };
         let of_cancel = request.is_some() && job.cancel.as_deref() == request;
         if request.is_some() && !of_cancel && !job.came_from(request) {
-            return;
+            return self.stray(request, out);
         }
         let at = event["id"].as_u64();
         let is_new = at.is_none_or(|at| at > self.latest);
