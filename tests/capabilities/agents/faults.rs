@@ -201,7 +201,12 @@ async fn many_crashes_leave_nothing_and_disturb_nobody() {
         let crashing = join_all((0..sessions).map(async |_| {
             let mut mia = cast.joins("root", &part).await;
             for _ in 0..crashes / sessions {
-                let (end, _) = tells(&mut mia, "/crash").await;
+                mia.prompts("/crash").await;
+                mia.sees("TASK_OUTPUT_CHUNK").await;
+                let begun = Instant::now();
+                let end = mia.sees_run_end().await;
+                let took = begun.elapsed();
+                assert!(took < Duration::from_secs(2), "told after {took:?}");
                 assert_eq!(end["error"]["code"], "CONNECTION_LOST", "{end}");
             }
             assert_eq!(mia.ends(), vec!["error"; crashes / sessions]);
