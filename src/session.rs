@@ -60,7 +60,7 @@ use crate::domain::account::Principal;
 use crate::domain::grant::ControlMode;
 use crate::domain::id::{Epoch, SessionId, UserId};
 use crate::limits::Turns;
-use crate::runtime::{Catalog, Described};
+use crate::runtime::{Agents, Catalog, Described};
 use crate::store::{ClaimError, NewSession, SessionRow, Store, StoreError};
 use ask::Ask;
 use branch::Branching;
@@ -376,6 +376,7 @@ impl Sessions {
     /// Puts what is held in memory under its name.
     pub(crate) fn register_metrics(&self, registry: &mut prometheus_client::registry::Registry) {
         registry.register_collector(Box::new(metrics::Held(Arc::clone(&self.parts))));
+        registry.register_collector(Box::new(Agents(self.parts.catalog.clone())));
     }
 
     /// Gives back what sessions at rest held, and drafts that their connections have left.

@@ -231,9 +231,9 @@ impl Catalog {
     /// How long an agent may be idle before it is put to rest, if it can go on afterwards.
     pub(crate) fn idle(&self, name: &str) -> Option<Duration> {
         let config = &self.entry(name)?.config;
-        let minutes = config.idle_minutes;
-        let rests = config.dialect()?.resumes && minutes > 0;
-        rests.then(|| Duration::from_mins(minutes.into()))
+        let seconds = config.idle_secs;
+        let rests = config.dialect()?.resumes && seconds > 0;
+        rests.then(|| Duration::from_secs(seconds.into()))
     }
 
     /// Does it hear what is said to a run under way?

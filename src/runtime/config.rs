@@ -72,7 +72,7 @@ pub(super) struct AgentConfig {
     /// A question that nobody has answered for so long is denied, if not earlier.
     pub(super) question_timeout_secs: Option<NonZeroU32>,
     /// It is put to rest after so long without a run, if it can go on later; 0 lets it run.
-    pub(super) idle_minutes: u32,
+    pub(super) idle_secs: u32,
     /// It may crash so often in ten minutes in one session.
     pub(super) max_crashes: NonZeroU32,
     /// A longer line is dropped.
@@ -140,7 +140,7 @@ impl Default for AgentConfig {
             options: BTreeMap::new(),
             timeout_secs: number(600),
             question_timeout_secs: None,
-            idle_minutes: 30,
+            idle_secs: 1_800,
             max_crashes: number(50),
             max_line_bytes: number(16 * 1024 * 1024),
             max_run_bytes: 256 * 1024 * 1024,

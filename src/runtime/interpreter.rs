@@ -392,3 +392,6 @@ fn index(lane: Lane) -> usize {
         Lane::Events => 1,
     }
 }
+
+#[cfg(test)]
+mod tests;

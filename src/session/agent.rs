@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::Parts;
-use crate::runtime::{FromAgent, Link, Start, StartAgentError, ToAgent};
+use crate::runtime::{FromAgent, Link, Room, Start, StartAgentError, ToAgent};
 
 /// What an agent may say ahead of the journal. Full: the agent waits.
 const QUEUE: usize = 1_024;
@@ -46,7 +46,12 @@ impl Agent {
         })
     }
 
-    /// What it said takes no room any more: it is written down, or nobody needs it.
+    /// How much room what it said takes until it is written down.
+    pub(super) fn room_taken_by(&self, said: &[FromAgent]) -> usize {
+        self.link.room().map_or(0, |_| Room::taken_by(said))
+    }
+
+    /// So much of what it said takes no room any more.
     pub(super) fn wrote_down(&self, taken: usize) {
         if let Some(room) = self.link.room() {
             room.give_back(taken);

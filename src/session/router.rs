@@ -2,8 +2,8 @@
 //!
 //! The only writer of the journal. It hears two sides, those who ask and the agent, and everything
 //! that comes of it is committed before anybody sees it. Here is the loop; `turns` is whose turn it
-//! is, `questions` what the agent asks, `inquiries` what the agent is asked, `records` how things are
-//! committed.
+//! is, `dispatch` how the agent is told, `counterpart` what is known of it, `questions` what the agent
+//! asks, `inquiries` what the agent is asked, `records` how things are committed.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -32,6 +32,7 @@ use crate::store::StoreError;
 
 mod contexts;
 mod counterpart;
+mod dispatch;
 mod inquiries;
 mod questions;
 mod records;

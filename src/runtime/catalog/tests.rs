@@ -1,3 +1,5 @@
+//! The catalog without anything to start.
+
 use std::num::NonZeroU32;
 
 use super::*;

@@ -473,3 +473,66 @@ async fn prompts_that_wait_for_an_agent_that_hangs_in_its_handshake_can_be_cance
     assert!(begun.elapsed() < Duration::from_secs(2));
     cast.leaves_nothing().await;
 }
+
+#[tokio::test]
+async fn an_idle_agent_is_put_to_rest_and_goes_on_when_it_is_needed() {
+    let cast = Cast::with("idle_secs = 1", Settings::new()).await;
+    cast.each(async |part| {
+        let mut mia = cast.joins("root", &part).await;
+        asks(&mut mia, &part, "/remember walrus").await;
+        let name = &part.name;
+        let mut waited = 0;
+        while cast.seen(name).await["live"] != 0 {
+            waited += 1;
+            assert!(waited < 200, "{name} does not rest");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let before = mia.events.len();
+        let answer = asks(&mut mia, &part, "/recall").await;
+        let fresh = |event: &Value| event.to_string().contains("fresh");
+        let is_fresh = mia.events[before..].iter().any(fresh);
+        // Copilot has no conversation: the gateway tells it what was said.
+        assert!(
+            answer.contains("walrus") != is_fresh || name == "copilot",
+            "{name}: {answer}"
+        );
+        assert_eq!(cast.seen(name).await["crashes"], 0, "{name}");
+    })
+    .await;
+    comes_true("nothing is left", || cast.processes().is_empty()).await;
+    cast.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn an_agent_may_run_as_another_user() {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let place = dir.path().join("{session}");
+    let more = format!("user = \"nobody\"\nworkspace = {place:?}");
+    let cast = acp(&more, Settings::new()).await;
+    let part = cast.parts[0].clone();
+    let mut mia = cast.joins("root", &part).await;
+    let (end, answer) = tells(&mut mia, "/env").await;
+    let own = std::fs::metadata("/proc/self").unwrap().uid();
+    if own != 0 {
+        // Only root may give processes to others.
+        assert_eq!(end["error"]["code"], "CONNECTION_LOST", "{end}");
+        return;
+    }
+    assert!(answer.contains(&mia.session()), "{answer}");
+    let made = std::fs::metadata(dir.path().join(mia.session())).unwrap();
+    assert_ne!(made.uid(), 0);
+    let theirs = std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter(|entry| {
+            let command = std::fs::read_to_string(entry.path().join("cmdline"));
+            command.is_ok_and(|command| command.contains("fake-runtime"))
+                && entry
+                    .metadata()
+                    .is_ok_and(|about| about.uid() == made.uid())
+        });
+    assert_ne!(theirs.count(), 0);
+    cast.leaves_nothing().await;
+}

@@ -1,0 +1,61 @@
+//! What agents do, counted when somebody asks.
+
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use super::catalog::{Catalog, Described};
+
+/// The agents of a catalog. Their names are the operator's: there are never many.
+#[derive(Debug)]
+pub(crate) struct Agents(pub(crate) Catalog);
+
+/// A name, what it counts, and where that stands.
+type Count = (&'static str, &'static str, fn(&Described) -> u64);
+
+const COUNTS: [Count; 4] = [
+    (
+        "agent_starts",
+        "Processes of agents that were started",
+        |agent| agent.starts,
+    ),
+    (
+        "agent_crashes",
+        "Agents that ended without being told to, or could not be started",
+        |agent| agent.crashes,
+    ),
+    (
+        "agent_strays",
+        "What agents said about conversations of others; dropped",
+        |agent| agent.strays,
+    ),
+    (
+        "agent_odd_lines",
+        "Lines of agents that made no sense; dropped",
+        |agent| agent.odd,
+    ),
+];
+
+impl Collector for Agents {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let agents = self.0.described();
+        let kind = ConstGauge::new(0_i64).metric_type();
+        let mut live = encoder.encode_descriptor("agents_live", "Agents that run", None, kind)?;
+        for agent in &agents {
+            let gauge = ConstGauge::new(i64::try_from(agent.live).unwrap_or(i64::MAX));
+            gauge.encode(live.encode_family(&[("agent", agent.name.as_str())])?)?;
+        }
+        for (name, help, count) in COUNTS {
+            let kind = ConstCounter::new(0_u64).metric_type();
+            let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+            for agent in &agents {
+                let counter = ConstCounter::new(count(agent));
+                counter.encode(family.encode_family(&[("agent", agent.name.as_str())])?)?;
+            }
+        }
+        Ok(())
+    }
+}
