@@ -60,6 +60,7 @@ pub(super) fn bounded(mut said: FromAgent) -> FromAgent {
             outcome: crate::domain::run::RunOutcome::Failed { message, .. },
             ..
         } => cut(message, 4 * NAME),
+        FromAgent::Settled { question } => cut(question, ID),
         FromAgent::Accepted { .. }
         | FromAgent::Final { .. }
         | FromAgent::Withdrawn { .. }

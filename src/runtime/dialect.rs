@@ -188,7 +188,8 @@ pub(super) enum Order {
         run: RunId,
     },
     /// A question that was told with this name has its end. Every question gets exactly one, also
-    /// when its run is cancelled (then before the cancel).
+    /// when its run is cancelled (then before the cancel) or has ended without an answer (then after
+    /// the end); none if the dialect itself told that it is settled.
     Answer {
         /// The dialect's own name for it.
         question: String,

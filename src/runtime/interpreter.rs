@@ -16,6 +16,7 @@ use super::lines::Line;
 use super::talk::{Declined, FromAgent};
 use crate::domain::code::Code;
 use crate::domain::id::RunId;
+use crate::domain::question::Resolution;
 use crate::domain::run::RunOutcome;
 
 /// Orders that wait for an agent to be ready. Full: the session waits.
@@ -344,7 +345,18 @@ impl Interpreter {
                 if self.run == Some(*run) {
                     self.run = None;
                 }
-                self.questions.clear();
+                // Every question gets an answer, also those that its run leaves open.
+                for question in self.questions.drain() {
+                    let resolution = Resolution::Cancelled;
+                    let answer = Order::Answer {
+                        question,
+                        resolution,
+                    };
+                    self.dialect.hear(answer, &mut self.out);
+                }
+            }
+            FromAgent::Settled { question } => {
+                self.questions.remove(question);
             }
             FromAgent::Asked {
                 question, patience, ..

@@ -134,6 +134,11 @@ pub(crate) enum FromAgent {
         /// How long it waits for the answer, if not as long as the gateway lets it.
         patience: Option<Duration>,
     },
+    /// A question needs no answer any more: the agent went on without one.
+    Settled {
+        /// The agent's own name for the question.
+        question: String,
+    },
     /// What came of something that was asked of the agent itself.
     Told {
         /// The number that it was asked under.

@@ -59,7 +59,7 @@ pub(super) struct Scribe {
     /// Runs that waited and end with this one.
     merged: Vec<RunId>,
     /// Questions that nobody has answered yet.
-    questions: Vec<QuestionId>,
+    questions: Vec<(QuestionId, String)>,
     /// Tools that are not done yet, as last seen.
     tools: Vec<Tool>,
     /// The run is being cancelled: it asks nobody any more.
@@ -90,7 +90,9 @@ impl Scribe {
         Self {
             run,
             merged: current.merged.clone(),
-            questions: questions.map(|open| open.id).collect(),
+            questions: questions
+                .map(|open| (open.id, open.asked_as.clone()))
+                .collect(),
             tools: tools.map(Tool::brief).collect(),
             cancelled: false,
             speaking: current.message.map(|message| (message, None)),
@@ -109,7 +111,7 @@ impl Scribe {
 
     /// A question has its end.
     pub(super) fn resolved(&mut self, question: QuestionId) {
-        self.questions.retain(|open| *open != question);
+        self.questions.retain(|(open, _)| *open != question);
     }
 
     /// Notes what the agent said; more than one event if it leaves something open.
@@ -159,8 +161,25 @@ impl Scribe {
             | FromAgent::Ended { run, .. } => {
                 tracing::debug!(run.id = %run, "dropped what an agent said about another run");
             }
+            FromAgent::Settled { question } => events.extend(self.settle(&question)),
             beside => events.extend(beside_runs(beside)),
         }
+    }
+
+    /// The agent went on without an answer: there is nothing to be granted any more.
+    fn settle(&mut self, asked_as: &str) -> Option<Event> {
+        let place = self
+            .questions
+            .iter()
+            .position(|(_, name)| name == asked_as)?;
+        let (question, _) = self.questions.remove(place);
+        Some(Event::QuestionResolved {
+            question,
+            run: self.run,
+            by: Resolver::RunEnd,
+            granted: false,
+            resolution: Resolution::Cancelled,
+        })
     }
 
     /// The end of a run whose agent does not tell it.
@@ -201,7 +220,7 @@ impl Scribe {
             return;
         }
         match granted(&open.question).filter(|_| rules.auto_approve) {
-            None => self.questions.push(open.id),
+            None => self.questions.push((open.id, open.asked_as)),
             Some(answer) => {
                 let resolution = Resolution::Answered(answer.clone());
                 notes.events.push(Event::QuestionResolved {
@@ -260,7 +279,7 @@ impl Scribe {
             granted: false,
             resolution: Resolution::Cancelled,
         };
-        events.extend(self.questions.drain(..).map(resolved));
+        events.extend(self.questions.drain(..).map(|(id, _)| resolved(id)));
         let cancelled = |tool| Tool {
             status: "cancelled".into(),
             ..tool

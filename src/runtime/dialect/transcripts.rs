@@ -294,6 +294,7 @@ impl Stage {
                     "told": id, "declined": declined.message, "code": declined.code.as_str(),
                 }),
             },
+            FromAgent::Settled { question } => json!({ "settled": question }),
             FromAgent::Usage(usage) => json!({ "usage": usage }),
             FromAgent::ContextLeft(percent) => json!({ "contextLeft": percent }),
             FromAgent::Commands(commands) => json!({ "commands": commands }),
