@@ -18,7 +18,7 @@ use crate::domain::event::Channel;
 use crate::domain::id::{RunId, SessionId, UserId};
 use crate::domain::question::Resolution;
 use crate::domain::run::RunOutcome;
-use crate::runtime::{Catalog, FromAgent, Link, Start, ToAgent, Workshop, protocols};
+use crate::runtime::{Catalog, FromAgent, Link, Room, Start, ToAgent, Workshop, protocols};
 
 /// How long an agent may take to be ready, and to answer.
 const PATIENCE: Duration = Duration::from_mins(3);
@@ -132,6 +132,11 @@ async fn test(
         thread: None,
         history: Vec::new(),
     };
+    anyhow::ensure!(
+        !catalog.listens(name),
+        "`{name}` is not started here but connects to the gateway; start its program, and look at \
+         /api/admin/agents"
+    );
     out.line(format!("starting `{name}` …"))?;
     let link = catalog.start(name, start, back, &stop, &tracker)?;
     let tested = try_out(&catalog, name, &link, &mut heard, prompt, out).await;
@@ -172,7 +177,7 @@ async fn try_out(
     };
     link.send(ToAgent::Inquire { id: 1, inquiry }).await?;
     loop {
-        match timeout_at(begun + PATIENCE, heard.recv()).await {
+        match next(link, heard, begun).await {
             Ok(Some(FromAgent::Told {
                 id: 1,
                 answer: Err(declined),
@@ -222,7 +227,7 @@ async fn ask(
     link.send(ToAgent::Prompt { run, prompt }).await?;
     let mut answer = String::new();
     loop {
-        match timeout_at(begun + PATIENCE, heard.recv()).await {
+        match next(link, heard, begun).await {
             Ok(Some(FromAgent::Delta {
                 channel: Channel::Text,
                 text,
@@ -265,4 +270,17 @@ async fn ask(
             }
         }
     }
+}
+
+/// What the agent says next; taken in herewith.
+async fn next(
+    link: &Link,
+    heard: &mut mpsc::Receiver<FromAgent>,
+    begun: Instant,
+) -> Result<Option<FromAgent>, tokio::time::error::Elapsed> {
+    let said = timeout_at(begun + PATIENCE, heard.recv()).await?;
+    if let (Some(room), Some(said)) = (link.room(), &said) {
+        room.give_back(Room::taken_by(std::slice::from_ref(said)));
+    }
+    Ok(said)
 }

@@ -205,6 +205,11 @@ impl Catalog {
         able.filter(|able| !lacks.contains(able)).collect()
     }
 
+    /// Does its program connect to the gateway, instead of being started?
+    pub(crate) fn listens(&self, name: &str) -> bool {
+        self.entry(name).is_some_and(|entry| entry.config.listen)
+    }
+
     /// Was one of these agents ever ready? The demo agent always is.
     pub(crate) fn was_ready(&self, name: &str) -> bool {
         let entry = self.entry(name);
@@ -230,9 +235,10 @@ impl Catalog {
 
     /// How long an agent may be idle before it is put to rest, if it can go on afterwards.
     pub(crate) fn idle(&self, name: &str) -> Option<Duration> {
-        let config = &self.entry(name)?.config;
-        let seconds = config.idle_secs;
-        let rests = config.dialect()?.resumes && seconds > 0;
+        let entry = self.entry(name)?;
+        let seconds = entry.config.idle_secs;
+        let resumes = entry.config.dialect()?.resumes && !entry.record.lacks().contains(&"resume");
+        let rests = resumes && seconds > 0;
         rests.then(|| Duration::from_secs(seconds.into()))
     }
 
@@ -290,11 +296,16 @@ impl Catalog {
     }
 
     /// Is there room for another agent of this user? An error says why not.
-    pub(crate) fn has_room(&self, name: &str, user: UserId) -> Result<(), StartAgentError> {
+    pub(crate) fn has_room(
+        &self,
+        name: &str,
+        user: UserId,
+        session: SessionId,
+    ) -> Result<(), StartAgentError> {
         match self.entry(name) {
             Some(entry) if !entry.config.is_demo() => self
                 .seats
-                .take(user)
+                .take(user, session)
                 .map(drop)
                 .map_err(StartAgentError::from),
             _ => Ok(()),
@@ -341,7 +352,7 @@ impl Catalog {
             rest,
             room: room.clone(),
             clock: self.clock.clone(),
-            seat: self.seats.take(start.user)?,
+            seat: self.seats.take(start.user, start.session)?,
             place: Place {
                 session: start.session,
                 user: start.user,

@@ -59,7 +59,7 @@ pub(super) fn bounded(mut said: FromAgent) -> FromAgent {
         FromAgent::Ended {
             outcome: crate::domain::run::RunOutcome::Failed { message, .. },
             ..
-        } => cut(message, 4 * NAME),
+        } => shorten(message),
         FromAgent::Settled { question } => cut(question, ID),
         FromAgent::Accepted { .. }
         | FromAgent::Final { .. }
@@ -163,6 +163,11 @@ fn clean(value: &mut Value) {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// An error message that people read in one piece.
+pub(super) fn shorten(message: &mut String) {
+    cut(message, 4 * NAME);
 }
 
 fn cut(text: &mut String, bytes: usize) {

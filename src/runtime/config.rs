@@ -220,6 +220,20 @@ impl AgentConfig {
             Some(format!(
                 "`agents.{name}` needs a `socket`, or a `command` that opens one"
             ))
+        } else if !self.command.is_empty()
+            && self
+                .socket
+                .as_ref()
+                .is_some_and(|socket| !socket.contains("{session}"))
+        {
+            Some(format!(
+                "`agents.{name}.socket` must contain `{{session}}` beside a `command`: every session \
+                 starts a process of its own, and must reach that one"
+            ))
+        } else if self.listen && self.options.keys().all(|name| !name.starts_with("token")) {
+            Some(format!(
+                "`agents.{name}.listen` needs `options.token_file`: what peers have to show"
+            ))
         } else if self.listen
             && (self.socket.is_none() || over_pipes || !(known_as.shares)(&self.options))
         {

@@ -23,8 +23,13 @@ use crate::domain::run::RunOutcome;
 const HELD: usize = 64;
 /// How much may wait to be written before the session has to wait, in bytes.
 const UNWRITTEN: usize = 1024 * 1024;
+/// How much may wait to be written before the agent has to wait, too. More than a prompt with all
+/// its files.
+const UNREAD: usize = 64 * 1024 * 1024;
 /// How much may wait to be told before the agent has to wait, in bytes.
 const UNTOLD: usize = 256 * 1024;
+/// How much of a remark goes into the log.
+const SHOWN: usize = 100;
 /// Pieces of text that nobody has taken yet are joined up to this size.
 const JOINED: usize = 16 * 1024;
 
@@ -163,9 +168,10 @@ impl Interpreter {
         self.held.len() < HELD && self.unwritten.iter().all(|bytes| bytes.len() < UNWRITTEN)
     }
 
-    /// May the agent bring more?
+    /// May the agent bring more? Not while nobody takes what it said, nor while it does not read
+    /// what it is answered.
     pub(super) fn is_heard(&self) -> bool {
-        self.untold < UNTOLD
+        self.untold < UNTOLD && self.unwritten.iter().all(|bytes| bytes.len() < UNREAD)
     }
 
     /// What is to be written on a lane.
@@ -285,6 +291,7 @@ impl Interpreter {
     }
 
     fn odd(&mut self, what: &str) {
+        let what = &what[..what.floor_char_boundary(SHOWN)];
         tracing::debug!(what, "an agent wrote something of no use");
         self.tally.odd += 1;
     }
@@ -314,7 +321,8 @@ impl Interpreter {
             }
             Act::Timer(name, Some(after)) => drop(self.timers.insert(name, now + after)),
             Act::Timer(name, None) => drop(self.timers.remove(&name)),
-            Act::Stray(what) => {
+            Act::Stray(mut what) => {
+                what.truncate(what.floor_char_boundary(SHOWN));
                 tracing::warn!(
                     what,
                     "an agent spoke of a conversation that is not this session's"
@@ -322,7 +330,8 @@ impl Interpreter {
                 self.tally.strays += 1;
             }
             Act::Odd(what) => self.odd(&what),
-            Act::Fail(declined) => {
+            Act::Fail(mut declined) => {
+                clip::shorten(&mut declined.message);
                 self.verdict.get_or_insert(Verdict::Failed(declined));
             }
             Act::Finish => {

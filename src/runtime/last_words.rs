@@ -8,6 +8,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 const LINES: usize = 200;
 const LINE_BYTES: usize = 1_000;
+/// A shorter part of a secret would hide too much else.
+const SHORTEST_SECRET: usize = 6;
 /// How much of it goes into an error.
 const SHOWN_LINES: usize = 5;
 const SHOWN_BYTES: usize = 1_000;
@@ -22,10 +24,16 @@ pub(super) struct LastWords {
 
 impl LastWords {
     /// Nothing yet.
-    pub(super) fn without(secrets: Vec<String>) -> Self {
+    pub(super) fn without(secrets: &[String]) -> Self {
         Self {
             lines: Arc::default(),
-            secrets: secrets.into(),
+            // One that has several lines would never be found in one.
+            secrets: secrets
+                .iter()
+                .flat_map(|secret| secret.lines())
+                .filter(|line| line.len() >= SHORTEST_SECRET)
+                .map(str::to_owned)
+                .collect(),
         }
     }
 
@@ -48,12 +56,7 @@ impl LastWords {
     }
 
     fn add(&self, line: &[u8]) {
-        let line = String::from_utf8_lossy(line);
-        // Colours and the like are for terminals.
-        let mut line: String = without_escapes(&line);
-        for secret in self.secrets.iter() {
-            line = line.replace(secret.as_str(), "[secret]");
-        }
+        let line = self.clean(&String::from_utf8_lossy(line));
         if line.trim().is_empty() {
             return;
         }
@@ -62,6 +65,16 @@ impl LastWords {
             lines.pop_front();
         }
         lines.push_back(line);
+    }
+
+    /// A line of the process as it may be shown: without secrets, and without colours and the like,
+    /// which are for terminals.
+    pub(super) fn clean(&self, line: &str) -> String {
+        let mut line = without_escapes(line);
+        for secret in self.secrets.iter() {
+            line = line.replace(secret.as_str(), "[secret]");
+        }
+        line
     }
 
     /// All of them.
@@ -105,7 +118,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_last_lines_are_kept_without_colours_and_secrets() {
-        let words = LastWords::without(vec!["hunter22".into()]);
+        let words = LastWords::without(&["hunter22".into()]);
         let mut text: Vec<u8> = (0..500)
             .flat_map(|n| format!("line {n}\n").into_bytes())
             .collect();
@@ -121,7 +134,7 @@ mod tests {
 
     #[tokio::test]
     async fn silence_is_no_last_word() {
-        let words = LastWords::without(Vec::new());
+        let words = LastWords::without(&[]);
         words.clone().follow(&b"\n  \n"[..]).await;
         assert_eq!(words.brief(), None);
     }

@@ -9,6 +9,8 @@ use super::dialect::Framing;
 
 /// How much of a line that is not JSON is shown to the operator.
 const EXCERPT: usize = 200;
+/// A line of more values than this is like one that is too long.
+const PARTS: usize = 200_000;
 /// A buffer that has become larger than this is given back when it is empty.
 const KEPT: usize = 256 * 1024;
 
@@ -17,7 +19,7 @@ const KEPT: usize = 256 * 1024;
 pub(super) enum Line {
     /// A message.
     Message(Value),
-    /// Longer than allowed; its content is gone.
+    /// Longer or of more values than allowed; its content is gone.
     TooLong,
     /// Not JSON, or not even text; the beginning of it.
     NotJson(String),
@@ -113,11 +115,29 @@ fn read(line: &[u8]) -> Option<Line> {
     if line.is_empty() {
         return None;
     }
+    if parts(line) > PARTS {
+        return Some(Line::TooLong);
+    }
     let read = serde_json::from_slice(line).map(Line::Message);
     Some(read.unwrap_or_else(|_| {
         let start = &line[..line.len().min(EXCERPT)];
         Line::NotJson(String::from_utf8_lossy(start).into_owned())
     }))
+}
+
+/// Of how many parts a value consists, about: each takes much more room in memory than on the line.
+fn parts(line: &[u8]) -> usize {
+    let (mut count, mut in_text, mut escaped) = (0, false, false);
+    for byte in line {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b',' | b'{' | b'[' if !in_text => count += 1,
+            _ => {}
+        }
+    }
+    count
 }
 
 #[cfg(test)]
@@ -188,6 +208,21 @@ mod tests {
             ];
             assert_eq!(found, expected, "{size} bytes at once");
         }
+    }
+
+    #[test]
+    fn a_line_of_too_many_values_is_like_one_that_is_too_long() {
+        let mut lines = Lines::new(Framing::Newline, 10 * 1024 * 1024);
+        let bomb = format!("[{}1]\n", "{},".repeat(PARTS));
+        let text = format!("{}\n", json!(",[{\"".repeat(PARTS)));
+        lines.push(bomb.as_bytes());
+        lines.push(text.as_bytes());
+        let found = all(&mut lines);
+        assert_eq!(found[0], Line::TooLong);
+        assert!(
+            matches!(&found[1], Line::Message(_)),
+            "a text may contain anything"
+        );
     }
 
     #[test]

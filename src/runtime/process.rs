@@ -72,20 +72,24 @@ impl Process {
         &self.words
     }
 
-    /// Waits for its end. Cancel-safe.
+    /// Waits for its end. Cancel-safe. Whatever is left of its group ends with it: now, because its
+    /// number may soon be somebody else's.
     pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
-        self.child.wait().await
+        let ended = self.child.wait().await;
+        self.signal(Signal::KILL);
+        self.pid = None;
+        ended
     }
 
     /// Ends it: waits a while for it to go by itself, asks it, forces it. Then whatever it started is
     /// ended, too.
     pub(super) async fn end(mut self, patience: Duration, grace: Duration) {
-        if timeout(patience, self.child.wait()).await.is_err() {
+        if timeout(patience, self.wait()).await.is_err() {
             self.signal(Signal::TERM);
-            if timeout(grace, self.child.wait()).await.is_err() {
+            if timeout(grace, self.wait()).await.is_err() {
                 self.signal(Signal::KILL);
                 // Nothing survives this but a process that the kernel itself holds.
-                drop(timeout(grace, self.child.wait()).await);
+                drop(timeout(grace, self.wait()).await);
             }
         }
         self.bury().await;
@@ -117,11 +121,16 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// Whoever drops it without ending it leaves nothing of its group.
+    /// Whoever drops it without ending it leaves nothing behind, either.
     fn drop(&mut self) {
-        if !self.mark.is_empty() {
-            self.signal(Signal::KILL);
+        if self.mark.is_empty() {
+            return;
         }
+        self.signal(Signal::KILL);
+        let mark = std::mem::take(&mut self.mark);
+        let thread = std::thread::Builder::new().name("leftovers".into());
+        // Nobody can wait for it here; it ends with its look at all processes.
+        drop(thread.spawn(move || leftovers::kill(&mark)));
     }
 }
 
@@ -158,7 +167,7 @@ impl Spawner {
 
     /// Starts a process.
     pub(super) async fn start(&self, plan: Plan) -> io::Result<Process> {
-        let words = LastWords::without(plan.environment.secrets.clone());
+        let words = LastWords::without(&plan.environment.secrets);
         let (mark, command) = (plan.mark.clone(), Box::new(self.command(plan)));
         let (reply, started) = oneshot::channel();
         let request = Request {

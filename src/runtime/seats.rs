@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::config::Limits;
-use crate::domain::id::UserId;
+use crate::domain::id::{SessionId, UserId};
 
 /// The seats; each running agent has one.
 #[derive(Clone, Debug)]
 pub(super) struct Seats {
-    taken: Arc<Mutex<HashMap<UserId, usize>>>,
+    /// How many lives each session has: one, or two while one goes and another comes.
+    taken: Arc<Mutex<HashMap<(UserId, SessionId), usize>>>,
     most: usize,
     most_per_user: usize,
 }
@@ -17,7 +18,7 @@ pub(super) struct Seats {
 /// A seat, until dropped.
 #[derive(Debug)]
 pub(super) struct Seat {
-    user: UserId,
+    of: (UserId, SessionId),
     seats: Seats,
 }
 
@@ -40,19 +41,21 @@ impl Seats {
         }
     }
 
-    /// Takes one.
-    pub(super) fn take(&self, user: UserId) -> Result<Seat, Full> {
+    /// Takes one. A session whose last agent is on its way out has one already.
+    pub(super) fn take(&self, user: UserId, session: SessionId) -> Result<Seat, Full> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if taken.values().sum::<usize>() >= self.most {
-            return Err(Full::All(self.most));
+        if !taken.contains_key(&(user, session)) {
+            if taken.len() >= self.most {
+                return Err(Full::All(self.most));
+            }
+            let own = taken.keys().filter(|(of, _)| *of == user).count();
+            if own >= self.most_per_user {
+                return Err(Full::User(self.most_per_user));
+            }
         }
-        let own = taken.entry(user).or_default();
-        if *own >= self.most_per_user {
-            return Err(Full::User(self.most_per_user));
-        }
-        *own += 1;
+        *taken.entry((user, session)).or_default() += 1;
         Ok(Seat {
-            user,
+            of: (user, session),
             seats: self.clone(),
         })
     }
@@ -65,10 +68,10 @@ impl Drop for Seat {
             .taken
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = taken.get_mut(&self.user) {
-            *own -= 1;
-            if *own == 0 {
-                taken.remove(&self.user);
+        if let Some(lives) = taken.get_mut(&self.of) {
+            *lives -= 1;
+            if *lives == 0 {
+                taken.remove(&self.of);
             }
         }
     }
@@ -88,12 +91,16 @@ mod tests {
             max_agents_per_user: number(2),
         };
         let (seats, ada, bob) = (Seats::new(&limits), UserId::new(), UserId::new());
-        let _first = seats.take(ada).unwrap();
-        let second = seats.take(ada).unwrap();
-        assert_eq!(seats.take(ada).unwrap_err(), Full::User(2));
-        let _third = seats.take(bob).unwrap();
-        assert_eq!(seats.take(bob).unwrap_err(), Full::All(3));
+        let (one, new) = (SessionId::new(), SessionId::new);
+        let _first = seats.take(ada, one).unwrap();
+        let second = seats.take(ada, new()).unwrap();
+        assert_eq!(seats.take(ada, new()).unwrap_err(), Full::User(2));
+        let again = seats.take(ada, one).unwrap();
+        let _third = seats.take(bob, new()).unwrap();
+        assert_eq!(seats.take(bob, new()).unwrap_err(), Full::All(3));
+        drop(again);
+        assert_eq!(seats.take(bob, new()).unwrap_err(), Full::All(3));
         drop(second);
-        assert!(seats.take(bob).is_ok());
+        assert!(seats.take(bob, new()).is_ok());
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 mod line;
@@ -31,8 +31,8 @@ use super::talk::{Declined, FromAgent, ToAgent};
 use super::transport::Wire;
 use super::transport::hub::Hub;
 use super::trouble::Trouble;
-use super::workshop::{Opened, Place, Prepared, Workshop};
-use line::{ended, goodbye, read_events, take, until};
+use super::workshop::{Opened, Place, Prepared, Turn, Workshop};
+use line::{LAST_LINES, ended, goodbye, read_events, rest, take, until};
 use mouth::{Ears, Mouth, tell};
 
 use crate::clock::Clock;
@@ -46,8 +46,9 @@ const LEAVE: Duration = Duration::from_secs(2);
 const GRACE: Duration = Duration::from_secs(2);
 /// The same when the gateway itself has to go.
 const QUICKLY: Duration = Duration::from_millis(300);
-/// After its process has ended, the rest of what it said is read for so long.
-const LAST_LINES: Duration = Duration::from_millis(300);
+/// How long the session may take to hear the last of it: before the process is ended, and after.
+const SOON: Duration = Duration::from_secs(2);
+const AT_LAST: Duration = Duration::from_mins(1);
 const BUFFER: usize = 64 * 1024;
 
 /// One agent that is to be started.
@@ -123,8 +124,9 @@ impl Shift {
             Err(trouble) => return Some(self.blame(&trouble, None, None)),
         };
         let mut interpreter = Interpreter::new((self.protocol.speaker)(setup), delimiter, patience);
+        let mut turn = None;
         let opened = self
-            .open(prepared, ears, mouth, &mut interpreter, stop)
+            .open(prepared, &mut turn, ears, mouth, &mut interpreter, stop)
             .await;
         let (end, process, mut opened) = match opened {
             Ok(mut opened) => {
@@ -139,20 +141,23 @@ impl Shift {
         let declined = match &end {
             End::Dismissed | End::Finished => None,
             End::Trouble(trouble) => {
-                let words = process
-                    .as_ref()
-                    .map(Process::words)
-                    .and_then(LastWords::brief);
-                Some(self.blame(trouble, words, interpreter.noise().map(str::to_owned)))
+                let words = process.as_ref().map(Process::words);
+                let noise = interpreter.noise();
+                let noise =
+                    noise.map(|noise| words.map_or(noise.to_owned(), |words| words.clean(noise)));
+                let words = words.and_then(LastWords::brief);
+                Some(self.blame(trouble, words, noise))
             }
         };
-        // From here on nothing more is taken in: whoever wants something starts another one.
-        ears.close();
         let mut heard = true;
         if let Some(declined) = &declined {
             heard = interpreter.lose(declined);
         }
-        mouth.tell_all(&mut interpreter).await;
+        if heard {
+            // Nothing more is taken in: whoever wants something starts another one.
+            ears.close();
+        }
+        mouth.tell_all(&mut interpreter, SOON).await;
         if let Some(opened) = &mut opened {
             if !matches!(end, End::Trouble(_)) {
                 goodbye(opened, &mut interpreter).await;
@@ -166,6 +171,9 @@ impl Shift {
         if let Some(opened) = &mut opened {
             opened.clear();
         }
+        // The next life of this session's agent may begin.
+        drop(turn);
+        mouth.tell_all(&mut interpreter, AT_LAST).await;
         declined.filter(|_| !heard)
     }
 
@@ -201,6 +209,7 @@ impl Shift {
     async fn open(
         &self,
         prepared: Prepared,
+        turn: &mut Option<Turn>,
         ears: &mut Ears,
         mouth: &Mouth,
         interpreter: &mut Interpreter,
@@ -208,6 +217,7 @@ impl Shift {
     ) -> Result<Opened, (End, Option<Process>)> {
         let config = &self.entry.config;
         let mut opening = pin!(async {
+            *turn = Some(self.workshop.turn(self.place.session).await);
             tokio::time::sleep(self.rest).await;
             let hub = self.hub.as_deref();
             let (protocol, session) = (self.protocol, self.place.session);
@@ -290,7 +300,7 @@ impl Shift {
         );
         let begun = Instant::now();
         let (mut pace, mut last_heard, mut run_bytes) = (Pace::new(begun), begun, 0_u64);
-        let (mut was_ready, mut was_awaited) = (false, false);
+        let (mut was_ready, mut was_awaited, mut was_running) = (false, false, false);
         interpreter.open(begun);
         loop {
             let now = Instant::now();
@@ -308,7 +318,8 @@ impl Shift {
                 was_awaited = !was_awaited;
                 last_heard = now;
             }
-            if !interpreter.is_running() {
+            if interpreter.is_running() != was_running {
+                was_running = !was_running;
                 run_bytes = 0;
             }
             if run_bytes > config.max_run_bytes {
@@ -392,15 +403,10 @@ impl Shift {
         mouth: &Mouth,
         interpreter: &mut Interpreter,
     ) -> End {
-        let mut buffer = vec![0; BUFFER];
-        let until = Instant::now() + LAST_LINES;
-        while let Ok(Ok(read @ 1..)) = timeout_at(until, opened.main.reader.read(&mut buffer)).await
-        {
-            lines[0].push(&buffer[..read]);
-            take(&mut lines[0], Lane::Main, interpreter, Instant::now());
-            if !interpreter.is_heard() {
-                mouth.tell_all(interpreter).await;
-            }
+        let events = opened.events.as_mut().map(|wire| (wire, Lane::Events));
+        for (wire, lane) in [(&mut opened.main, Lane::Main)].into_iter().chain(events) {
+            let lines = &mut lines[usize::from(lane == Lane::Events)];
+            rest(wire, lane, lines, mouth, interpreter).await;
         }
         self.count(interpreter);
         match interpreter.verdict() {
@@ -458,14 +464,15 @@ impl Shift {
         self.entry
             .record
             .note(|told| told.last_error = Some((at, error)));
-        self.entry
-            .record
-            .crashed(self.place.session, Instant::now());
+        if trouble.is_crash() {
+            let now = Instant::now();
+            self.entry.record.crashed(self.place.session, now);
+        }
         tracing::warn!(
             agent = name,
             dialect = self.protocol.name,
             session.id = %self.place.session,
-            error = why,
+            error = %trouble,
             "an agent cannot be used any more"
         );
         if let Some(words) = words {

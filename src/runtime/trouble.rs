@@ -29,6 +29,11 @@ pub(super) enum Trouble {
         path: PathBuf,
         source: io::Error,
     },
+    #[error(
+        "the user `{user}` cannot be used for it: the gateway must be root, and that user must be able to \
+         reach {}", .directory.display()
+    )]
+    OutOfReach { user: String, directory: PathBuf },
     #[error("it cannot be started: {0}")]
     Spawn(io::Error),
     #[error("its socket {} cannot be reached: {source}", .path.display())]
@@ -52,6 +57,19 @@ pub(super) enum Trouble {
 }
 
 impl Trouble {
+    /// Did something run, and end badly? Otherwise nothing was started at all.
+    pub(super) fn is_crash(&self) -> bool {
+        matches!(
+            self,
+            Self::Ended { .. }
+                | Self::Closed
+                | Self::NotReady { .. }
+                | Self::Silent { .. }
+                | Self::TooMuch { .. }
+                | Self::Refused(_)
+        )
+    }
+
     /// The code that a run ends with.
     pub(super) fn code(&self) -> Code {
         match self {

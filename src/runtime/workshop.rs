@@ -1,10 +1,10 @@
 //! What starting any agent needs: where it works, what it is found by, who starts processes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::config::AgentConfig;
 use super::dialect::{Protocol, Transport};
@@ -34,8 +34,12 @@ pub(crate) struct Workshop {
     mark: String,
     spawner: Spawner,
     leases: Leases,
+    turns: Mutex<HashMap<SessionId, Weak<tokio::sync::Mutex<()>>>>,
     contents: Option<Arc<Contents>>,
 }
+
+/// The right to be the agent of a session, until dropped.
+pub(super) type Turn = tokio::sync::OwnedMutexGuard<()>;
 
 /// Whose agent it is.
 #[derive(Clone, Debug)]
@@ -67,9 +71,7 @@ impl Opened {
     pub(super) fn clear(&mut self) {
         self.lease = None;
         if let Some(socket) = self.socket.take() {
-            for path in [events_socket(&socket), socket] {
-                std::fs::remove_file(path).ok();
-            }
+            clear(&socket);
         }
     }
 }
@@ -96,6 +98,7 @@ impl Workshop {
             data,
             spawner: Spawner::new(launcher)?,
             leases: Leases::default(),
+            turns: Mutex::default(),
             contents,
         })
     }
@@ -105,6 +108,20 @@ impl Workshop {
         let mark = format!("{}/", self.mark);
         let clearing = tokio::task::spawn_blocking(move || leftovers::kill(&mark).len());
         clearing.await.unwrap_or_default()
+    }
+
+    /// Waits until the life before of a session's agent is over, with everything that it started: the
+    /// next one works in the same directory.
+    pub(super) async fn turn(&self, session: SessionId) -> Turn {
+        let turn = {
+            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            turns.retain(|_, turn| turn.strong_count() > 0);
+            let known = turns.get(&session).and_then(Weak::upgrade);
+            let turn = known.unwrap_or_default();
+            turns.insert(session, Arc::downgrade(&turn));
+            turn
+        };
+        turn.lock_owned().await
     }
 
     /// The files of prompts.
@@ -151,7 +168,7 @@ impl Workshop {
                     Environment::new(own, &config.pass_env, &set, &config.env_files)?;
                 let account = match &config.user {
                     None => None,
-                    Some(user) => Some(settle(user, &directory, &mut environment)?),
+                    Some(user) => Some(settle(&names(user), &directory, &set, &mut environment)?),
                 };
                 Some(Plan {
                     program: environment.program(&fill(program))?,
@@ -201,11 +218,22 @@ impl Workshop {
             _ => None,
         };
         let own_socket = prepared.socket.clone().filter(|_| prepared.plan.is_some());
+        if let Some(socket) = &own_socket {
+            clear(socket);
+        }
         let mut process = match prepared.plan {
             None => None,
             Some(plan) => {
+                let directory = plan.directory.clone();
                 let started = self.spawner.start(plan).await;
-                Some(started.map_err(|error| (Trouble::Spawn(error), None))?)
+                Some(started.map_err(|error| {
+                    let denied = error.kind() == io::ErrorKind::PermissionDenied;
+                    let trouble = match config.user.clone().filter(|_| denied) {
+                        Some(user) => Trouble::OutOfReach { user, directory },
+                        None => Trouble::Spawn(error),
+                    };
+                    (trouble, None)
+                })?)
             }
         };
         let pair = config.transport(protocol) == Transport::UnixPair;
@@ -236,12 +264,14 @@ impl Workshop {
             .recursive(true)
             .mode(0o700)
             .create(&dir)?;
-        let socket = dir.join(SOCKET);
-        // Of a life that has ended badly: nobody listens there.
-        for path in [events_socket(&socket), socket.clone()] {
-            std::fs::remove_file(path).ok();
-        }
-        Ok(socket)
+        Ok(dir.join(SOCKET))
+    }
+}
+
+/// Removes the sockets of a life that has ended: nobody listens there.
+fn clear(socket: &Path) {
+    for path in [&events_socket(socket), socket] {
+        std::fs::remove_file(path).ok();
     }
 }
 
@@ -272,6 +302,7 @@ async fn wires(
 fn settle(
     user: &str,
     directory: &Path,
+    set: &BTreeMap<String, String>,
     environment: &mut Environment,
 ) -> Result<environment::Account, Trouble> {
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
@@ -285,7 +316,10 @@ fn settle(
         ("USER", user.into()),
         ("LOGNAME", user.into()),
     ] {
-        environment.variables.insert(name.into(), value);
+        // What the operator has set stays.
+        if !set.contains_key(name) {
+            environment.variables.insert(name.into(), value);
+        }
     }
     Ok(account)
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+
+use super::mouth::Mouth;
 
 use crate::runtime::dialect::Lane;
 use crate::runtime::interpreter::Interpreter;
@@ -12,6 +14,10 @@ use crate::runtime::process::Process;
 use crate::runtime::transport::Wire;
 use crate::runtime::workshop::Opened;
 
+/// After its end, the rest of what it said is read for so long, and so much of it.
+pub(super) const LAST_LINES: Duration = Duration::from_millis(300);
+const MOST_LEFT: usize = 2 * 1024 * 1024;
+const BUFFER: usize = 64 * 1024;
 /// For the protocol's own goodbye to be written.
 const GOODBYE: Duration = Duration::from_millis(500);
 
@@ -43,8 +49,35 @@ pub(super) async fn until(moment: Option<Instant>) {
     }
 }
 
-/// The protocol's own goodbye.
+/// Reads what is left on a line that is closing: for a moment only, since whatever the agent has
+/// started may go on writing.
+pub(super) async fn rest(
+    wire: &mut Wire,
+    lane: Lane,
+    lines: &mut Lines,
+    mouth: &Mouth,
+    interpreter: &mut Interpreter,
+) {
+    let (mut buffer, mut left) = (vec![0; BUFFER], MOST_LEFT);
+    let until = Instant::now() + LAST_LINES;
+    while left > 0 && Instant::now() < until {
+        let Ok(Ok(read @ 1..)) = timeout_at(until, wire.reader.read(&mut buffer)).await else {
+            return;
+        };
+        left = left.saturating_sub(read);
+        lines.push(&buffer[..read]);
+        take(lines, lane, interpreter, Instant::now());
+        if !interpreter.is_heard() {
+            mouth.tell_all(interpreter, LAST_LINES).await;
+        }
+    }
+}
+
+/// The protocol's own goodbye, unless it would end up behind something that the agent did not read.
 pub(super) async fn goodbye(opened: &mut Opened, interpreter: &mut Interpreter) {
+    if !interpreter.unwritten(Lane::Main).is_empty() {
+        return;
+    }
     interpreter.close(Instant::now());
     let words = interpreter.unwritten(Lane::Main).to_vec();
     let saying = async {

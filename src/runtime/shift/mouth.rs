@@ -48,8 +48,8 @@ impl Mouth {
         }
     }
 
-    /// Tells everything that is left, as long as the session listens.
-    pub(super) async fn tell_all(&self, interpreter: &mut Interpreter) {
+    /// Tells everything that is left, as long as the session listens and no longer than `patience`.
+    pub(super) async fn tell_all(&self, interpreter: &mut Interpreter, patience: Duration) {
         if interpreter.next_told().is_none() {
             return;
         }
@@ -64,7 +64,7 @@ impl Mouth {
                 }
             }
         };
-        drop(timeout(FAREWELL, telling).await);
+        drop(timeout(patience, telling).await);
     }
 
     /// There is no agent: whoever asks first hears why.

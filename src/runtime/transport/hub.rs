@@ -30,6 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const BETWEEN: usize = 256 * 1024;
 /// Lines of all sessions that wait to be written to a peer. Full: sessions wait.
 const WAITING: usize = 64;
+/// How long the others of a peer may wait for one of them.
+const STALL: Duration = Duration::from_secs(1);
 const BUFFER: usize = 64 * 1024;
 /// A line before the token was shown.
 const FIRST_LINE: usize = 4 * 1024;
@@ -185,15 +187,21 @@ impl Hub {
 
     async fn hand_on(&self, line: Value, peer: &Peer) {
         let named = session_of(&line).map(str::to_owned);
-        let to = named.and_then(|session| lock(&peer.sessions).get(&session).cloned());
+        let known = |session: &String| lock(&peer.sessions).get(session).cloned();
+        let to = named.as_ref().and_then(known);
         let Some(to) = to else {
             (self.strays)();
             return;
         };
         let mut bytes = line.to_string().into_bytes();
         bytes.push(self.framing.delimiter());
-        // A session that has just gone hears no more.
-        drop(to.send(bytes).await);
+        // One session that does not keep up must not hold up the others of this peer: it is cut off.
+        let sent = tokio::time::timeout(STALL, to.send(bytes)).await;
+        if sent.is_err()
+            && let Some(session) = named
+        {
+            lock(&peer.sessions).remove(&session);
+        }
     }
 
     /// A way to the peer for one session; none if nobody is connected.
@@ -203,11 +211,18 @@ impl Hub {
             .filter(|peer| !peer.gone.is_cancelled())?;
         let (ours, theirs) = tokio::io::duplex(BETWEEN);
         let (sender, from_peer) = mpsc::channel(WAITING);
+        let mine = sender.downgrade();
         lock(&peer.sessions).insert(session.to_owned(), sender);
         let (name, delimiter) = (session.to_owned(), self.framing.delimiter());
         self.tracker.spawn(async move {
             carry(theirs, from_peer, &peer, delimiter).await;
-            lock(&peer.sessions).remove(&name);
+            // The next life of that session may have its own way already.
+            let mut sessions = lock(&peer.sessions);
+            let is_mine =
+                |now: &mpsc::Sender<_>| mine.upgrade().is_some_and(|mine| now.same_channel(&mine));
+            if sessions.get(&name).is_some_and(is_mine) {
+                sessions.remove(&name);
+            }
         });
         let (reader, writer) = tokio::io::split(ours);
         Some(Wire::new(reader, writer))

@@ -100,13 +100,16 @@ impl Router {
         if !self.writer.is_stored() {
             return;
         }
-        self.counterpart.unkept = false;
         let kept = self
             .parts
             .store
             .keep_thread(self.id, self.counterpart.term, &thread);
-        if let Err(error) = kept.await {
-            tracing::warn!(%error, session.id = %self.id, "the agent's conversation was not noted");
+        match kept.await {
+            Ok(()) => self.counterpart.unkept = false,
+            // Tried again with the next thing that the agent says.
+            Err(error) => {
+                tracing::warn!(%error, session.id = %self.id, "the agent's conversation is not noted yet");
+            }
         }
     }
 

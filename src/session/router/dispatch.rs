@@ -1,7 +1,6 @@
 //! How an agent is told something: started first if it does not run, given up if it does not listen.
 
 use super::super::agent::{Agent, Unheard};
-use super::super::state;
 use super::{Over, Router};
 use crate::domain::code::Code;
 use crate::domain::command::SettingsChange;
@@ -14,12 +13,18 @@ impl Router {
     /// started anew: it has not heard this.
     pub(super) async fn dispatch(&mut self, said: ToAgent) -> Result<(), NotDispatched> {
         self.counterpart.is_used();
+        let begins = matches!(said, ToAgent::Prompt { .. } | ToAgent::Resume { .. });
         if let Some(agent) = &mut self.agent {
             match agent.tell(said.clone()).await {
                 Ok(()) => return Ok(()),
                 Err(Unheard::Deaf) => {
                     self.agent = None;
+                    self.given_up = true;
                     return Err(NotDispatched::Deaf);
+                }
+                // A run under way has its end in what the agent said last, which is still to be heard.
+                Err(Unheard::Gone) if self.scribe.is_some() && !begins => {
+                    return Err(NotDispatched::Gone);
                 }
                 Err(Unheard::Gone) => self.agent = None,
             }
@@ -41,16 +46,9 @@ impl Router {
 
     /// What an agent has to know before it begins, as far as somebody has chosen.
     fn circumstances(&self) -> Vec<ToAgent> {
-        let settings = &self.state.settings;
-        let chosen = SettingsChange {
-            auto_approve: Some(settings.auto_approve),
-            model: Some(settings.model.clone()),
-            max_tokens: Some(settings.max_tokens),
-            temperature: Some(settings.temperature),
-            mode: settings.mode.clone(),
-        };
-        let changed = *settings != state::Settings::default();
-        let settings = changed.then_some(ToAgent::Settings(chosen));
+        let settings = self.state.settings.chosen();
+        let settings =
+            (settings != SettingsChange::default()).then_some(ToAgent::Settings(settings));
         let tools = self.state.chosen_tools.clone().map(ToAgent::Tools);
         let modes = self.state.queue.modes;
         let modes = (modes != QueueModes::default()).then_some(ToAgent::QueueModes(modes));

@@ -46,9 +46,9 @@ impl Inquiries {
         }
     }
 
-    /// Does nobody wait?
+    /// Does nobody wait any more?
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.waiting.values().all(|(reply, _)| reply.is_closed())
     }
 
     fn add(&mut self, reply: Reply) -> Result<u64, Reply> {

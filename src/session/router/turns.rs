@@ -104,7 +104,7 @@ impl Router {
             return Ok(());
         }
         let (name, owner) = (&self.counterpart.name, self.counterpart.owner);
-        let room = self.parts.catalog.has_room(name, owner);
+        let room = self.parts.catalog.has_room(name, owner, self.id);
         room.map_err(|full| {
             Failure::Refused(Refused::new(full.code(), sentence(&full.to_string())))
         })
@@ -314,7 +314,9 @@ impl Router {
                     .permits_auto_approve(&self.counterpart.name),
         };
         let mut notes = Notes::default();
-        self.counterpart.is_used();
+        if self.scribe.is_some() {
+            self.counterpart.is_used();
+        }
         let agent = self.agent.as_ref();
         let taken = agent.map_or(0, |agent| agent.room_taken_by(batch));
         for said in batch.drain(..) {

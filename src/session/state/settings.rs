@@ -33,6 +33,19 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// What somebody has chosen: only that is told to agents, which have defaults of their own.
+    pub(crate) fn chosen(&self) -> SettingsChange {
+        let usual = Self::default();
+        SettingsChange {
+            auto_approve: (self.auto_approve != usual.auto_approve).then_some(self.auto_approve),
+            model: (self.model != usual.model).then(|| self.model.clone()),
+            max_tokens: (self.max_tokens != usual.max_tokens).then_some(self.max_tokens),
+            temperature: Some(self.temperature)
+                .filter(|chosen| (chosen - usual.temperature).abs() > 0.0),
+            mode: self.mode.clone(),
+        }
+    }
+
     /// Takes over what is mentioned. A temperature that is no number has no stored form: it stays.
     pub(super) fn change(&mut self, change: &SettingsChange) {
         let SettingsChange {

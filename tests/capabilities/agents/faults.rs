@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use super::{Cast, Part, asks, comes_true, tells};
+use super::{Cast, Part, able, asks, comes_true, tells};
 use crate::actors::{Gateway, Member, Settings};
 
 /// A gateway with ACP agents, configured like this.
@@ -486,6 +486,11 @@ async fn an_idle_agent_is_put_to_rest_and_goes_on_when_it_is_needed() {
         let mut mia = cast.joins("root", &part).await;
         asks(&mut mia, &part, "/remember walrus").await;
         let name = &part.name;
+        // One that could not go on is not put to rest.
+        let knows = cast.joins("root", &part).await;
+        if !able(&knows, "resume") {
+            return;
+        }
         let mut waited = 0;
         while cast.seen(name).await["live"] != 0 {
             waited += 1;
@@ -504,7 +509,6 @@ async fn an_idle_agent_is_put_to_rest_and_goes_on_when_it_is_needed() {
         assert_eq!(cast.seen(name).await["crashes"], 0, "{name}");
     })
     .await;
-    comes_true("nothing is left", || cast.processes().is_empty()).await;
     cast.leaves_nothing().await;
 }
 
