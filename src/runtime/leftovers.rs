@@ -5,13 +5,15 @@
 //! left behind is found, and nothing else.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The variable with the mark.
 pub(super) const VARIABLE: &str = "SWITCHBOARD_LINK";
-/// One that dies may have started another one meanwhile.
-const ROUNDS: usize = 10;
+/// One that dies may have started another one meanwhile, and takes a moment to be gone.
+const ROUNDS: usize = 100;
+const BETWEEN: Duration = Duration::from_millis(5);
 
 /// Kills every process whose mark begins with this, and says which they were. Blocks for as long as
 /// it takes to look at all processes.
@@ -27,6 +29,7 @@ pub(super) fn kill(mark: &str) -> BTreeSet<i32> {
                 killed.insert(pid);
             }
         }
+        std::thread::sleep(BETWEEN);
     }
     killed
 }
