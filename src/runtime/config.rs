@@ -336,6 +336,28 @@ mod tests {
             (r#"{"mine": {}}"#, "`agents.mine` needs a `protocol`"),
             (r#"{"my agent": {"protocol": "demo"}}"#, "`my agent`"),
             (r#"{"mine": {"protocol": "telepathy"}}"#, "not one of: demo"),
+            (r#"{"mine": {"protocol": "acp"}}"#, "needs a `command`"),
+            (r#"{"mine": {"protocol": "nous"}}"#, "needs a `socket`"),
+            (
+                r#"{"mine": {"protocol": "nous", "command": ["x"], "socket": "/run/x"}}"#,
+                "must contain `{session}`",
+            ),
+            (
+                r#"{"mine": {"protocol": "remoteui", "socket": "/run/x", "listen": true}}"#,
+                "needs `options.token_file`",
+            ),
+            (
+                r#"{"mine": {"protocol": "nous", "socket": "x", "listen": true, "options": {"token": "x"}}}"#,
+                "whose peers serve many sessions",
+            ),
+            (
+                r#"{"mine": {"protocol": "acp", "command": ["x"], "umask": "rwx"}}"#,
+                "must be octal",
+            ),
+            (
+                r#"{"mine": {"protocol": "acp", "command": ["x"], "options": {"speed": 1}}}"#,
+                "is not an option of `acp`",
+            ),
         ] {
             let complaints = config(json).complaints();
             assert_eq!(complaints.len(), 1);
