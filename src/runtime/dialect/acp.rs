@@ -280,7 +280,8 @@ impl Acp {
     fn notification(&mut self, method: &str, params: Value, out: &mut Out) {
         match method {
             "session/update" => self.update(params, out),
-            // Whoever gives up a question learns nothing from us; vendors talk to their own.
+            "$/cancel_request" => self.taken_back(&params["requestId"], out),
+            // Vendors talk to their own.
             other if other.starts_with("$/") || other.starts_with('_') => {}
             other => out.act(Act::Odd(format!("a notification `{}`", short(other)))),
         }

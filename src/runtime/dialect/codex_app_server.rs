@@ -1,6 +1,7 @@
 //! `codex app-server`: one thread per session, one turn per run. JSON-RPC without `jsonrpc`.
 //!
-//! What the agent writes by itself is sorted by `events`; the turn is kept by `turn`, what is used in it is read by `item`, what the agent asks is put by
+//! The conversation is begun by `opening`. What the agent writes by itself is sorted by `events`; the
+//! turn is kept by `turn`, what is used in it is read by `item`, what the agent asks is put by
 //! `approval`, what it tells about itself is put into shape by `inventory`.
 
 mod approval;
@@ -9,9 +10,11 @@ mod input;
 mod inventory;
 mod item;
 mod meter;
+mod opening;
+mod rights;
 mod turn;
 
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -82,7 +85,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// How long it may take to tell something about itself.
 const QUERY_PATIENCE: Duration = Duration::from_secs(30);
 
-/// So many threads of helpers are kept in mind.
+/// So many threads of helpers are kept in mind; the oldest is forgotten first.
 const CHILDREN: usize = 256;
 
 /// What a request was for.
@@ -117,8 +120,8 @@ struct Codex {
     thread: Option<String>,
     /// Was its name told? Only then can it be taken up again: Codex keeps no thread without a turn.
     told_thread: bool,
-    /// Threads of helpers that our thread has started.
-    children: BTreeSet<String>,
+    /// Threads of helpers that our thread has started, the newest last. They may outlive their turn.
+    children: VecDeque<String>,
     provider: String,
     model: Option<String>,
     /// A model that was chosen and that the agent does not know about yet.
@@ -137,7 +140,7 @@ impl Codex {
             asked: Pending::from(0),
             thread: None,
             told_thread: false,
-            children: BTreeSet::new(),
+            children: VecDeque::new(),
             provider: "openai".into(),
             model: None,
             chosen_model: None,
@@ -158,73 +161,6 @@ impl Codex {
         let id = self.asked.add(what);
         out.write(jsonrpc::bare(jsonrpc::request(id, method, params)));
         out.timer(id, patience);
-    }
-
-    /// What a thread is begun or taken up with.
-    fn thread_params(&self) -> Value {
-        let mut params = json!({ "cwd": self.setup.directory });
-        for (option, name) in [
-            ("model", "model"),
-            ("sandbox", "sandbox"),
-            ("approval_policy", "approvalPolicy"),
-        ] {
-            if let Some(value) = self.setup.option(option) {
-                params[name] = value.into();
-            }
-        }
-        params
-    }
-
-    fn introduced(&mut self, out: &mut Out) {
-        out.write(json!({ "method": "initialized" }));
-        self.ask(Asked::Account, "account/read", json!({}), out);
-        let mut params = self.thread_params();
-        match self.setup.thread.clone() {
-            Some(thread) => {
-                params["threadId"] = thread.as_str().into();
-                self.thread = Some(thread);
-                // What was said before is in the journal already.
-                params["excludeTurns"] = true.into();
-                self.ask(Asked::Resume, "thread/resume", params, out);
-            }
-            None => self.start(params, out),
-        }
-    }
-
-    fn start(&mut self, params: Value, out: &mut Out) {
-        let forgets = self.setup.thread.is_some() || !self.setup.history.is_empty();
-        if forgets {
-            let agent = &self.setup.agent;
-            out.notice(
-                Level::Warn,
-                format!(
-                    "The agent `{agent}` starts fresh: it does not remember what was said before."
-                ),
-            );
-        }
-        self.ask(Asked::Start, "thread/start", params, out);
-    }
-
-    fn has_thread(&mut self, answer: &Value, out: &mut Out) {
-        let Some(thread) = answer["thread"]["id"].as_str() else {
-            let agent = &self.setup.agent;
-            let message = format!("The agent `{agent}` has begun a thread without a name.");
-            return out.fail(Code::TaskFailed, message);
-        };
-        let resumed = self.setup.thread.as_deref() == Some(thread);
-        self.thread = Some(thread.to_owned());
-        self.told_thread = resumed;
-        if let Some(model) = answer["model"].as_str() {
-            self.model = Some(model.to_owned());
-        }
-        if let Some(provider) = answer["modelProvider"].as_str() {
-            provider.clone_into(&mut self.provider);
-        }
-        if !resumed {
-            self.mode = Some(Mode::Act);
-            self.meter.begin();
-        }
-        out.ready(Vec::new());
     }
 
     fn prompt(&mut self, run: RunId, brief: Brief, out: &mut Out) {
@@ -284,11 +220,13 @@ impl Codex {
             Err(fault) => {
                 let what = format!("change between planning and acting: {}", fault.message);
                 let declined = unsupported(&self.setup.agent, &what);
+                self.leave_unsaid(out);
                 self.turn = None;
                 return out.fail_run(run, declined.code, declined.message);
             }
         }
         if turn.stop != Stop::No {
+            self.leave_unsaid(out);
             self.turn = None;
             return out.end(run, RunOutcome::Cancelled, None);
         }
@@ -309,11 +247,11 @@ impl Codex {
             turn.stage = Stage::Accepted;
             out.tell(FromAgent::Accepted { run: turn.run });
         }
-        let (interrupt, steers) = (turn.stop != Stop::No, std::mem::take(&mut turn.unsaid));
-        if interrupt {
+        if turn.stop != Stop::No {
+            self.leave_unsaid(out);
             return self.interrupt(out);
         }
-        for text in steers {
+        for text in std::mem::take(&mut turn.unsaid) {
             self.steer(text, out);
         }
     }
@@ -329,6 +267,23 @@ impl Codex {
             "threadId": self.thread, "expectedTurnId": id, "input": [super::text_block(&text)],
         });
         self.ask(Asked::Steer, "turn/steer", params, out);
+    }
+
+    /// What was said before the turn had a name is not heard any more.
+    fn leave_unsaid(&mut self, out: &mut Out) {
+        let unsaid = self
+            .turn
+            .as_mut()
+            .map(|turn| std::mem::take(&mut turn.unsaid));
+        if unsaid.is_some_and(|unsaid| !unsaid.is_empty()) {
+            self.unheard(out);
+        }
+    }
+
+    fn unheard(&self, out: &mut Out) {
+        let agent = &self.setup.agent;
+        let text = format!("The agent `{agent}` did not hear what was said to it: the run is over");
+        out.notice(Level::Warn, text);
     }
 
     fn interrupt(&mut self, out: &mut Out) {
@@ -371,7 +326,11 @@ impl Codex {
                 }
             }
             (Asked::Turn { run }, Err(fault)) => {
-                if let Some(turn) = self.turn.take_if(|turn| turn.run == run) {
+                let ours = self.turn.as_ref().is_some_and(|turn| turn.run == run);
+                if ours {
+                    self.leave_unsaid(out);
+                }
+                if let Some(turn) = self.turn.take_if(|_| ours) {
                     let message = self.complaint(&fault.message);
                     turn.fail(message, out);
                 }
@@ -427,6 +386,8 @@ impl Dialect for Codex {
             Order::Steer { run, text } => {
                 if self.turn.as_ref().is_some_and(|turn| turn.run == run) {
                     self.steer(text, out);
+                } else {
+                    self.unheard(out);
                 }
             }
             Order::Cancel { run } => {
@@ -457,25 +418,26 @@ impl Dialect for Codex {
             Message::Notification { method, params } => self.noted(&method, &params, out),
             Message::Answer { id, answer } => {
                 let number = id.as_u64();
-                match number.and_then(|number| self.asked.take(number)) {
-                    Some(what) => {
-                        out.no_timer(number.unwrap_or_default());
-                        self.answered(what, answer, out);
-                    }
-                    None => out.act(Act::Odd(format!("an answer to nothing: {id}"))),
-                }
+                let asked = number.and_then(|number| Some((number, self.asked.take(number)?)));
+                let Some((number, what)) = asked else {
+                    let id = events::brief(&id);
+                    return out.act(Act::Odd(format!("an answer to nothing: {id}")));
+                };
+                out.no_timer(number);
+                self.answered(what, answer, out);
             }
-            Message::Odd(line) => {
-                let line: String = line.to_string().chars().take(200).collect();
-                out.act(Act::Odd(line));
-            }
+            Message::Odd(_) => out.act(Act::Odd("a line that is no message".into())),
         }
     }
 
     fn late(&mut self, timer: u64, out: &mut Out) {
         match self.asked.take(timer) {
             Some(Asked::Query { id, .. }) => {
-                out.decline(id, Code::Busy, self.complaint("no answer in time."));
+                out.decline(
+                    id,
+                    Code::ConnectionLost,
+                    self.complaint("no answer in time."),
+                );
             }
             Some(Asked::Account | Asked::Steer | Asked::Interrupt) | None => {}
             Some(_) => {

@@ -4,6 +4,8 @@
 //! overtake the answer to the prompt that they follow, because they take another way: they are held
 //! until the name of the run is known.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use self::line::{Line, Refusal, What};
@@ -50,11 +52,20 @@ pub(super) const PROTOCOL: Protocol = Protocol {
 /// Events that may wait for the answer to their prompt. It is due within seconds.
 const HELD: usize = 10_000;
 
+/// The timer after which the core is asked again whether it is idle; those of commands have numbers.
+const SETTLE: u64 = u64::MAX;
+/// A run that somebody else began is over soon after it was told to end.
+const SETTLE_AFTER: Duration = Duration::from_millis(500);
+/// So often it is asked.
+const SETTLE_TRIES: u8 = 20;
+
 struct Nous {
     setup: Setup,
     line: Line,
     /// The core's name for this conversation.
     thread: Option<String>,
+    /// So often the core was found busy at the beginning.
+    found_busy: u8,
     run: Option<Run>,
     /// The core's name of the run before.
     ended: Option<String>,
@@ -96,6 +107,9 @@ impl Dialect for Nous {
     }
 
     fn late(&mut self, timer: u64, out: &mut Out) {
+        if timer == SETTLE {
+            return self.open(out);
+        }
         let Some((what, command)) = self.line.late(timer, out) else {
             return;
         };
@@ -115,6 +129,7 @@ impl Nous {
         Self {
             line: Line::default(),
             thread: setup.thread.clone(),
+            found_busy: 0,
             run: None,
             ended: None,
             setup,
@@ -127,6 +142,8 @@ impl Nous {
         };
         match what {
             What::State => self.stands(answer, out),
+            // Whatever came of it: only a core that is idle is taken.
+            What::Halt => self.open(out),
             What::Session => self.arrived(answer, out),
             What::Prompt(run) => self.prompted(run, answer, out),
             What::Abort(run) => self.aborted(run, answer.err().as_ref(), out),
@@ -146,7 +163,6 @@ impl Nous {
                 Ok(answer) => out.answer(id, answer),
                 Err(refusal) => out.decline(id, refusal.code, refusal.text),
             },
-            // What was under way before is over, or will be soon.
             What::Nothing => {}
         }
     }
@@ -159,7 +175,7 @@ impl Nous {
         };
         if state["run_state"] == "running" {
             // Nobody listens to it any more, and another conversation would be put under its feet.
-            self.line.send(What::Nothing, "abort", json!({}), out);
+            return self.settle(out);
         }
         match &self.thread {
             Some(thread) => {
@@ -171,11 +187,29 @@ impl Nous {
         }
     }
 
+    /// Ends the run that the core was found with, and waits until it is over.
+    fn settle(&mut self, out: &mut Out) {
+        let before = self.found_busy;
+        self.found_busy += 1;
+        if before == 0 {
+            self.line.send(What::Halt, "abort", json!({}), out);
+        } else if before <= SETTLE_TRIES {
+            out.timer(SETTLE, SETTLE_AFTER);
+        } else {
+            let agent = &self.setup.agent;
+            let message = format!("The agent `{agent}` is still busy with a run from before.");
+            out.fail(Code::Busy, message);
+        }
+    }
+
     fn arrived(&mut self, answer: Result<Value, Refusal>, out: &mut Out) {
         let fresh = self.thread.is_none();
         let session = match answer {
             Ok(session) => session,
-            Err(refusal) if fresh => return self.refused(&refusal, out),
+            // One that is there is not left behind: perhaps it can be taken up another time.
+            Err(refusal) if fresh || refusal.code != Code::NotFound => {
+                return self.refused(&refusal, out);
+            }
             Err(_) => {
                 self.thread = None;
                 return self.line.send(What::Session, "new_session", json!({}), out);
@@ -361,6 +395,7 @@ impl Nous {
 impl Nous {
     fn happened(&mut self, event: Value, out: &mut Out) {
         let kind = text_of(&event["type"]);
+        let named_kind = line::brief(&event["type"]);
         let payload = &event["payload"];
         let Some(named) = payload["run_id"].as_str() else {
             return beside_runs(&kind, event, out);
@@ -370,7 +405,7 @@ impl Nous {
                 if run.held.len() < HELD {
                     return run.held.push(event);
                 }
-                return out.act(Act::Odd(format!("`{kind}` too long before its run")));
+                return out.act(Act::Odd(format!("`{named_kind}` too long before its run")));
             }
             if run.native.as_deref() == Some(named) {
                 if kind == "agent_end" {
@@ -383,7 +418,8 @@ impl Nous {
                 return;
             }
         }
-        let what = format!("`{kind}` of the run `{named}`");
+        let name = line::brief(&event["payload"]["run_id"]);
+        let what = format!("`{named_kind}` of the run `{name}`");
         out.act(if self.ended.as_deref() == Some(named) {
             Act::Odd(format!("{what}, which is over"))
         } else {
@@ -409,6 +445,6 @@ fn beside_runs(kind: &str, event: Value, out: &mut Out) {
         | "tool_execution_update"
         | "tool_execution_end" => out.act(Act::Odd(format!("`{kind}` of no run"))),
         _ if event.is_object() => out.raw(PROTOCOL.name, event),
-        _ => out.act(Act::Odd(format!("not an event: {event}"))),
+        _ => out.act(Act::Odd("a line that is no event".into())),
     }
 }

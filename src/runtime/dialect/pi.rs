@@ -1,9 +1,11 @@
 //! pi in its RPC mode: commands and events as JSON lines, one conversation per process.
 //!
-//! The run is kept by `run`, what extensions ask is put by `dialog`, what pi tells about itself is put
-//! into shape by `inventory`.
+//! The run is kept by `run`, its end is found by `idle`, what extensions ask is put by `dialog`, what pi
+//! tells about itself is put into shape by `inventory`.
 
 mod dialog;
+mod idle;
+mod input;
 mod inventory;
 mod run;
 mod tool;
@@ -15,13 +17,14 @@ use serde_json::{Map, Value, json};
 use self::dialog::Dialogs;
 use self::run::{Next, Run};
 use super::{
-    Act, Brief, Content, Dialect, File, Framing, FromAgent, Lane, Order, Out, Protocol, Setup,
-    Transport, text_of, unsupported,
+    Act, Brief, Dialect, Framing, FromAgent, Lane, Order, Out, Protocol, Setup, Transport, text_of,
+    unsupported,
 };
 use crate::domain::code::Code;
 use crate::domain::command::{Inquiry, Mode, Topic};
 use crate::domain::event::Level;
 use crate::domain::id::RunId;
+use crate::domain::question::Resolution;
 use crate::runtime::pending::Pending;
 
 /// The protocol.
@@ -175,7 +178,7 @@ impl Pi {
         let refused = if brief.mode == Mode::Plan {
             Some("plan without acting".to_owned())
         } else {
-            let unread = brief.files.iter().find(|file| !is_carried(file));
+            let unread = brief.files.iter().find(|file| !input::is_carried(file));
             unread.map(|file| {
                 format!(
                     "read the file `{}`: it takes text and images only",
@@ -189,7 +192,7 @@ impl Pi {
         }
         self.run = Some(Run::new(run));
         let mut params = json!({ "message": brief.text_with_files().0 });
-        let images = images(brief);
+        let images = input::images(brief);
         if !images.is_empty() {
             params["images"] = images.into();
         }
@@ -213,13 +216,6 @@ impl Pi {
         out.tell(FromAgent::Accepted { run: run.id });
     }
 
-    fn look(&mut self, out: &mut Out) {
-        if let Some(run) = self.run.as_ref().map(|run| run.id) {
-            out.no_timer(LOOK);
-            self.ask(Asked::Look { run }, "get_state", Value::Null, out);
-        }
-    }
-
     fn follow(&mut self, next: Next, out: &mut Out) {
         match next {
             Next::Nothing => {}
@@ -234,22 +230,13 @@ impl Pi {
         }
     }
 
-    /// What pi is doing was told: if that is nothing, the run is over.
-    fn looked(&mut self, run: RunId, state: &Value, out: &mut Out) {
-        if self.ours(run).is_none_or(|run| run.is_busy()) {
-            return;
+    /// A dialog has its end. If it was all that pi waited for, the run may be over.
+    fn answer(&mut self, question: &str, resolution: &Resolution, out: &mut Out) {
+        self.dialogs.answer(question, resolution, out);
+        let waits = |run: &Run| run.accepted && !run.is_busy();
+        if self.run.as_ref().is_some_and(waits) && !self.dialogs.is_any_open() {
+            out.timer(LOOK, LOOK_AGAIN);
         }
-        if state["isStreaming"] == true || state["isCompacting"] == true {
-            return out.timer(LOOK, LOOK_AGAIN);
-        }
-        if state["pendingMessageCount"].as_u64() > Some(0) {
-            let agent = &self.setup.agent;
-            out.notice(
-                Level::Info,
-                format!("`{agent}` was done before it heard all; it hears the rest next time."),
-            );
-        }
-        self.end(out);
     }
 
     fn end(&mut self, out: &mut Out) {
@@ -291,8 +278,7 @@ impl Pi {
         let id = line["id"].as_str().and_then(|id| id.strip_prefix('r'));
         let id: Option<u64> = id.and_then(|id| id.parse().ok());
         let Some((id, what)) = id.and_then(|id| Some((id, self.asked.take(id)?))) else {
-            let error = text_of(&line["error"]);
-            return out.act(Act::Odd(format!("an answer to nothing: {error}")));
+            return out.act(Act::Odd("an answer to nothing that waits".into()));
         };
         out.no_timer(id);
         if line["success"] == true {
@@ -354,11 +340,7 @@ impl Pi {
                     run.refuse(error, agent, out);
                 }
             }
-            &Asked::Look { run } => {
-                if self.ours(run).is_some_and(|run| !run.is_busy()) {
-                    self.end(out);
-                }
-            }
+            &Asked::Look { run } => self.look_again(run, Some(LOOK_AGAIN), out),
             Asked::Steer | Asked::Model => out.notice(Level::Warn, complaint),
             &Asked::Query { id, .. } => out.decline(id, Code::TaskFailed, complaint),
             Asked::Commands | Asked::Abort { .. } => {}
@@ -400,26 +382,6 @@ impl Pi {
     }
 }
 
-fn is_image(file: &File) -> bool {
-    file.media_type.starts_with("image/")
-}
-
-fn is_carried(file: &File) -> bool {
-    matches!(file.content, Content::Text(_)) || is_image(file)
-}
-
-fn images(brief: &Brief) -> Vec<Value> {
-    let image = |media_type: &str, base64: &str| json!({ "type": "image", "data": base64, "mimeType": media_type });
-    let given = brief.images.iter();
-    let given = given.map(|given| image(&given.media_type, &given.base64));
-    let files = brief.files.iter().filter(|file| is_image(file));
-    let files = files.filter_map(|file| match &file.content {
-        Content::Base64(base64) => Some(image(&file.media_type, base64)),
-        Content::Text(_) => None,
-    });
-    given.chain(files).collect()
-}
-
 impl Dialect for Pi {
     fn open(&mut self, out: &mut Out) {
         match self.setup.thread.clone() {
@@ -436,8 +398,15 @@ impl Dialect for Pi {
             Order::Prompt { run, brief } => self.prompt(run, &brief, out),
             Order::Steer { run, text } => {
                 if self.ours(run).is_some() {
-                    self.ask(Asked::Steer, "steer", json!({ "message": text }), out);
+                    return self.ask(Asked::Steer, "steer", json!({ "message": text }), out);
                 }
+                let agent = &self.setup.agent;
+                out.notice(
+                    Level::Warn,
+                    format!(
+                        "The agent `{agent}` did not hear what was said to it: the run is over"
+                    ),
+                );
             }
             Order::Cancel { run } => {
                 if let Some(run) = self.ours(run).filter(|run| !run.cancelled) {
@@ -448,7 +417,7 @@ impl Dialect for Pi {
             Order::Answer {
                 question,
                 resolution,
-            } => self.dialogs.answer(&question, &resolution, out),
+            } => self.answer(&question, &resolution, out),
             Order::Inquire { id, inquiry } => self.inquire(id, inquiry, out),
             Order::Settings(change) => {
                 if let Some(model) = change.model {
@@ -464,10 +433,7 @@ impl Dialect for Pi {
         match line["type"].as_str() {
             Some("response") => self.responded(line, out),
             Some(kind) => self.happened(kind, &line, out),
-            None => {
-                let line: String = line.to_string().chars().take(200).collect();
-                out.act(Act::Odd(line));
-            }
+            None => out.act(Act::Odd("a line of no kind".into())),
         }
     }
 
@@ -478,8 +444,8 @@ impl Dialect for Pi {
         let complaint = format!("The agent `{}`: no answer in time.", self.setup.agent);
         match self.asked.take(timer) {
             Some(Asked::Switch | Asked::State) => out.fail(Code::ConnectionLost, complaint),
-            Some(Asked::Query { id, .. }) => out.decline(id, Code::Busy, complaint),
-            Some(what @ Asked::Look { .. }) => self.failed(&what, "", out),
+            Some(Asked::Query { id, .. }) => out.decline(id, Code::ConnectionLost, complaint),
+            Some(Asked::Look { run }) => self.look_again(run, None, out),
             _ => {}
         }
     }

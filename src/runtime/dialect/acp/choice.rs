@@ -218,6 +218,11 @@ impl Choices {
         !self.modes.entries.is_empty()
     }
 
+    /// Is this the agent's own name for a mode?
+    pub(super) fn is_mode(&self, id: &str) -> bool {
+        self.modes.entries.iter().any(|entry| entry.id == id)
+    }
+
     pub(super) fn has_models(&self) -> bool {
         !self.models.entries.is_empty()
     }

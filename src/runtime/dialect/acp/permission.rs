@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::{Act, FromAgent, Out};
 use super::{Acp, short};
+use crate::domain::command::Mode;
 use crate::domain::event::Level;
 use crate::domain::question::{
     Answer, Choice, ChoiceKind, Question, QuestionKind, Resolution, Said, Severity, ToolUse,
@@ -15,6 +16,9 @@ use crate::runtime::jsonrpc;
 
 /// A request that names something wrong.
 const INVALID_PARAMS: i64 = -32602;
+
+/// Ids of options are kept up to this length, in bytes.
+const OPTION_ID: usize = 256;
 
 /// The questions that wait for their answer, by the name that we gave them.
 #[derive(Debug, Default)]
@@ -63,7 +67,10 @@ impl Acp {
         if over {
             return out.write(jsonrpc::result(id, cancelled()));
         }
-        let asked = Box::new(question(tool, params));
+        let mut asked = Box::new(question(tool, params));
+        if self.is_departure(&asked, &params["toolCall"]) {
+            asked.severity = Severity::Critical;
+        }
         self.permissions.asked += 1;
         let name = format!("permission-{}", self.permissions.asked);
         let options = asked.options.clone();
@@ -76,6 +83,31 @@ impl Acp {
             asked,
             patience: None,
         });
+    }
+
+    /// Would a yes take the agent into another mode, or make deeds of a plan? Nobody but a human may
+    /// say it then.
+    fn is_departure(&self, asked: &Question, tool: &Value) -> bool {
+        let id = tool["toolCallId"].as_str();
+        let switches = id.is_some_and(|id| self.tools.switches_mode(id));
+        let switches = switches || tool["kind"] == "switch_mode";
+        let is_mode = |option: &Choice| self.choices.is_mode(&option.id);
+        let plans = self.run.as_ref().is_some_and(|run| run.mode == Mode::Plan);
+        let plans = plans || self.choices.is_planning();
+        switches || asked.options.iter().any(is_mode) || plans && asked.severity > Severity::Info
+    }
+
+    /// The agent goes on without the answer.
+    pub(super) fn taken_back(&mut self, request: &Value, out: &mut Out) {
+        let mut open = self.permissions.open.iter();
+        let found = open.find(|(_, open)| open.id == *request);
+        let Some(question) = found.map(|(name, _)| name.clone()) else {
+            return;
+        };
+        self.permissions.open.remove(&question);
+        // Also who does not want to know any more gets an answer.
+        out.write(jsonrpc::result(request.clone(), cancelled()));
+        out.tell(FromAgent::Settled { question });
     }
 
     /// Somebody answered, or nobody did.
@@ -153,6 +185,10 @@ fn severity(kind: &str) -> Severity {
 
 fn choice(option: &Value) -> Option<Choice> {
     let id = option["optionId"].as_str()?;
+    // What cannot be kept as it is would not be known when it comes back.
+    if id.len() > OPTION_ID || id.contains('\0') {
+        return None;
+    }
     let kind = option["kind"].as_str();
     Some(Choice {
         id: id.to_owned(),

@@ -15,6 +15,8 @@ use crate::runtime::jsonrpc::{self, Fault};
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) id: RunId,
+    /// Is a plan wanted, or deeds?
+    pub(super) mode: Mode,
     /// What is asked, while the agent is brought into the right mode first.
     held: Option<Held>,
     /// Was it cancelled?
@@ -29,7 +31,6 @@ pub(super) struct Run {
 #[derive(Debug)]
 struct Held {
     blocks: Vec<Value>,
-    mode: Mode,
     /// Was the agent told to go into the right mode? It is told once.
     steered: bool,
 }
@@ -64,9 +65,9 @@ impl Acp {
         self.tools.forget();
         self.run = Some(Run {
             id: run,
+            mode: brief.mode,
             held: Some(Held {
                 blocks,
-                mode: brief.mode,
                 steered: false,
             }),
             cancelled: false,
@@ -79,12 +80,13 @@ impl Acp {
     /// Sends the prompt that was held, once the agent is in the right mode and nothing else is being
     /// set any more.
     pub(super) fn go_on(&mut self, out: &mut Out) {
-        let waits = self.run.as_mut().and_then(|run| run.held.as_mut());
-        let Some(held) = waits.filter(|_| self.setting == 0) else {
+        let waits = self.run.as_mut().filter(|_| self.setting == 0);
+        let waits = waits.and_then(|run| Some((run.mode, run.held.as_mut()?)));
+        let Some((mode, held)) = waits else {
             return;
         };
         if !std::mem::replace(&mut held.steered, true)
-            && let Some(wanted) = self.choices.mode_for(held.mode)
+            && let Some(wanted) = self.choices.mode_for(mode)
         {
             return self.set(Choice::Mode, wanted, out);
         }
@@ -93,7 +95,7 @@ impl Acp {
             return;
         };
         // Whoever asked for a plan must not get deeds.
-        if held.mode == Mode::Plan && !self.choices.is_planning() {
+        if mode == Mode::Plan && !self.choices.is_planning() {
             self.run = None;
             let message = format!(
                 "The agent `{}` did not go into its mode for planning, so it was not asked.",

@@ -24,6 +24,8 @@ struct Seen {
     content: Value,
     locations: Value,
     raw: Value,
+    /// Does it take the agent into another mode?
+    switches_mode: bool,
 }
 
 impl Tools {
@@ -41,6 +43,11 @@ impl Tools {
             .or_insert_with(|| Seen::first(id, told));
         Some(seen.again(told))
     }
+
+    /// Was it ever said of this tool that it takes the agent into another mode?
+    pub(super) fn switches_mode(&self, id: &str) -> bool {
+        self.seen.get(id).is_some_and(|seen| seen.switches_mode)
+    }
 }
 
 impl Seen {
@@ -57,11 +64,13 @@ impl Seen {
             content: Value::Null,
             locations: Value::Null,
             raw: Value::Null,
+            switches_mode: false,
         }
     }
 
     fn again(&mut self, told: &Value) -> Tool {
         let was_open = self.tool.is_open();
+        self.switches_mode |= told["kind"] == "switch_mode";
         if let Some(kind) = kind(told) {
             kind.clone_into(&mut self.tool.kind);
         }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::super::{Act, FromAgent, Out, text_of};
-use super::item;
 use super::turn::Turn;
+use super::{events, item, rights};
 use crate::domain::event::Level;
 use crate::domain::id::RunId;
 use crate::domain::question::{
@@ -16,9 +16,11 @@ use crate::domain::question::{
 };
 use crate::runtime::jsonrpc;
 
-/// The requests that wait for an answer, by the name of the question.
+/// The requests that wait for an answer, by the name that we gave the question: ids of requests may be
+/// anything.
 #[derive(Debug, Default)]
 pub(super) struct Approvals {
+    asked: u64,
     open: HashMap<String, Open>,
 }
 
@@ -31,8 +33,8 @@ struct Open {
 
 #[derive(Debug)]
 enum Wants {
-    /// One of the decisions.
-    Decision,
+    /// One of the decisions. A yes to some of them holds for longer, whatever is said.
+    Decision { lasts: bool },
     /// As much of these permissions as is granted.
     Permissions(Value),
     /// The consent to what an MCP server wants.
@@ -70,6 +72,7 @@ impl Approvals {
         };
         let open = Open { id, wants };
         let Some(turn) = turn else {
+            let method = events::shortened(method);
             out.act(Act::Odd(format!("{method} while no turn is under way")));
             return open.resolve(&Resolution::Expired, out);
         };
@@ -92,7 +95,8 @@ impl Approvals {
         patience: Option<Duration>,
         out: &mut Out,
     ) {
-        let question = open.name();
+        self.asked += 1;
+        let question = format!("approval-{}", self.asked);
         self.open.insert(question.clone(), open);
         out.tell(FromAgent::Asked {
             run,
@@ -113,23 +117,17 @@ impl Approvals {
         open.resolve(resolution, out);
     }
 
-    /// The agent does not wait for it any more.
-    pub(super) fn forget(&mut self, id: &Value) {
-        self.open.retain(|_, open| open.id != *id);
+    /// The agent does not wait for it any more; most often because it was answered.
+    pub(super) fn settle(&mut self, id: &Value, out: &mut Out) {
+        let found = self.open.iter().find(|(_, open)| open.id == *id);
+        if let Some(question) = found.map(|(name, _)| name.clone()) {
+            self.open.remove(&question);
+            out.tell(FromAgent::Settled { question });
+        }
     }
 }
 
 impl Open {
-    fn name(&self) -> String {
-        let id = text_of(&self.id);
-        match &self.wants {
-            Wants::Input { answers, .. } if !answers.is_empty() => {
-                format!("{id}/{}", answers.len())
-            }
-            _ => id,
-        }
-    }
-
     /// Notes the answer to one of several questions, and tells the next one, if all went well so far.
     fn next(&mut self, resolution: &Resolution) -> Option<(RunId, Question, Option<Duration>)> {
         let Wants::Input {
@@ -151,7 +149,11 @@ impl Open {
     fn resolve(self, resolution: &Resolution, out: &mut Out) {
         let (yes, lasting) = verdict(resolution);
         let result = match self.wants {
-            Wants::Decision => json!({ "decision": decision(resolution) }),
+            Wants::Decision { lasts: true } if yes && !lasting => {
+                out.notice(Level::Warn, ONLY_FOR_LONGER);
+                json!({ "decision": "decline" })
+            }
+            Wants::Decision { .. } => json!({ "decision": decision(resolution) }),
             Wants::Permissions(permissions) => json!({
                 "permissions": if yes { permissions } else { json!({}) },
                 "scope": if yes && lasting { "session" } else { "turn" },
@@ -200,8 +202,13 @@ fn decision(resolution: &Resolution) -> &'static str {
 /// all for requests that are unknown.
 fn read(method: &str, params: &Value, turn: Option<&Turn>) -> Option<(Wants, Option<Question>)> {
     let read = match method {
-        "item/commandExecution/requestApproval" => (Wants::Decision, Some(command(params))),
-        "item/fileChange/requestApproval" => (Wants::Decision, Some(change(params, turn))),
+        "item/commandExecution/requestApproval" => {
+            (Wants::Decision { lasts: false }, Some(command(params)))
+        }
+        "item/fileChange/requestApproval" => {
+            let lasts = params["grantRoot"].is_string();
+            (Wants::Decision { lasts }, Some(change(params, turn)))
+        }
         "item/permissions/requestApproval" => {
             let mut granted = params["permissions"].clone();
             if let Some(fields) = granted.as_object_mut() {
@@ -227,6 +234,10 @@ fn read(method: &str, params: &Value, turn: Option<&Turn>) -> Option<(Wants, Opt
     };
     Some(read)
 }
+
+/// What is said to somebody whose yes would have meant more than they said.
+const ONLY_FOR_LONGER: &str = "A yes would have held for the rest of the session, and not only this \
+    time: it was not allowed. Choose one of the options instead.";
 
 const DECISIONS: [(&str, &str, ChoiceKind); 4] = [
     ("accept", "Yes", ChoiceKind::AllowOnce),
@@ -266,10 +277,27 @@ fn permission(title: String, params: &Value, tool: ToolUse) -> Question {
     }
 }
 
+/// The same, but only a human may say yes: it asks for more than the sandbox allows.
+fn beyond_sandbox(mut asked: Question, what: &str) -> Question {
+    asked.severity = Severity::Critical;
+    if !asked.message.is_empty() {
+        asked.message.push_str("\n\n");
+    }
+    asked.message.push_str(what);
+    asked
+}
+
 fn command(params: &Value) -> Question {
     let line = text_of(&params["command"]);
-    let title = if let Some(host) = params["networkApprovalContext"]["host"].as_str() {
-        format!("Connect to {host}?")
+    let (network, more) = (
+        &params["networkApprovalContext"],
+        &params["additionalPermissions"],
+    );
+    let rights = rights::words(more);
+    let title = if !network.is_null() {
+        format!("Connect to {}?", text_of(&network["host"]))
+    } else if !more.is_null() {
+        format!("Run `{line}` with more rights: {rights}?")
     } else if params["kind"] == "writeStdin" {
         "Write to the command that runs?".into()
     } else {
@@ -286,15 +314,29 @@ fn command(params: &Value) -> Question {
         name: "shell".into(),
         args,
     };
-    permission(title, params, tool)
+    let mut asked = permission(title, params, tool);
+    if !network.is_null() {
+        let (host, protocol) = (text_of(&network["host"]), text_of(&network["protocol"]));
+        let what = format!("It asks to connect to {host} ({protocol}).");
+        asked = beyond_sandbox(asked, &what);
+    }
+    if !more.is_null() {
+        asked = beyond_sandbox(asked, &format!("It asks for: {rights}"));
+    }
+    asked
 }
 
 fn change(params: &Value, turn: Option<&Turn>) -> Question {
     let item = text_of(&params["itemId"]);
     let input = turn.and_then(|turn| turn.input_of(&item));
     let mut args = json!({ "changes": input.map(|input| &input["changes"]) });
-    let title = format!("{}?", item::files(&args["changes"]));
-    if let Some(root) = params["grantRoot"].as_str() {
+    let files = item::files(&args["changes"]);
+    let root = params["grantRoot"].as_str();
+    let title = match root {
+        Some(root) => format!("{files}, and write anywhere in {root} from now on?"),
+        None => format!("{files}?"),
+    };
+    if let Some(root) = root {
         args["grantRoot"] = root.into();
     }
     let tool = ToolUse {
@@ -302,7 +344,19 @@ fn change(params: &Value, turn: Option<&Turn>) -> Question {
         name: "apply_patch".into(),
         args,
     };
-    permission(title, params, tool)
+    let mut asked = permission(title, params, tool);
+    let Some(root) = root else {
+        return asked;
+    };
+    // No yes to this is for once.
+    asked.options.retain(|option| option.id != "accept");
+    for option in &mut asked.options {
+        if option.kind == Some(ChoiceKind::AllowAlways) {
+            option.label = format!("Yes, and let it write anywhere in {root} in this session");
+        }
+    }
+    let what = format!("It asks to write anywhere in {root} for the rest of the session.");
+    beyond_sandbox(asked, &what)
 }
 
 fn permissions(params: &Value) -> Question {
@@ -311,7 +365,9 @@ fn permissions(params: &Value) -> Question {
         name: "request_permissions".into(),
         args: json!({ "permissions": params["permissions"], "cwd": params["cwd"] }),
     };
-    permission("Grant more permissions?".into(), params, tool)
+    let rights = rights::words(&params["permissions"]);
+    let asked = permission(format!("Grant more rights: {rights}?"), params, tool);
+    beyond_sandbox(asked, &format!("It asks for: {rights}"))
 }
 
 fn elicitation(params: &Value) -> (Wants, Option<Question>) {

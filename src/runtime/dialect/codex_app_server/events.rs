@@ -22,7 +22,7 @@ impl Codex {
         match params["threadId"].as_str() {
             None => Belongs::Ours,
             Some(thread) if Some(thread) == self.thread.as_deref() => Belongs::Ours,
-            Some(thread) if self.children.contains(thread) => Belongs::Child,
+            Some(thread) if self.is_child(thread) => Belongs::Child,
             Some(_) => Belongs::Stranger,
         }
     }
@@ -33,23 +33,35 @@ impl Codex {
         }
         match self.belongs(params) {
             Belongs::Ours => self.happened(method, params, out),
-            Belongs::Child => {}
-            Belongs::Stranger => {
-                let thread = text_of(&params["threadId"]);
-                out.act(Act::Stray(format!("{method} of thread {thread}")));
-            }
+            Belongs::Child => self.happened_to_child(method, params, out),
+            Belongs::Stranger => out.act(stray(method, params)),
+        }
+    }
+
+    fn is_child(&self, thread: &str) -> bool {
+        self.children.iter().any(|child| child == thread)
+    }
+
+    fn happened_to_child(&mut self, method: &str, params: &Value, out: &mut Out) {
+        match method {
+            "serverRequest/resolved" => self.approvals.settle(&params["requestId"], out),
+            "thread/closed" => self.children.retain(|child| params["threadId"] != **child),
+            _ => {}
         }
     }
 
     fn adopt(&mut self, thread: &Value) {
         let parent = thread["parentThreadId"].as_str();
-        let known = parent.is_some_and(|parent| {
-            Some(parent) == self.thread.as_deref() || self.children.contains(parent)
-        });
-        if let Some(id) = thread["id"].as_str().filter(|_| known)
-            && self.children.len() < CHILDREN
-        {
-            self.children.insert(id.to_owned());
+        let known = parent
+            .is_some_and(|parent| Some(parent) == self.thread.as_deref() || self.is_child(parent));
+        let new = thread["id"]
+            .as_str()
+            .filter(|id| known && !self.is_child(id));
+        if let Some(id) = new {
+            if self.children.len() == CHILDREN {
+                self.children.pop_front();
+            }
+            self.children.push_back(id.to_owned());
         }
     }
 
@@ -73,7 +85,7 @@ impl Codex {
                 }
             }
             "turn/plan/updated" => out.tell(FromAgent::Plan(item::plan(&params["plan"]))),
-            "serverRequest/resolved" => self.approvals.forget(&params["requestId"]),
+            "serverRequest/resolved" => self.approvals.settle(&params["requestId"], out),
             "account/updated" | "account/login/completed" => {
                 let able = params["success"] == true || params["authMode"].is_string();
                 self.needs_login &= !able;
@@ -108,11 +120,12 @@ impl Codex {
     /// A piece of a turn.
     fn piece(&mut self, method: &str, params: &Value, out: &mut Out) {
         let id = params["turnId"].as_str();
+        let named = brief(&params["turnId"]);
         match self.turn.as_mut().filter(|turn| turn.is(id)) {
             Some(turn) => turn.read(method, params, out),
             None => out.act(Act::Odd(format!(
-                "{method} of turn {}, which is not under way",
-                id.unwrap_or("?")
+                "{} of turn {named}, which is not under way",
+                shortened(method)
             ))),
         }
     }
@@ -120,7 +133,7 @@ impl Codex {
     fn completed(&mut self, ended: &Value, out: &mut Out) {
         let id = ended["id"].as_str();
         let Some(turn) = self.turn.take_if(|turn| turn.is(id)) else {
-            let id = id.unwrap_or("?");
+            let id = brief(&ended["id"]);
             let what = format!("the end of turn {id}, which is not under way");
             return out.act(Act::Odd(what));
         };
@@ -131,8 +144,7 @@ impl Codex {
 
     pub(super) fn requested(&mut self, id: Value, method: &str, params: &Value, out: &mut Out) {
         if self.belongs(params) == Belongs::Stranger {
-            let thread = text_of(&params["threadId"]);
-            out.act(Act::Stray(format!("{method} of thread {thread}")));
+            out.act(stray(method, params));
             return out.write(approval::refusal(id, "not a thread of this client"));
         }
         let child = self.belongs(params) == Belongs::Child;
@@ -140,4 +152,24 @@ impl Codex {
         let turn = turn.filter(|turn| child || turn.may_ask(params["turnId"].as_str()));
         self.approvals.ask(id, method, params, turn, out);
     }
+}
+
+fn stray(method: &str, params: &Value) -> Act {
+    let (method, thread) = (shortened(method), brief(&params["threadId"]));
+    Act::Stray(format!("{method} of thread {thread}"))
+}
+
+/// An id as the operator sees it: it may be anything, and may be long.
+pub(super) fn brief(id: &Value) -> String {
+    match id {
+        Value::String(id) => shortened(id),
+        Value::Number(id) => id.to_string(),
+        _ => "?".into(),
+    }
+}
+
+/// The beginning of a name that the agent gave.
+pub(super) fn shortened(name: &str) -> String {
+    let plain = name.chars().filter(|char| !char.is_control());
+    plain.take(64).collect()
 }

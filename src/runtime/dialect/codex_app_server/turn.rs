@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::super::{Act, FromAgent, Out, text_of};
-use super::PROTOCOL;
 use super::item::{self, Seen};
+use super::{PROTOCOL, events};
 use crate::domain::code::Code;
 use crate::domain::event::{Channel, Level};
 use crate::domain::id::RunId;
@@ -173,6 +173,7 @@ impl Turn {
 
     fn wrote(&mut self, item: &str, text: &str, out: &mut Out) {
         let Some(open) = self.tools.get_mut(item) else {
+            let item = events::shortened(item);
             return out.act(Act::Odd(format!("output of {item}, which does not run")));
         };
         let first = open.written.is_empty();

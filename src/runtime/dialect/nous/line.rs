@@ -21,6 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) enum What {
     /// To know how the core stands.
     State,
+    /// To end a run that somebody else began.
+    Halt,
     /// To be in the right conversation.
     Session,
     /// To begin a run.
@@ -103,12 +105,13 @@ impl Line {
         out: &mut Out,
     ) -> Option<(What, Result<Value, Refusal>)> {
         let Some(ok) = line["ok"].as_bool() else {
-            out.act(Act::Odd(format!("not an answer: {line}")));
+            out.act(Act::Odd("a line that is no answer".into()));
             return None;
         };
         let id = text_of(&line["id"]);
         let is_meant = |flight: &mut Flight| id.is_empty() || id == name(flight.number);
         let Some(flight) = self.flight.take_if(is_meant) else {
+            let id = brief(&line["id"]);
             out.act(Act::Odd(format!("an answer to nothing: `{id}`")));
             return None;
         };
@@ -161,10 +164,23 @@ fn name(number: u64) -> String {
     format!("c{number}")
 }
 
+/// A name that the core gave, as the operator sees it: it may be anything, and may be long.
+pub(super) fn brief(name: &Value) -> String {
+    match name {
+        Value::Null => String::new(),
+        Value::String(name) => {
+            let plain = name.chars().filter(|char| !char.is_control());
+            plain.take(64).collect()
+        }
+        _ => "?".into(),
+    }
+}
+
 fn refusal(error: &Value) -> Refusal {
     let message = text_of(&error["message"]);
     let code = match text_of(&error["code"]).as_str() {
         _ if message.contains("run_in_progress") => Code::Busy,
+        _ if message.contains("session_not_found") => Code::NotFound,
         "invalid_payload" => Code::ValidationError,
         "session_not_found" => Code::NotFound,
         "invalid_command" | "not_implemented" => Code::Unsupported,

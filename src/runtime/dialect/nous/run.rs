@@ -27,7 +27,7 @@ pub(super) struct Run {
     tools: BTreeMap<String, Tool>,
     /// The use of a tool under way: the core has one at a time, and its warnings do not name it.
     using: Option<String>,
-    /// What went wrong last.
+    /// What went wrong last, in the turn under way.
     failure: Option<String>,
     activity: Option<Activity>,
 }
@@ -65,7 +65,12 @@ impl Run {
     pub(super) fn follow(&mut self, kind: &str, payload: &Value, out: &mut Out) -> bool {
         match kind {
             "agent_start" => self.does(Activity::Thinking, out),
-            "turn_start" | "turn_end" | "message_end" => self.close_utterance(out),
+            "turn_start" => {
+                self.close_utterance(out);
+                // It goes on: what went wrong before was not the end.
+                self.failure = None;
+            }
+            "turn_end" | "message_end" => self.close_utterance(out),
             "message_start" => {
                 self.close_utterance(out);
                 let role = payload["role"].as_str();

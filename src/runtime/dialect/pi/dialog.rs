@@ -11,10 +11,20 @@ use crate::domain::event::Level;
 use crate::domain::id::RunId;
 use crate::domain::question::{Choice, Question, QuestionKind, Resolution, Said, Severity};
 
-/// The dialogs that wait for an answer, each with what can be chosen in it.
+/// The dialogs that wait for an answer, by the name that we gave the question: their ids may be
+/// anything.
 #[derive(Debug, Default)]
 pub(super) struct Dialogs {
-    open: HashMap<String, Vec<String>>,
+    asked: u64,
+    open: HashMap<String, Open>,
+}
+
+/// A dialog.
+#[derive(Debug)]
+struct Open {
+    id: String,
+    /// What can be chosen in it.
+    labels: Vec<String>,
 }
 
 fn respond(id: &str, field: &str, value: impl Into<Value>, out: &mut Out) {
@@ -31,25 +41,30 @@ impl Dialogs {
         };
         let id = text_of(&event["id"]);
         let Some(run) = run else {
-            let title = &asked.title;
-            out.act(Act::Odd(format!(
-                "a dialog while no run is under way: {title}"
-            )));
+            out.act(Act::Odd("a dialog while no run is under way".into()));
             return respond(&id, "cancelled", true, out);
         };
         let labels = asked.options.iter().map(|option| option.label.clone());
-        self.open.insert(id.clone(), labels.collect());
+        let labels = labels.collect();
+        self.asked += 1;
+        let question = format!("dialog-{}", self.asked);
+        self.open.insert(question.clone(), Open { id, labels });
         out.tell(FromAgent::Asked {
             run,
-            question: id,
+            question,
             asked: Box::new(asked),
             patience: event["timeout"].as_u64().map(Duration::from_millis),
         });
     }
 
+    /// Does any wait?
+    pub(super) fn is_any_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// A question has its end.
     pub(super) fn answer(&mut self, question: &str, resolution: &Resolution, out: &mut Out) {
-        let Some(labels) = self.open.remove(question) else {
+        let Some(Open { id: dialog, labels }) = self.open.remove(question) else {
             return;
         };
         let label = |id: &String| {
@@ -61,15 +76,15 @@ impl Dialogs {
             Resolution::Expired | Resolution::Cancelled => None,
         };
         let value = match said {
-            Some(Said::Ok(true)) => return respond(question, "confirmed", true, out),
+            Some(Said::Ok(true)) => return respond(&dialog, "confirmed", true, out),
             Some(Said::Value(text)) => text.clone(),
             Some(Said::Option(id)) => label(id),
             Some(Said::Ids(ids)) => ids.first().and_then(label),
             Some(Said::Ok(false)) | None => None,
         };
         match value {
-            Some(value) => respond(question, "value", value, out),
-            None => respond(question, "cancelled", true, out),
+            Some(value) => respond(&dialog, "value", value, out),
+            None => respond(&dialog, "cancelled", true, out),
         }
     }
 }

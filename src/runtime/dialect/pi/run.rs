@@ -68,6 +68,8 @@ pub(super) struct Run {
     pub(super) accepted: bool,
     /// Somebody wants it to stop.
     pub(super) cancelled: bool,
+    /// So often pi was asked in vain whether it is idle.
+    pub(super) unclear: u8,
     doing: Doing,
     /// How the last message ended, if not well.
     bad_end: Option<BadEnd>,
@@ -97,6 +99,7 @@ impl Run {
             id,
             accepted: false,
             cancelled: false,
+            unclear: 0,
             doing: Doing::Nothing,
             bad_end: None,
             heard: Heard::default(),
