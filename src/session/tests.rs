@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 mod branching;
 mod commits;
+mod dying;
 mod keeping;
 mod resting;
 

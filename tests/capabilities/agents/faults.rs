@@ -547,25 +547,6 @@ async fn an_agent_may_run_as_another_user() {
 }
 
 #[tokio::test]
-async fn a_question_that_meets_a_dying_agent_leaves_no_run_open() {
-    let cast = acp("max_crashes = 1000", Settings::new()).await;
-    let part = cast.parts[0].clone();
-    let mut mia = cast.joins("root", &part).await;
-    let browser = cast.gateway.browser("root").await;
-    let path = format!("/api/sessions/{}/commands", mia.session());
-    for _ in 0..8 {
-        mia.prompts("/crash").await;
-        mia.sees("TASK_OUTPUT_CHUNK").await;
-        // Whether it is answered or refused: the run has its end.
-        let query = json!({ "type": "QUERY", "payload": { "kind": "models" } });
-        let asked = join_all((0..4).map(|_| browser.posts(&path, query.clone())));
-        let (end, _) = tokio::join!(mia.sees_run_end(), asked);
-        assert_eq!(end["error"]["code"], "CONNECTION_LOST", "{end}");
-    }
-    cast.leaves_nothing().await;
-}
-
-#[tokio::test]
 async fn the_next_life_of_an_agent_begins_when_the_last_one_is_gone() {
     // One that neither hears a cancel nor goes when it is told to.
     let part = Part::all()
@@ -583,18 +564,9 @@ async fn the_next_life_of_an_agent_begins_when_the_last_one_is_gone() {
     while mia.sees("TASK_STATUS_UPDATE").await["payload"]["status"] != "running" {}
     mia.sends("CANCEL_TASK", json!({})).await;
     assert_eq!(mia.sees_run_end().await["status"], "cancelled");
-    let mut most = 0;
-    {
-        let mut asked = std::pin::pin!(asks(&mut mia, &part, "/echo again"));
-        loop {
-            most = most.max(cast.processes().len());
-            let soon = Duration::from_millis(10);
-            if let Ok(answer) = tokio::time::timeout(soon, &mut asked).await {
-                assert!(answer.contains("again"), "{answer}");
-                break;
-            }
-        }
-    }
-    assert_eq!(most, 1, "two lives at once");
+    assert_eq!(cast.processes().len(), 1, "it is still there");
+    let answer = asks(&mut mia, &part, "/echo again").await;
+    assert!(answer.contains("again"), "{answer}");
+    assert_eq!(cast.processes().len(), 1, "{:?}", cast.processes());
     cast.leaves_nothing().await;
 }
