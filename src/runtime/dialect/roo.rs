@@ -114,7 +114,8 @@ mod timer {
 
 const ACK_WAIT: Duration = Duration::from_secs(10);
 const TAKEN_WAIT: Duration = Duration::from_secs(30);
-const CANCEL_WAIT: Duration = Duration::from_secs(5);
+/// The gateway itself gives up a run that does not end within 5 s of its cancel.
+const CANCEL_WAIT: Duration = Duration::from_secs(3);
 const WAKE_WAIT: Duration = Duration::from_secs(10);
 
 /// How the task of this session stands. A message reaches it only while it is open.
@@ -427,5 +428,37 @@ impl Dialect for Roo {
         if self.setup.options.get("close_window") == Some(&Value::Bool(true)) {
             self.command("CloseTask", None, out);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::dialect::Person;
+
+    #[test]
+    fn a_cancel_without_an_echo_counts_before_the_gateway_gives_up() {
+        let mut roo = Roo::new(Setup {
+            agent: "tested".into(),
+            version: "0.1.0",
+            directory: "/w".into(),
+            thread: None,
+            history: Vec::new(),
+            session: "ses_1".into(),
+            user: Person {
+                id: "usr_1".into(),
+                name: "ada".into(),
+            },
+            options: std::collections::BTreeMap::new(),
+        });
+        let (run, mut out) = (RunId::new(), Out::default());
+        roo.prompt(run, &Brief::new("hi", Mode::Act), &mut out);
+        out.take();
+        roo.cancel(run, &mut out);
+        let waits = out.take().into_iter().find_map(|act| match act {
+            Act::Timer(timer::CANCEL, wait) => wait,
+            _ => None,
+        });
+        assert!(waits.is_some_and(|wait| wait < Duration::from_secs(5)));
     }
 }

@@ -14,8 +14,8 @@ use crate::runtime::dialect::roo::{PROTOCOL, tool};
 use crate::runtime::dialect::{Act, Out, text_of};
 use crate::runtime::talk::FromAgent;
 
-/// How long the CLI waits for an answer before it takes the first one that it suggested itself.
-const FOLLOWUP_PATIENCE: Duration = Duration::from_mins(1);
+/// After a minute the CLI takes the first answer that it suggested itself; ours must come before.
+const FOLLOWUP_PATIENCE: Duration = Duration::from_secs(55);
 
 impl Cli {
     /// Reads an event, whatever it is.
