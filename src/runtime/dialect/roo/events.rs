@@ -123,7 +123,7 @@ impl Roo {
     fn ask_responded(&mut self, out: &mut Out) {
         self.accepted(out);
         if let Some(work) = &mut self.work {
-            work.ask = None;
+            work.settle(out);
             work.tool_is("running", out);
         }
     }

@@ -124,6 +124,7 @@ impl Roo {
         }
         self.delegating = false;
         work.asked_at = message.at;
+        work.settle(out);
         work.ask = Some(Ask {
             at: message.at,
             kind: ask.to_owned(),

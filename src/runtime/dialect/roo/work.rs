@@ -97,6 +97,14 @@ impl Work {
         self.ask.take_if(|ask| ask.told && ask.name() == name)
     }
 
+    /// Whatever was asked is settled: the task goes on without an answer from here.
+    pub(super) fn settle(&mut self, out: &mut Out) {
+        if let Some(ask) = self.ask.take().filter(|ask| ask.told) {
+            let question = ask.name();
+            out.tell(FromAgent::Settled { question });
+        }
+    }
+
     /// A tool is used. One at a time: the one before is done.
     pub(super) fn use_tool(&mut self, tool: Tool, out: &mut Out) {
         self.tool_is("completed", out);

@@ -125,7 +125,7 @@ impl Cli {
         self.latest = self.latest.max(at);
         if is_new {
             // It goes on: whatever it had asked is settled.
-            job.work.ask = None;
+            job.work.settle(out);
             if kind != "tool_result" {
                 job.work.tool_is("completed", out);
             }
