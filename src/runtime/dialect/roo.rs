@@ -296,14 +296,19 @@ impl Roo {
         let Some(work) = self.work.as_mut().filter(|work| work.run == run) else {
             return;
         };
-        if work.cancelled {
+        let stopping = work.is_stopping();
+        work.cancelled = true;
+        if stopping {
             return;
         }
-        work.cancelled = true;
         if waits && !work.is_sent() {
             // Nothing of it has reached Roo.
             return self.end(RunOutcome::Cancelled, None, out);
         }
+        self.stop(out);
+    }
+
+    fn stop(&self, out: &mut Out) {
         self.command("CancelTask", None, out);
         out.no_timer(timer::TAKEN);
         out.timer(timer::CANCEL, CANCEL_WAIT);
@@ -326,6 +331,12 @@ impl Roo {
         };
         if ask.is_approval() {
             work.tool_is("denied", out);
+        }
+        if *resolution == Resolution::Expired {
+            // Somebody may be answering in the editor, and a message that comes a moment after that
+            // would approve the next tool. A stop approves nothing, whenever it comes.
+            work.unanswered = true;
+            return self.stop(out);
         }
         self.message(&text, &[], out);
     }
@@ -422,7 +433,7 @@ impl Dialect for Roo {
         if self.client.is_none() {
             return;
         }
-        if self.work.as_ref().is_some_and(|work| !work.cancelled) {
+        if self.work.as_ref().is_some_and(|work| !work.is_stopping()) {
             self.command("CancelTask", None, out);
         }
         if self.setup.options.get("close_window") == Some(&Value::Bool(true)) {

@@ -38,6 +38,8 @@ pub(super) struct Work {
     pub(super) echo: Option<String>,
     /// Is it to be stopped?
     pub(super) cancelled: bool,
+    /// Is it to be stopped because nobody answered it?
+    pub(super) unanswered: bool,
     /// What is said.
     pub(super) speech: Speech,
     /// What was asked last, until it has its answer.
@@ -70,6 +72,7 @@ impl Work {
             stage: Stage::Held,
             echo: None,
             cancelled: false,
+            unanswered: false,
             speech: Speech::since(run, latest),
             ask: None,
             asked_at: latest,
@@ -81,6 +84,11 @@ impl Work {
     /// Has the prompt been said to the task?
     pub(super) fn is_sent(&self) -> bool {
         self.stage != Stage::Held
+    }
+
+    /// Is it to end, for whatever reason?
+    pub(super) fn is_stopping(&self) -> bool {
+        self.cancelled || self.unanswered
     }
 
     /// It is worked on; true if that is news.
