@@ -25,6 +25,7 @@ mod cli;
 mod events;
 mod inquiries;
 mod messages;
+mod output;
 mod settings;
 mod speech;
 mod tool;

@@ -76,6 +76,7 @@ impl Roo {
         match say {
             "text" | "completion_result" => work.speech.hear(Channel::Text, &message.said(), out),
             "reasoning" => work.speech.hear(Channel::Thought, &message.said(), out),
+            "command_output" if message.partial => work.tool_grows(message.text, out),
             "command_output" => work.tool_said("running", message.text, out),
             "mcp_server_response" => work.tool_said("completed", message.text, out),
             "error" | "diff_error" | "rooignore_error" if once => {

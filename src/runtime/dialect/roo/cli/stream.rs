@@ -183,29 +183,20 @@ impl Job {
 
     /// A piece is what is new; the last one is everything again.
     fn grow(&mut self, channel: Channel, at: u64, event: &Value, out: &mut Out) {
-        let growing = match channel {
-            Channel::Text => &mut self.text,
-            Channel::Thought => &mut self.thought,
-        };
-        let content = event["content"].as_str();
-        let done = event["done"] == true;
-        match content {
-            Some(whole) if done => whole.clone_into(growing),
-            Some(piece) => growing.push_str(piece),
-            None => {}
+        let (speech, content) = (&mut self.work.speech, event["content"].as_str());
+        if event["done"] != true {
+            return speech.add(channel, at, content.unwrap_or_default(), out);
         }
+        let whole = content.map_or_else(|| speech.told(channel, at), str::to_owned);
         let said = Said {
             task: "",
             at,
-            text: growing,
-            partial: !done,
+            text: &whole,
+            partial: false,
         };
-        self.work.speech.hear(channel, &said, out);
-        if done {
-            let whole = std::mem::take(growing);
-            if channel == Channel::Text {
-                self.last = Some(whole);
-            }
+        speech.hear(channel, &said, out);
+        if channel == Channel::Text {
+            self.last = Some(whole);
         }
     }
 
