@@ -56,12 +56,16 @@ impl Remote {
         let (session, client) = (&data["sessionId"], &data["clientId"]);
         if *session != self.setup.session.as_str() {
             let which = text_of(session);
-            out.act(Act::Stray(format!("{kind} of the session `{which}`")));
+            out.act(Act::Stray(format!(
+                "{kind:.64} of the session `{which:.64}`"
+            )));
             return false;
         }
         if *client != self.client.as_str() {
             let which = text_of(client);
-            out.act(Act::Stray(format!("{kind} of the client `{which}`")));
+            out.act(Act::Stray(format!(
+                "{kind:.64} of the client `{which:.64}`"
+            )));
             return false;
         }
         true
@@ -94,7 +98,7 @@ impl Remote {
                 About::Now
             }
             (_, _, Some(id)) => {
-                out.act(Act::Stray(format!("{kind} of the task `{id}`")));
+                out.act(Act::Stray(format!("{kind} of the task `{id:.64}`")));
                 About::Nobody
             }
             _ => {
@@ -133,7 +137,7 @@ impl Remote {
             Some("error") => self.end(failure(&data["error"]), None, out),
             _ => {
                 let status = text_of(&data["status"]);
-                out.act(Act::Odd(format!("a task with the status `{status}`")));
+                out.act(Act::Odd(format!("a task with the status `{status:.64}`")));
             }
         }
     }

@@ -33,8 +33,8 @@ impl Roo {
         };
         match task.as_str() {
             Some(task) if self.is_ours(task) => self.of_task(name, task, event, out),
-            Some(task) => out.act(Act::Stray(format!("{name} of the task `{task}`"))),
-            None => out.act(Act::Odd(format!("{name} without a task"))),
+            Some(task) => out.act(Act::Stray(format!("{name:.64} of the task `{task:.64}`"))),
+            None => out.act(Act::Odd(format!("{name:.64} without a task"))),
         }
     }
 
@@ -69,7 +69,7 @@ impl Roo {
             if std::mem::take(&mut self.unwanted) {
                 self.command("CancelTask", None, out);
             }
-            out.act(Act::Stray(format!("taskCreated of the task `{task}`")));
+            out.act(Act::Stray(format!("taskCreated of the task `{task:.64}`")));
         }
     }
 

@@ -59,7 +59,7 @@ impl Roo {
         }
         let Some(work) = self.work.as_mut().filter(|work| work.is_sent()) else {
             if is_new {
-                out.act(Act::Odd(format!("`{say}` without a run")));
+                out.act(Act::Odd(format!("`{say:.64}` without a run")));
             }
             return;
         };

@@ -64,7 +64,7 @@ impl Cli {
             number.is_some_and(|number: u64| (1..=self.requests).contains(&number))
         };
         if let Some(foreign) = request.filter(|request| !made(request)) {
-            out.act(Act::Stray(format!("request `{foreign}`")));
+            out.act(Act::Stray(format!("request `{foreign:.64}`")));
         }
     }
 
