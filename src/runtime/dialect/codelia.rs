@@ -101,6 +101,8 @@ struct Codelia {
     /// The runtime's name of the run before.
     ended: Option<String>,
     questions: BTreeMap<String, Ask>,
+    /// How many were asked: the name of the next one comes from this.
+    asked: u64,
     /// The model to be chosen once the run is over: the runtime takes none before.
     model: Option<String>,
     lacks: BTreeSet<&'static str>,
@@ -157,19 +159,19 @@ impl Dialect for Codelia {
                 let message = format!("`{method}` is not known here");
                 out.write(jsonrpc::error(id, jsonrpc::UNKNOWN_METHOD, &message));
             }
-            Message::Odd(value) => out.act(Act::Odd(format!("not JSON-RPC: {value}"))),
+            Message::Odd(_) => out.act(Act::Odd("a line that is not JSON-RPC".into())),
         }
     }
 
     fn late(&mut self, timer: u64, out: &mut Out) {
         match timer {
             TRY_AGAIN => return self.start(out),
-            SETTLED => return self.finish(RunOutcome::Completed, out),
+            SETTLED => return self.settle(out),
             _ => {}
         }
         // A human may be slow to answer what the runtime wants to know before it begins.
         let starts = self.run.as_ref().and_then(|run| run.started);
-        if starts == Some(timer) && !self.questions.is_empty() {
+        if starts == Some(timer) && self.is_asking() {
             return out.timer(timer, START);
         }
         let agent = self.setup.agent.clone();
@@ -194,6 +196,7 @@ impl Codelia {
             run: None,
             ended: None,
             questions: BTreeMap::new(),
+            asked: 0,
             model: None,
             lacks: BTreeSet::new(),
             setup,
@@ -212,7 +215,8 @@ impl Codelia {
         let number = id.as_u64().or_else(|| id.as_str()?.parse().ok());
         let waited = number.and_then(|number| Some((number, self.pending.take(number)?)));
         let Some((number, waited)) = waited else {
-            return out.act(Act::Odd(format!("an answer to nothing: {id}")));
+            let id = text_of(id);
+            return out.act(Act::Odd(format!("an answer to nothing: {id:.64}")));
         };
         match waited {
             Waiting::Hello => {
@@ -229,7 +233,7 @@ impl Codelia {
             Waiting::Cancel(native) => self.cancelled(&native, &answer, out),
             Waiting::Sessions(native) => match answer {
                 Ok(list) => self.listed(&native, &list, out),
-                Err(fault) => out.act(Act::Odd(format!("no sessions: {}", fault.message))),
+                Err(fault) => out.act(Act::Odd(format!("no sessions: error {}", fault.code))),
             },
             Waiting::Inquiry(id) => {
                 out.no_timer(number);

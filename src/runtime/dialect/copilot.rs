@@ -213,7 +213,8 @@ impl Copilot {
         let sent = self.turn.as_ref().and_then(|turn| turn.id);
         if sent.is_none() || id.as_u64() != sent {
             // Most likely of a try that was given up.
-            return out.act(Act::Odd(format!("an answer to nothing: id {id}")));
+            let id = text_of(id);
+            return out.act(Act::Odd(format!("an answer to nothing: id {id:.64}")));
         }
         out.no_timer(LATE);
         match answer {
@@ -334,16 +335,20 @@ impl Copilot {
 
     fn chunk(&mut self, params: &Value, out: &mut Out) {
         let of = params["requestId"].as_u64();
-        match &mut self.turn {
-            Some(turn) if of.is_some() && turn.id == of => {
+        match (&mut self.turn, of) {
+            (Some(turn), Some(_)) if turn.id == of => {
                 let index = params["index"].as_u64();
                 turn.stream
                     .hear(turn.run, index, text_of(&params["chunk"]), out);
             }
-            _ => out.act(Act::Stray(format!(
-                "`stream/chunk` of request {}",
-                params["requestId"]
-            ))),
+            // Of a try that was given up: it was ours.
+            (_, Some(id)) if id < self.next => {
+                out.act(Act::Odd(format!("`stream/chunk` of request {id}, late")));
+            }
+            _ => {
+                let id = text_of(&params["requestId"]);
+                out.act(Act::Stray(format!("`stream/chunk` of request {id:.64}")));
+            }
         }
     }
 }
@@ -391,7 +396,7 @@ impl Dialect for Copilot {
                 let message = format!("no such method: {method}");
                 out.write(jsonrpc::error(id, jsonrpc::UNKNOWN_METHOD, &message));
             }
-            Message::Odd(line) => out.act(Act::Odd(format!("no JSON-RPC: {line}"))),
+            Message::Odd(_) => out.act(Act::Odd("a line that is not JSON-RPC".into())),
         }
     }
 

@@ -20,6 +20,8 @@ use crate::domain::id::RunId;
 mod inbox;
 mod ledger;
 mod task;
+#[cfg(test)]
+mod tests;
 
 use ledger::Ledger;
 use task::{Past, Task};
@@ -119,7 +121,15 @@ impl Remote {
     /// the session, too: others may send over the same socket.
     fn send(&mut self, kind: &str, more: Value, out: &mut Out) -> String {
         self.requests += 1;
-        let request = format!("{}-{}", self.client, self.requests);
+        let number = self.requests;
+        self.send_as(&number.to_string(), kind, more, out)
+    }
+
+    /// The same under an id that ends like this. What belongs to a run has its name there: numbers
+    /// begin anew with every connection, and an answer that comes later must not be taken for one to
+    /// another run.
+    fn send_as(&self, which: &str, kind: &str, more: Value, out: &mut Out) -> String {
+        let request = format!("{}-{which}", self.client);
         let mut data = json!({ "sessionId": self.setup.session, "clientId": self.client });
         if let (Value::Object(data), Value::Object(more)) = (&mut data, more) {
             data.extend(more);
@@ -143,7 +153,7 @@ impl Remote {
         if !self.settings.is_empty() {
             request["settings"] = Value::Object(self.settings.clone());
         }
-        let request = self.send("RemoteUITaskRequest", request, out);
+        let request = self.send_as(&run.to_string(), "RemoteUITaskRequest", request, out);
         self.task = Some(Task::new(run, request));
         out.timer(timer::TAKEN, TAKEN_WAIT);
     }
@@ -159,7 +169,8 @@ impl Remote {
             .id
             .as_ref()
             .map_or_else(|| json!({}), |id| json!({ "taskId": id }));
-        let request = self.send("RemoteUITaskCancel", which, out);
+        let name = format!("{run}-cancel");
+        let request = self.send_as(&name, "RemoteUITaskCancel", which, out);
         if let Some(task) = &mut self.task {
             task.cancel = Some(request);
         }

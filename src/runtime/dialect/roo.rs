@@ -25,6 +25,7 @@ mod cli;
 mod events;
 mod inquiries;
 mod messages;
+mod output;
 mod settings;
 mod speech;
 mod tool;
@@ -114,7 +115,8 @@ mod timer {
 
 const ACK_WAIT: Duration = Duration::from_secs(10);
 const TAKEN_WAIT: Duration = Duration::from_secs(30);
-const CANCEL_WAIT: Duration = Duration::from_secs(5);
+/// The gateway itself gives up a run that does not end within 5 s of its cancel.
+const CANCEL_WAIT: Duration = Duration::from_secs(3);
 const WAKE_WAIT: Duration = Duration::from_secs(10);
 
 /// How the task of this session stands. A message reaches it only while it is open.
@@ -295,14 +297,19 @@ impl Roo {
         let Some(work) = self.work.as_mut().filter(|work| work.run == run) else {
             return;
         };
-        if work.cancelled {
+        let stopping = work.is_stopping();
+        work.cancelled = true;
+        if stopping {
             return;
         }
-        work.cancelled = true;
         if waits && !work.is_sent() {
             // Nothing of it has reached Roo.
             return self.end(RunOutcome::Cancelled, None, out);
         }
+        self.stop(out);
+    }
+
+    fn stop(&self, out: &mut Out) {
         self.command("CancelTask", None, out);
         out.no_timer(timer::TAKEN);
         out.timer(timer::CANCEL, CANCEL_WAIT);
@@ -325,6 +332,12 @@ impl Roo {
         };
         if ask.is_approval() {
             work.tool_is("denied", out);
+        }
+        if *resolution == Resolution::Expired {
+            // Somebody may be answering in the editor, and a message that comes a moment after that
+            // would approve the next tool. A stop approves nothing, whenever it comes.
+            work.unanswered = true;
+            return self.stop(out);
         }
         self.message(&text, &[], out);
     }
@@ -421,11 +434,43 @@ impl Dialect for Roo {
         if self.client.is_none() {
             return;
         }
-        if self.work.as_ref().is_some_and(|work| !work.cancelled) {
+        if self.work.as_ref().is_some_and(|work| !work.is_stopping()) {
             self.command("CancelTask", None, out);
         }
         if self.setup.options.get("close_window") == Some(&Value::Bool(true)) {
             self.command("CloseTask", None, out);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::dialect::Person;
+
+    #[test]
+    fn a_cancel_without_an_echo_counts_before_the_gateway_gives_up() {
+        let mut roo = Roo::new(Setup {
+            agent: "tested".into(),
+            version: "0.1.0",
+            directory: "/w".into(),
+            thread: None,
+            history: Vec::new(),
+            session: "ses_1".into(),
+            user: Person {
+                id: "usr_1".into(),
+                name: "ada".into(),
+            },
+            options: std::collections::BTreeMap::new(),
+        });
+        let (run, mut out) = (RunId::new(), Out::default());
+        roo.prompt(run, &Brief::new("hi", Mode::Act), &mut out);
+        out.take();
+        roo.cancel(run, &mut out);
+        let waits = out.take().into_iter().find_map(|act| match act {
+            Act::Timer(timer::CANCEL, wait) => wait,
+            _ => None,
+        });
+        assert!(waits.is_some_and(|wait| wait < Duration::from_secs(5)));
     }
 }

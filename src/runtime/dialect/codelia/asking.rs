@@ -2,16 +2,21 @@
 
 use serde_json::{Value, json};
 
-use super::super::{Resolution, text_of};
+use super::super::{Resolution, RunId, text_of};
 use crate::domain::question::{Choice, ChoiceKind, Question, QuestionKind, Said, Severity};
 
 const ALLOW: &str = "allow";
 const ALLOW_ALWAYS: &str = "allow_always";
 const DENY: &str = "deny";
 
+/// An id that is longer does not come back whole.
+const LONGEST_ID: usize = 256;
+
 /// A question that waits for its answer.
 #[derive(Debug)]
 pub(super) struct Ask {
+    /// The run that waits for it.
+    pub(super) run: RunId,
     /// The id of the request, to be given back as it came.
     pub(super) id: Value,
     /// What is asked.
@@ -136,7 +141,8 @@ pub(super) fn permission_options(question: &Question) -> Vec<Choice> {
 
 fn items(items: &Value) -> Vec<Choice> {
     let item = |item: &Value| {
-        let id = item["id"].as_str()?;
+        let fits = |id: &&str| id.len() <= LONGEST_ID && !id.contains('\0');
+        let id = item["id"].as_str().filter(fits)?;
         Some(Choice {
             id: id.into(),
             label: item["label"].as_str().unwrap_or(id).into(),

@@ -6,6 +6,7 @@ use super::super::super::jsonrpc;
 use super::super::super::talk::FromAgent;
 use super::super::{Act, Code, Level, Out, Resolution, RunOutcome, Usage, text_of};
 use super::asking::{Ask, Kind};
+use super::run::Run;
 use super::{Codelia, PROTOCOL, SETTLED, SETTLING, USER_CANCELLED};
 use crate::domain::event::Activity;
 
@@ -20,7 +21,7 @@ impl Codelia {
         }
         let named = text_of(&params["run_id"]);
         if self.run.as_ref().and_then(|run| run.native.as_ref()) != Some(&named) {
-            let what = format!("`{method}` of the run `{named}`");
+            let what = format!("`{method}` of the run `{named:.64}`");
             let over = self.ended.as_ref() == Some(&named);
             return out.act(if over {
                 Act::Odd(format!("{what}, which is over"))
@@ -28,6 +29,7 @@ impl Codelia {
                 Act::Stray(what)
             });
         }
+        self.put_off_settling(out);
         match method {
             "agent.event" => self.happened(params, out),
             "run.status" => self.stands(&params, out),
@@ -50,6 +52,7 @@ impl Codelia {
         }
         let event = params["event"].take();
         if event["type"] == "final" {
+            run.concluded = true;
             out.timer(SETTLED, SETTLING);
         }
         if !run.follow(&event, out) {
@@ -59,6 +62,27 @@ impl Codelia {
                 json!({ "method": "agent.event", "params": params }),
             );
         }
+    }
+
+    /// A run that has said its last word counts as over when nothing more comes for a while.
+    fn put_off_settling(&self, out: &mut Out) {
+        if self.run.as_ref().is_some_and(|run| run.concluded) {
+            out.timer(SETTLED, SETTLING);
+        }
+    }
+
+    /// Nothing more came; but whoever waits for a human is not done.
+    pub(super) fn settle(&mut self, out: &mut Out) {
+        if self.is_asking() {
+            return self.put_off_settling(out);
+        }
+        self.finish(RunOutcome::Completed, out);
+    }
+
+    /// Does the run under way wait for an answer? What runs before it asked does not count.
+    pub(super) fn is_asking(&self) -> bool {
+        let asks = |run: &Run| self.questions.values().any(|ask| ask.run == run.id);
+        self.run.as_ref().is_some_and(asks)
     }
 
     fn stands(&mut self, params: &Value, out: &mut Out) {
@@ -99,24 +123,35 @@ impl Codelia {
         if named.is_some() && named != run.native.as_deref() {
             out.write(refusal(id, "that run is not under way"));
             let named = named.unwrap_or_default();
-            return out.act(Act::Stray(format!("a question of the run `{named}`")));
+            return out.act(Act::Stray(format!("a question of the run `{named:.64}`")));
         }
         if run.cancelling {
             return out.write(jsonrpc::result(id, kind.denial()));
         }
-        let name = text_of(&id);
-        if self.questions.contains_key(&name) {
+        if self.questions.values().any(|ask| ask.id == id) {
+            let named = text_of(&id);
             out.write(refusal(id, "that id is taken by a question that waits"));
-            return out.act(Act::Odd(format!("a second question `{name}`")));
+            return out.act(Act::Odd(format!("a second question `{named:.64}`")));
         }
         let (asked, tool) = run.question(kind, params, out);
-        self.questions.insert(name.clone(), Ask { id, kind, tool });
+        let run = run.id;
+        // A name of our own: the id of the request may be of any length.
+        self.asked += 1;
+        let question = format!("ask-{}", self.asked);
+        let ask = Ask {
+            run,
+            id,
+            kind,
+            tool,
+        };
+        self.questions.insert(question.clone(), ask);
         out.tell(FromAgent::Asked {
-            run: run.id,
-            question: name,
+            run,
+            question,
             asked: Box::new(asked),
             patience: None,
         });
+        self.put_off_settling(out);
     }
 
     pub(super) fn answer(&mut self, name: &str, resolution: &Resolution, out: &mut Out) {
@@ -124,10 +159,12 @@ impl Codelia {
             return;
         };
         let answer = ask.kind.answer(resolution);
-        if let (Some(tool), Some(run)) = (&ask.tool, &mut self.run) {
+        let run = self.run.as_mut().filter(|run| run.id == ask.run);
+        if let (Some(tool), Some(run)) = (&ask.tool, run) {
             run.decided(tool, answer["ok"] == true, out);
         }
         out.write(jsonrpc::result(ask.id, answer));
+        self.put_off_settling(out);
     }
 }
 

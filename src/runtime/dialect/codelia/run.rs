@@ -27,6 +27,8 @@ pub(super) struct Run {
     pub(super) tries: u8,
     /// Is it to end?
     pub(super) cancelling: bool,
+    /// Has it said its last word?
+    pub(super) concluded: bool,
     /// The number of its last event.
     pub(super) seq: Option<i64>,
     /// All that was said aloud.
@@ -54,6 +56,7 @@ impl Run {
             started: None,
             tries: 0,
             cancelling: false,
+            concluded: false,
             seq: None,
             said: String::new(),
             before: 0,
@@ -147,7 +150,9 @@ impl Run {
 
     /// A step is a use of a tool. One that failed without a result is over, too.
     fn complete_step(&mut self, event: &Value, out: &mut Out) {
-        let open = self.tools.get_mut(&text_of(&event["step_id"]));
+        let id = text_of(&event["step_id"]);
+        self.asks_no_more(&id);
+        let open = self.tools.get_mut(&id);
         if let Some(tool) = open.filter(|tool| tool.is_open()) {
             let failed = event["status"] == "error";
             tool.status = if failed { "failed" } else { "completed" }.into();
@@ -173,6 +178,7 @@ impl Run {
 
     fn tool_done(&mut self, event: &Value, out: &mut Out) {
         let id = text_of(&event["tool_call_id"]);
+        self.asks_no_more(&id);
         let failed = event["is_error"] == true;
         let status = match (failed, self.denied.remove(&id)) {
             (false, _) => "completed",
@@ -218,6 +224,20 @@ impl Run {
         out.tell(FromAgent::Tool { run, tool });
     }
 
+    /// No question will be about this use of a tool any more.
+    fn asks_no_more(&mut self, id: &str) {
+        self.ready.retain(|ready| ready != id);
+        self.previews.remove(id);
+    }
+
+    /// The use of a tool that the next question is about: one that is over needs no permission.
+    fn next_ready(&mut self) -> Option<String> {
+        let tools = &self.tools;
+        let is_open = |id: &String| tools.get(id).is_some_and(Tool::is_open);
+        let place = self.ready.iter().position(is_open)?;
+        self.ready.drain(..=place).next_back()
+    }
+
     /// The use of a tool that an event is about: it may name only the tool.
     fn use_named_by(&self, event: &Value) -> Option<String> {
         if let Some(id) = event["tool_call_id"].as_str() {
@@ -238,7 +258,7 @@ impl Run {
     ) -> (Question, Option<String>) {
         let mut question = kind.question(params);
         let tool = match kind {
-            Kind::Confirm => self.ready.pop_front(),
+            Kind::Confirm => self.next_ready(),
             Kind::Prompt | Kind::Pick => None,
         };
         self.does(Activity::WaitingForInput, out);

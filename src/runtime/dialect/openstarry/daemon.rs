@@ -217,11 +217,14 @@ impl Daemon {
                 self.taken(run, answer, out);
             }
             (Some(Request::Detach), _) => {}
-            (None, Err(fault)) => out.act(Act::Odd(format!(
-                "an error that answers nothing: {} {}",
-                fault.code, fault.message
-            ))),
-            (None, Ok(_)) => out.act(Act::Odd(format!("an answer to nothing: id {id}"))),
+            (None, Err(fault)) => {
+                let code = fault.code;
+                out.act(Act::Odd(format!("an error that answers nothing: {code}")));
+            }
+            (None, Ok(_)) => {
+                let id = text_of(id);
+                out.act(Act::Odd(format!("an answer to nothing: id {id:.64}")));
+            }
         }
     }
 
@@ -236,9 +239,7 @@ impl Daemon {
             Err(fault) => fault.message,
         };
         if turn.stage == Stage::Looping {
-            return out.act(Act::Odd(format!(
-                "a refusal of what is worked on: {message}"
-            )));
+            return out.act(Act::Odd("a refusal of what is worked on".into()));
         }
         let agent = &self.setup.agent;
         let message = format!(
@@ -260,8 +261,10 @@ impl Daemon {
         }
         match (of, self.session.as_deref()) {
             (Some(of), Some(ours)) if of == ours => {}
-            (Some(of), _) => return out.act(Act::Stray(format!("`{kind}` of session {of}"))),
-            (None, _) => return out.act(Act::Odd(format!("`{kind}` of no session"))),
+            (Some(of), _) => {
+                return out.act(Act::Stray(format!("`{kind:.64}` of session {of:.64}")));
+            }
+            (None, _) => return out.act(Act::Odd(format!("`{kind:.64}` of no session"))),
         }
         match kind {
             "agent.output" => self.output(data, out),
@@ -305,8 +308,10 @@ impl Daemon {
             return;
         }
         let Some(tool) = turn.tools.see(data) else {
-            let status = &data["status"];
-            return out.act(Act::Odd(format!("`agent.tool` with the status {status}")));
+            let status = text_of(&data["status"]);
+            return out.act(Act::Odd(format!(
+                "`agent.tool` with the status {status:.64}"
+            )));
         };
         turn.complete_utterance(out);
         if tool.is_open() {
@@ -338,7 +343,9 @@ impl Daemon {
                 let code = Code::TaskFailed;
                 self.finish(RunOutcome::Failed { code, message }, out);
             }
-            _ => out.act(Act::Odd(format!("`agent.loop` {phase} at no time for it"))),
+            _ => out.act(Act::Odd(format!(
+                "`agent.loop` {phase:.64} at no time for it"
+            ))),
         }
     }
 }
@@ -377,7 +384,7 @@ impl Dialect for Daemon {
             Message::Notification { method, params } => {
                 out.raw(PROTOCOL.name, json!({ "method": method, "params": params }));
             }
-            Message::Odd(line) => out.act(Act::Odd(format!("neither event nor answer: {line}"))),
+            Message::Odd(_) => out.act(Act::Odd("a line that is neither event nor answer".into())),
         }
     }
 

@@ -4,7 +4,7 @@
 //! is over when the agent waits for input again. After a cancel what it says is swallowed until then,
 //! and the next prompt is held back so long.
 
-use std::collections::HashMap;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -22,11 +22,16 @@ mod permission;
 
 use permission::Permission;
 
+/// After 30 s the core denies by itself, and does not say so; our no must come before.
+const PATIENCE: Duration = Duration::from_secs(25);
+
 /// Speaks with a core that follows the document.
 pub(super) struct Document {
     setup: Setup,
     /// The conversation that events name, if they do.
     session: Option<String>,
+    /// How many questions were asked: the name of the next one comes from this.
+    asked: u64,
     turn: Option<Turn>,
     /// A prompt that waits for what was cancelled to be done.
     held: Option<(RunId, Value)>,
@@ -39,8 +44,8 @@ struct Turn {
     unheard: bool,
     /// The agent has begun. Before that, its waiting for input is not the end.
     begun: bool,
-    /// What was asked and is not answered yet, by its name.
-    open: HashMap<String, Permission>,
+    /// What was asked and is not answered yet, with its name.
+    open: Vec<(String, Permission)>,
     /// Tools that were allowed and are not seen to be done.
     allowed: Vec<Tool>,
     /// It was seen to use a tool.
@@ -52,6 +57,7 @@ impl Document {
         Self {
             setup,
             session: None,
+            asked: 0,
             turn: None,
             held: None,
         }
@@ -84,7 +90,7 @@ impl Document {
             run,
             unheard: false,
             begun: false,
-            open: HashMap::new(),
+            open: Vec::new(),
             allowed: Vec::new(),
             executing: false,
         });
@@ -110,7 +116,8 @@ impl Document {
 
     fn answer(&mut self, question: &str, resolution: &Resolution, out: &mut Out) {
         let Some(turn) = &mut self.turn else { return };
-        let Some(permission) = turn.open.remove(question) else {
+        let place = turn.open.iter().position(|(name, _)| name == question);
+        let Some((_, permission)) = place.map(|place| turn.open.remove(place)) else {
             return;
         };
         let approved = match resolution {
@@ -121,8 +128,8 @@ impl Document {
             },
             Resolution::Expired | Resolution::Cancelled => false,
         };
-        out.write(confirmation(question, approved));
         let mut tool = permission.tool;
+        out.write(confirmation(&tool.id, approved));
         tool.status = if approved { "running" } else { "denied" }.into();
         if approved {
             turn.allowed.push(tool.clone());
@@ -139,6 +146,7 @@ impl Document {
         if turn.unheard {
             return;
         }
+        turn.goes_on(out);
         turn.tools_are_done(out);
         let (run, text) = (turn.run, text_of(&payload["content"]));
         if !text.is_empty() {
@@ -162,18 +170,21 @@ impl Document {
             return out.write(confirmation(&id, false));
         };
         turn.begun = true;
-        if turn.open.contains_key(&id) {
-            return out.act(Act::Odd(format!("`onToolCallRequest` {id} again")));
+        if turn.open.iter().any(|(_, open)| open.tool.id == id) {
+            return out.act(Act::Odd(format!("`onToolCallRequest` {id:.64} again")));
         }
         let permission = Permission::read(&id, payload);
-        let (run, patience) = (turn.run, None);
+        let (run, patience) = (turn.run, Some(PATIENCE));
         let tool = permission.tool.clone();
         let asked = Box::new(permission.question());
-        turn.open.insert(id.clone(), permission);
+        // A name of our own: the id of the core may be of any length.
+        self.asked += 1;
+        let question = format!("ask-{}", self.asked);
+        turn.open.push((question.clone(), permission));
         out.tell(FromAgent::Tool { run, tool });
         out.tell(FromAgent::Asked {
             run,
-            question: id,
+            question,
             asked,
             patience,
         });
@@ -189,7 +200,7 @@ impl Document {
             "executing_tool" => Activity::ExecutingTool,
             "waiting_for_input" => Activity::WaitingForInput,
             "idle" => Activity::Idle,
-            _ => return out.act(Act::Odd(format!("the state {payload}"))),
+            _ => return out.act(Act::Odd(format!("the state `{state:.64}`"))),
         };
         let Some(turn) = &mut self.turn else { return };
         let at_work = matches!(activity, Activity::Thinking | Activity::ExecutingTool);
@@ -199,6 +210,10 @@ impl Document {
         }
         if turn.unheard || !turn.begun {
             return;
+        }
+        // A tool that was allowed may be used while another one waits for its answer.
+        if at_work && (activity == Activity::Thinking || turn.allowed.is_empty()) {
+            turn.goes_on(out);
         }
         if activity == Activity::Thinking && turn.executing {
             turn.tools_are_done(out);
@@ -219,14 +234,13 @@ impl Document {
         }
     }
 
-    /// Does the event belong to another conversation? The first one that is named in a run is ours.
-    fn is_foreign(&mut self, payload: &Value) -> Option<String> {
-        let named = payload["sessionId"].as_str()?;
-        if self.session.is_none() && self.turn.is_none() {
-            return None;
-        }
-        let ours = self.session.get_or_insert_with(|| named.to_owned());
-        (ours != named).then(|| named.to_owned())
+    /// Does the event show that the core serves others, too? Nobody says which of them is ours.
+    fn is_shared(&mut self, payload: &Value) -> bool {
+        let Some(named) = payload["sessionId"].as_str() else {
+            return false;
+        };
+        let first = self.session.get_or_insert_with(|| named.to_owned());
+        first != named
     }
 }
 
@@ -258,11 +272,16 @@ impl Dialect for Document {
 
     fn read(&mut self, _lane: Lane, line: Value, out: &mut Out) {
         let Some(kind) = line["type"].as_str() else {
-            return out.act(Act::Odd(format!("a line without its type: {line}")));
+            return out.act(Act::Odd("a line without its type".into()));
         };
         let payload = &line["payload"];
-        if let Some(named) = self.is_foreign(payload) {
-            return out.act(Act::Stray(format!("`{kind}` of session {named}")));
+        if self.is_shared(payload) {
+            let agent = &self.setup.agent;
+            let message = format!(
+                "The agent `{agent}` tells about several sessions over one socket. A core on the wire \
+                 `document` can serve only one: give each session its own."
+            );
+            return out.fail(Code::Unsupported, message);
         }
         match kind {
             "onNewMessage" => self.message(payload, out),
@@ -280,6 +299,17 @@ impl Turn {
     fn is_over(&self, activity: Activity) -> bool {
         let waits = matches!(activity, Activity::WaitingForInput | Activity::Idle);
         waits && self.begun && self.open.is_empty()
+    }
+
+    /// It is at work again: whatever it had asked, it has denied by itself.
+    fn goes_on(&mut self, out: &mut Out) {
+        let run = self.run;
+        for (question, permission) in self.open.drain(..) {
+            let mut tool = permission.tool;
+            tool.status = "denied".into();
+            out.tell(FromAgent::Settled { question });
+            out.tell(FromAgent::Tool { run, tool });
+        }
     }
 
     /// How a tool ended is not said, only that the agent goes on.

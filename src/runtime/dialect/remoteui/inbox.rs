@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::ledger::{beyond, usage};
+use super::task::Former;
 use super::{PROTOCOL, Remote, timer};
 use crate::domain::code::Code;
 use crate::domain::event::{Channel, Level};
@@ -56,12 +57,16 @@ impl Remote {
         let (session, client) = (&data["sessionId"], &data["clientId"]);
         if *session != self.setup.session.as_str() {
             let which = text_of(session);
-            out.act(Act::Stray(format!("{kind} of the session `{which}`")));
+            out.act(Act::Stray(format!(
+                "{kind:.64} of the session `{which:.64}`"
+            )));
             return false;
         }
         if *client != self.client.as_str() {
             let which = text_of(client);
-            out.act(Act::Stray(format!("{kind} of the client `{which}`")));
+            out.act(Act::Stray(format!(
+                "{kind:.64} of the client `{which:.64}`"
+            )));
             return false;
         }
         true
@@ -83,7 +88,7 @@ impl Remote {
             }
             return About::Now;
         }
-        if self.past.find(request, id).is_some() {
+        if self.past.knows(request, id) {
             return About::Past;
         }
         // The first word about a task may be a piece of it instead of the answer to the request.
@@ -94,7 +99,7 @@ impl Remote {
                 About::Now
             }
             (_, _, Some(id)) => {
-                out.act(Act::Stray(format!("{kind} of the task `{id}`")));
+                out.act(Act::Stray(format!("{kind} of the task `{id:.64}`")));
                 About::Nobody
             }
             _ => {
@@ -133,7 +138,7 @@ impl Remote {
             Some("error") => self.end(failure(&data["error"]), None, out),
             _ => {
                 let status = text_of(&data["status"]);
-                out.act(Act::Odd(format!("a task with the status `{status}`")));
+                out.act(Act::Odd(format!("a task with the status `{status:.64}`")));
             }
         }
     }
@@ -224,7 +229,26 @@ impl Remote {
         let remembers = history.is_some_and(|history| !history.is_empty());
         // The session's own name is what the other side knows the conversation by.
         out.tell(FromAgent::Thread(self.setup.session.clone()));
+        self.stop_former(&state["currentTask"], out);
         self.ready(remembers, out);
+    }
+
+    /// Stops a task that goes on since the life before: its run has had its end, and nobody hears it.
+    fn stop_former(&mut self, task: &Value, out: &mut Out) {
+        let Some(id) = task["id"].as_str().map(str::to_owned) else {
+            return;
+        };
+        if task["status"] != "running" {
+            return;
+        }
+        let cancel = self.send("RemoteUITaskCancel", json!({ "taskId": id }), out);
+        self.past.former = Some(Former { id, cancel });
+        let agent = &self.setup.agent;
+        let text = format!(
+            "The agent `{agent}` was still at work on what was asked before the connection was lost; \
+             that is cancelled."
+        );
+        out.notice(Level::Warn, text);
     }
 
     fn error(&mut self, request: Option<&str>, error: &Value, out: &mut Out) {
@@ -243,7 +267,7 @@ impl Remote {
         };
         if about_task {
             self.end(failure(error), None, out);
-        } else if request.is_none() || self.past.find(request, None).is_none() {
+        } else if request.is_none() || !self.past.knows(request, None) {
             out.notice(Level::Error, message);
         }
     }

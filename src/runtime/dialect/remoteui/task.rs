@@ -52,10 +52,21 @@ impl Task {
     }
 }
 
+/// A task that another life of this session had begun.
+#[derive(Debug)]
+pub(super) struct Former {
+    /// The extension's name for it.
+    pub(super) id: String,
+    /// The request to cancel it.
+    pub(super) cancel: String,
+}
+
 /// The tasks before, the latest last.
 #[derive(Debug, Default)]
 pub(super) struct Past {
     tasks: VecDeque<Task>,
+    /// The one that was still at work when this life began.
+    pub(super) former: Option<Former>,
 }
 
 impl Past {
@@ -75,6 +86,15 @@ impl Past {
             task.id = id.map(str::to_owned);
         }
         Some(task)
+    }
+
+    /// Is the message about one of them, or about the one of another life?
+    pub(super) fn knows(&mut self, request: Option<&str>, id: Option<&str>) -> bool {
+        let mut former = self.former.iter();
+        let former = former.any(|former| {
+            id == Some(former.id.as_str()) || request == Some(former.cancel.as_str())
+        });
+        former || self.find(request, id).is_some()
     }
 
     /// Is there one whose name was never known? Then a name that nobody knows may be that one's.

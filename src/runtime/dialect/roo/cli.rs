@@ -44,9 +44,6 @@ struct Job {
     cancel: Option<String>,
     /// Has the CLI said that it stops?
     stopping: bool,
-    /// What grows at the moment: aloud, and thought.
-    text: String,
-    thought: String,
     /// What was said last, all of it.
     last: Option<String>,
 }
@@ -132,8 +129,6 @@ impl Cli {
             requests: vec![request],
             cancel: None,
             stopping: false,
-            text: String::new(),
-            thought: String::new(),
             last: None,
         });
         out.timer(timer::TAKEN, TAKEN_WAIT);

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::totals::context_left;
-use super::work::Stage;
+use super::work::{Stage, Work};
 use super::{PROTOCOL, Roo, Standing, timer};
 use crate::domain::code::Code;
 use crate::domain::event::Level;
@@ -33,8 +33,8 @@ impl Roo {
         };
         match task.as_str() {
             Some(task) if self.is_ours(task) => self.of_task(name, task, event, out),
-            Some(task) => out.act(Act::Stray(format!("{name} of the task `{task}`"))),
-            None => out.act(Act::Odd(format!("{name} without a task"))),
+            Some(task) => out.act(Act::Stray(format!("{name:.64} of the task `{task:.64}`"))),
+            None => out.act(Act::Odd(format!("{name:.64} without a task"))),
         }
     }
 
@@ -58,7 +58,7 @@ impl Roo {
                 work.stage = Stage::Sent;
             }
             self.accepted(out);
-            if self.work.as_ref().is_some_and(|work| work.cancelled) {
+            if self.work.as_ref().is_some_and(Work::is_stopping) {
                 // The first one came when there was nothing to cancel.
                 self.command("CancelTask", None, out);
             }
@@ -69,7 +69,7 @@ impl Roo {
             if std::mem::take(&mut self.unwanted) {
                 self.command("CancelTask", None, out);
             }
-            out.act(Act::Stray(format!("taskCreated of the task `{task}`")));
+            out.act(Act::Stray(format!("taskCreated of the task `{task:.64}`")));
         }
     }
 
@@ -123,7 +123,7 @@ impl Roo {
     fn ask_responded(&mut self, out: &mut Out) {
         self.accepted(out);
         if let Some(work) = &mut self.work {
-            work.ask = None;
+            work.settle(out);
             work.tool_is("running", out);
         }
     }
@@ -185,10 +185,10 @@ impl Roo {
     }
 
     fn aborted(&mut self, task: &str, out: &mut Out) {
-        let cancelled = self.work.as_ref().is_some_and(|work| work.cancelled);
+        let stopping = self.work.as_ref().is_some_and(Work::is_stopping);
         // A task that begins another is put away meanwhile, and the other one at its end.
         let handed_over = self.delegating || !self.children.is_empty();
-        if handed_over && !cancelled {
+        if handed_over && !stopping {
             self.children.remove(task);
             return;
         }
@@ -227,6 +227,10 @@ impl Roo {
         }
         let outcome = if work.cancelled {
             RunOutcome::Cancelled
+        } else if work.unanswered && outcome != RunOutcome::Completed {
+            let message = "Nobody answered what Roo asked, so its task was stopped.".into();
+            let code = Code::TaskFailed;
+            RunOutcome::Failed { code, message }
         } else {
             outcome
         };
@@ -256,7 +260,7 @@ impl Roo {
 
     /// Nothing came of the cancel. What the task still says is not heard.
     pub(super) fn not_cancelled(&mut self, out: &mut Out) {
-        if self.work.as_ref().is_some_and(|work| work.cancelled) {
+        if self.work.as_ref().is_some_and(Work::is_stopping) {
             self.give_up();
             self.end(RunOutcome::Cancelled, None, out);
         }

@@ -100,7 +100,7 @@ impl Inquiries {
     pub(super) fn late(&mut self, timer: u64, agent: &str, out: &mut Out) {
         for (id, _) in self.take(timer) {
             let message = format!("The agent `{agent}` did not answer.");
-            out.decline(id, Code::Busy, message);
+            out.decline(id, Code::ConnectionLost, message);
         }
     }
 

@@ -59,7 +59,7 @@ impl Roo {
         }
         let Some(work) = self.work.as_mut().filter(|work| work.is_sent()) else {
             if is_new {
-                out.act(Act::Odd(format!("`{say}` without a run")));
+                out.act(Act::Odd(format!("`{say:.64}` without a run")));
             }
             return;
         };
@@ -76,6 +76,7 @@ impl Roo {
         match say {
             "text" | "completion_result" => work.speech.hear(Channel::Text, &message.said(), out),
             "reasoning" => work.speech.hear(Channel::Thought, &message.said(), out),
+            "command_output" if message.partial => work.tool_grows(message.text, out),
             "command_output" => work.tool_said("running", message.text, out),
             "mcp_server_response" => work.tool_said("completed", message.text, out),
             "error" | "diff_error" | "rooignore_error" if once => {
@@ -124,6 +125,7 @@ impl Roo {
         }
         self.delegating = false;
         work.asked_at = message.at;
+        work.settle(out);
         work.ask = Some(Ask {
             at: message.at,
             kind: ask.to_owned(),

@@ -58,27 +58,36 @@ impl Speech {
 
     /// Tells what is new in a message.
     pub(super) fn hear(&mut self, channel: Channel, said: &Said<'_>, out: &mut Out) {
-        let run = self.run;
-        let voice = match channel {
-            Channel::Text => &mut self.text,
-            Channel::Thought => &mut self.thought,
+        let (run, voice) = (self.run, self.voice(channel));
+        let Some(open) = voice.open(run, channel, (said.task, said.at), out) else {
+            return;
         };
-        if !voice.is_open(said) {
-            if voice.is_past(said) {
-                return;
-            }
-            voice.finish(run, channel, out);
-            voice.open = Some(Open {
-                task: said.task.to_owned(),
-                at: said.at,
-                told: String::new(),
-            });
-        }
-        if let Some(open) = &mut voice.open {
-            open.tell(run, channel, said.text, out);
-        }
+        open.tell(run, channel, said.text, out);
         if !said.partial {
             voice.finish(run, channel, out);
+        }
+    }
+
+    /// Tells the next piece of a message, of those that come in pieces.
+    pub(super) fn add(&mut self, channel: Channel, at: u64, piece: &str, out: &mut Out) {
+        let (run, voice) = (self.run, self.voice(channel));
+        if let Some(open) = voice.open(run, channel, ("", at), out) {
+            open.told.push_str(piece);
+            out.say(run, channel, piece);
+        }
+    }
+
+    /// What was told of this message, if it is the one that grows at the moment.
+    pub(super) fn told(&mut self, channel: Channel, at: u64) -> String {
+        let open = self.voice(channel).open.as_ref();
+        let open = open.filter(|open| open.at == at);
+        open.map_or_else(String::new, |open| open.told.clone())
+    }
+
+    fn voice(&mut self, channel: Channel) -> &mut Voice {
+        match channel {
+            Channel::Text => &mut self.text,
+            Channel::Thought => &mut self.thought,
         }
     }
 
@@ -90,15 +99,28 @@ impl Speech {
 }
 
 impl Voice {
-    /// Is it the message that grows at the moment?
-    fn is_open(&self, said: &Said<'_>) -> bool {
-        let mut open = self.open.iter();
-        open.any(|open| open.at == said.at && open.task == said.task)
-    }
-
-    /// Is it an older one?
-    fn is_past(&self, said: &Said<'_>) -> bool {
-        said.at <= self.open.as_ref().map_or(self.done, |open| open.at)
+    /// The message of that task and time as it grows, which completes the one before; none if it is
+    /// an older one.
+    fn open(
+        &mut self,
+        run: RunId,
+        channel: Channel,
+        (task, at): (&str, u64),
+        out: &mut Out,
+    ) -> Option<&mut Open> {
+        let grows = |open: &Open| open.at == at && open.task == task;
+        if !self.open.as_ref().is_some_and(grows) {
+            if at <= self.open.as_ref().map_or(self.done, |open| open.at) {
+                return None;
+            }
+            self.finish(run, channel, out);
+            self.open = Some(Open {
+                task: task.to_owned(),
+                at,
+                told: String::new(),
+            });
+        }
+        self.open.as_mut()
     }
 
     fn finish(&mut self, run: RunId, channel: Channel, out: &mut Out) {
@@ -113,12 +135,14 @@ impl Voice {
 impl Open {
     fn tell(&mut self, run: RunId, channel: Channel, text: &str, out: &mut Out) {
         if let Some(new) = text.strip_prefix(self.told.as_str()) {
-            out.say(run, channel, new);
-        } else if channel == Channel::Text {
+            self.told.push_str(new);
+            return out.say(run, channel, new);
+        }
+        text.clone_into(&mut self.told);
+        if channel == Channel::Text {
             // It was written anew. A thought cannot be taken back, and stays as it was told.
             out.tell(FromAgent::Withdrawn { run });
             out.say(run, channel, text);
         }
-        text.clone_into(&mut self.told);
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::ask::Ask;
+use super::output::Output;
 use super::speech::Speech;
 use crate::domain::command::Mode;
 use crate::domain::id::RunId;
@@ -38,6 +39,8 @@ pub(super) struct Work {
     pub(super) echo: Option<String>,
     /// Is it to be stopped?
     pub(super) cancelled: bool,
+    /// Is it to be stopped because nobody answered it?
+    pub(super) unanswered: bool,
     /// What is said.
     pub(super) speech: Speech,
     /// What was asked last, until it has its answer.
@@ -47,6 +50,7 @@ pub(super) struct Work {
     /// Was it said that approvals cannot be given here?
     pub(super) warned: bool,
     tool: Option<Tool>,
+    output: Output,
 }
 
 impl Work {
@@ -70,17 +74,24 @@ impl Work {
             stage: Stage::Held,
             echo: None,
             cancelled: false,
+            unanswered: false,
             speech: Speech::since(run, latest),
             ask: None,
             asked_at: latest,
             warned: false,
             tool: None,
+            output: Output::default(),
         })
     }
 
     /// Has the prompt been said to the task?
     pub(super) fn is_sent(&self) -> bool {
         self.stage != Stage::Held
+    }
+
+    /// Is it to end, for whatever reason?
+    pub(super) fn is_stopping(&self) -> bool {
+        self.cancelled || self.unanswered
     }
 
     /// It is worked on; true if that is news.
@@ -97,51 +108,70 @@ impl Work {
         self.ask.take_if(|ask| ask.told && ask.name() == name)
     }
 
+    /// Whatever was asked is settled: the task goes on without an answer from here.
+    pub(super) fn settle(&mut self, out: &mut Out) {
+        if let Some(ask) = self.ask.take().filter(|ask| ask.told) {
+            let question = ask.name();
+            out.tell(FromAgent::Settled { question });
+        }
+    }
+
     /// A tool is used. One at a time: the one before is done.
     pub(super) fn use_tool(&mut self, tool: Tool, out: &mut Out) {
         self.tool_is("completed", out);
-        self.tell_tool(&tool, out);
+        self.output = Output::default();
+        let run = self.run;
+        out.tell(FromAgent::Tool {
+            run,
+            tool: tool.clone(),
+        });
         self.tool = Some(tool);
     }
 
     /// The tool that is used has another status now, unless it has had its end.
     pub(super) fn tool_is(&mut self, status: &str, out: &mut Out) {
-        let Some(tool) = self.tool.as_mut().filter(|tool| tool.is_open()) else {
-            return;
-        };
-        if tool.status != status {
-            status.clone_into(&mut tool.status);
-            let tool = Tool {
-                input: None,
-                output: None,
-                ..tool.clone()
-            };
-            self.tell_tool(&tool, out);
+        let open = self.tool.as_ref().filter(|tool| tool.is_open());
+        if open.is_some_and(|tool| tool.status != status) {
+            let output = self.output.rest();
+            self.tell_tool(status, output, out);
         }
     }
 
-    /// Something came out of the tool that is used.
-    pub(super) fn tool_said(&mut self, status: &str, output: &str, out: &mut Out) {
-        let Some(tool) = &mut self.tool else { return };
-        status.clone_into(&mut tool.status);
-        tool.output = Some(output.into());
-        let tool = Tool {
-            input: None,
-            ..tool.clone()
-        };
-        self.tell_tool(&tool, out);
+    /// This is all that came out of the tool that is used.
+    pub(super) fn tool_said(&mut self, status: &str, whole: &str, out: &mut Out) {
+        self.output.replace(whole);
+        let output = self.output.rest();
+        self.tell_tool(status, output, out);
     }
 
-    /// Something more came out of the tool that is used.
+    /// This has come out of the tool that is used, and there is more to come.
+    pub(super) fn tool_grows(&mut self, whole: &str, out: &mut Out) {
+        self.output.replace(whole);
+        let output = self.output.news();
+        self.tell_tool("running", output, out);
+    }
+
+    /// A piece more came out of the tool that is used.
     pub(super) fn tool_adds(&mut self, status: &str, piece: &str, out: &mut Out) {
-        let Some(tool) = &self.tool else { return };
-        let before = tool.output.as_ref().and_then(Value::as_str);
-        let output = format!("{}{piece}", before.unwrap_or_default());
-        self.tool_said(status, &output, out);
+        self.output.add(piece);
+        let output = match status {
+            "running" => self.output.news(),
+            _ => self.output.rest(),
+        };
+        self.tell_tool(status, output, out);
     }
 
-    fn tell_tool(&self, tool: &Tool, out: &mut Out) {
-        let (run, tool) = (self.run, tool.clone());
+    fn tell_tool(&mut self, status: &str, output: Option<Value>, out: &mut Out) {
+        let Some(tool) = &mut self.tool else { return };
+        if tool.status == status && output.is_none() {
+            return;
+        }
+        status.clone_into(&mut tool.status);
+        let tool = Tool {
+            output,
+            ..tool.brief()
+        };
+        let run = self.run;
         out.tell(FromAgent::Tool { run, tool });
     }
 }

@@ -14,8 +14,8 @@ use crate::runtime::dialect::roo::{PROTOCOL, tool};
 use crate::runtime::dialect::{Act, Out, text_of};
 use crate::runtime::talk::FromAgent;
 
-/// How long the CLI waits for an answer before it takes the first one that it suggested itself.
-const FOLLOWUP_PATIENCE: Duration = Duration::from_mins(1);
+/// After a minute the CLI takes the first answer that it suggested itself; ours must come before.
+const FOLLOWUP_PATIENCE: Duration = Duration::from_secs(55);
 
 impl Cli {
     /// Reads an event, whatever it is.
@@ -64,7 +64,7 @@ impl Cli {
             number.is_some_and(|number: u64| (1..=self.requests).contains(&number))
         };
         if let Some(foreign) = request.filter(|request| !made(request)) {
-            out.act(Act::Stray(format!("request `{foreign}`")));
+            out.act(Act::Stray(format!("request `{foreign:.64}`")));
         }
     }
 
@@ -125,7 +125,7 @@ impl Cli {
         self.latest = self.latest.max(at);
         if is_new {
             // It goes on: whatever it had asked is settled.
-            job.work.ask = None;
+            job.work.settle(out);
             if kind != "tool_result" {
                 job.work.tool_is("completed", out);
             }
@@ -183,29 +183,20 @@ impl Job {
 
     /// A piece is what is new; the last one is everything again.
     fn grow(&mut self, channel: Channel, at: u64, event: &Value, out: &mut Out) {
-        let growing = match channel {
-            Channel::Text => &mut self.text,
-            Channel::Thought => &mut self.thought,
-        };
-        let content = event["content"].as_str();
-        let done = event["done"] == true;
-        match content {
-            Some(whole) if done => whole.clone_into(growing),
-            Some(piece) => growing.push_str(piece),
-            None => {}
+        let (speech, content) = (&mut self.work.speech, event["content"].as_str());
+        if event["done"] != true {
+            return speech.add(channel, at, content.unwrap_or_default(), out);
         }
+        let whole = content.map_or_else(|| speech.told(channel, at), str::to_owned);
         let said = Said {
             task: "",
             at,
-            text: growing,
-            partial: !done,
+            text: &whole,
+            partial: false,
         };
-        self.work.speech.hear(channel, &said, out);
-        if done {
-            let whole = std::mem::take(growing);
-            if channel == Channel::Text {
-                self.last = Some(whole);
-            }
+        speech.hear(channel, &said, out);
+        if channel == Channel::Text {
+            self.last = Some(whole);
         }
     }
 
