@@ -1,5 +1,6 @@
 //! `switchboard agent`: what is configured, and whether it works.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ use crate::runtime::{Catalog, FromAgent, Link, Room, Start, ToAgent, Workshop, p
 
 /// How long an agent may take to be ready, and to answer.
 const PATIENCE: Duration = Duration::from_mins(3);
+/// Whose workspace it is in.
+const TESTER: &str = "agent-test";
 /// What is asked if nothing else is.
 const HARMLESS: &str = "Reply with the single word: hello. Do not use any tools.";
 
@@ -125,10 +128,11 @@ async fn test(
     let catalog = catalog(loaded)?;
     let (stop, tracker) = (CancellationToken::new(), TaskTracker::new());
     let (back, mut heard) = mpsc::channel(1_024);
+    let session = SessionId::new();
     let start = Start {
-        session: SessionId::new(),
+        session,
         user: UserId::new(),
-        user_name: "agent-test".into(),
+        user_name: TESTER.into(),
         thread: None,
         history: Vec::new(),
     };
@@ -145,6 +149,7 @@ async fn test(
     drop(heard);
     tracker.close();
     tracker.wait().await;
+    tidy(&loaded.config.data.dir, &session);
     let works = tested?;
     if works {
         out.line(format!("`{name}` works."))?;
@@ -159,6 +164,14 @@ async fn test(
         out.line(format!("  it wrote: {line}"))?;
     }
     Ok(ExitCode::FAILURE)
+}
+
+/// Takes the usual workspace away again, unless the agent has put something there.
+fn tidy(data: &Path, session: &SessionId) {
+    let own = data.join("workspaces").join(TESTER);
+    for empty in [own.join(session.to_string()), own] {
+        std::fs::remove_dir(empty).ok();
+    }
 }
 
 async fn try_out(
