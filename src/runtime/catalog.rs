@@ -68,6 +68,19 @@ pub(crate) struct Start {
     pub(crate) history: Vec<(Author, String)>,
 }
 
+impl Start {
+    /// For an agent that needs to know nothing more.
+    pub(crate) fn of(session: SessionId, user: UserId) -> Self {
+        Self {
+            session,
+            user,
+            user_name: user.to_string(),
+            thread: None,
+            history: Vec::new(),
+        }
+    }
+}
+
 /// The agents that can be started.
 #[derive(Clone, Debug)]
 pub(crate) struct Catalog {
@@ -228,9 +241,14 @@ impl Catalog {
         self.capabilities(name).contains(&capability)
     }
 
+    /// Is it a part of the gateway, and no process?
+    pub(crate) fn is_built_in(&self, name: &str) -> bool {
+        self.entry(name).is_some_and(|entry| entry.config.is_demo())
+    }
+
     /// Can an agent go on with a run that waits for answers, after it was started anew?
     pub(crate) fn can_resume(&self, name: &str) -> bool {
-        self.entry(name).is_some_and(|entry| entry.config.is_demo())
+        self.is_built_in(name)
     }
 
     /// How long an agent may be idle before it is put to rest, if it can go on afterwards.

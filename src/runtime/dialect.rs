@@ -11,15 +11,18 @@ use serde_json::{Value, json};
 
 use super::talk::{Declined, FromAgent};
 use crate::domain::code::Code;
-use crate::domain::command::{Inquiry, Mode, SettingsChange};
+use crate::domain::command::{Inquiry, SettingsChange, Topic};
 use crate::domain::event::{Author, Channel, Level};
 use crate::domain::id::RunId;
 use crate::domain::question::Resolution;
 use crate::domain::queue::QueueModes;
 use crate::domain::run::{RunOutcome, Usage};
 
+mod brief;
 #[cfg(test)]
 mod transcripts;
+
+pub(super) use brief::{Brief, Content, File, Image};
 
 macro_rules! table {
     ($($name:ident)*) => {
@@ -213,88 +216,6 @@ pub(super) enum Order {
     QueueModes(QueueModes),
 }
 
-/// A prompt with everything that belongs to it.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Brief {
-    /// What is asked.
-    pub(super) text: String,
-    /// Plan or act.
-    pub(super) mode: Mode,
-    /// Images.
-    pub(super) images: Vec<Image>,
-    /// Files.
-    pub(super) files: Vec<File>,
-    /// Where the user is.
-    pub(super) context: Option<Value>,
-    /// What the client wants the agent to know about the prompt itself.
-    pub(super) meta: Option<Value>,
-}
-
-/// An image.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Image {
-    /// Its media type.
-    pub(super) media_type: String,
-    /// What is in it, base64.
-    pub(super) base64: String,
-}
-
-/// A file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct File {
-    /// For display only: a base name.
-    pub(super) name: String,
-    /// Its media type.
-    pub(super) media_type: String,
-    /// What is in it.
-    pub(super) content: Content,
-}
-
-/// What is in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Content {
-    /// Text.
-    Text(String),
-    /// Anything else, base64.
-    Base64(String),
-}
-
-impl Brief {
-    /// Just a text.
-    #[cfg(test)]
-    pub(super) fn new(text: &str, mode: Mode) -> Self {
-        Self {
-            text: text.to_owned(),
-            mode,
-            images: Vec::new(),
-            files: Vec::new(),
-            context: None,
-            meta: None,
-        }
-    }
-
-    /// The text with the files that are text written behind it, for protocols without attachments;
-    /// and the names of those that are not.
-    pub(super) fn text_with_files(&self) -> (String, Vec<&str>) {
-        let (mut text, mut others) = (self.text.clone(), Vec::new());
-        for file in &self.files {
-            match &file.content {
-                Content::Text(content) => {
-                    text.extend([
-                        "\n\n<file name=\"",
-                        file.name.as_str(),
-                        "\">\n",
-                        content,
-                        "\n</file>",
-                    ]);
-                }
-                Content::Base64(_) => others.push(file.name.as_str()),
-            }
-        }
-        (text, others)
-    }
-}
-
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Act {
@@ -371,10 +292,22 @@ impl Out {
         self.end(run, RunOutcome::Failed { code, message }, None);
     }
 
+    /// The run cannot be begun.
+    pub(super) fn refuse(&mut self, run: RunId, declined: Declined) {
+        self.fail_run(run, declined.code, declined.message);
+    }
+
     /// The agent wants something to be known.
     pub(super) fn notice(&mut self, level: Level, text: impl Into<String>) {
         let text = text.into();
         self.tell(FromAgent::Notice { level, text });
+    }
+
+    /// The agent cannot go on with the conversation of this session, and begins another one.
+    pub(super) fn starts_fresh(&mut self, agent: &str) {
+        let text =
+            format!("The agent `{agent}` starts fresh: it does not remember what was said before.");
+        self.notice(Level::Warn, text);
     }
 
     /// Something that only the protocol has a word for.
@@ -393,6 +326,12 @@ impl Out {
     pub(super) fn decline(&mut self, id: u64, code: Code, message: impl Into<String>) {
         let message = message.into();
         let answer = Err(Declined { code, message });
+        self.tell(FromAgent::Told { id, answer });
+    }
+
+    /// The same for a reason that is known already.
+    pub(super) fn decline_with(&mut self, id: u64, declined: Declined) {
+        let answer = Err(declined);
         self.tell(FromAgent::Told { id, answer });
     }
 
@@ -444,6 +383,21 @@ pub(super) fn unsupported(agent: &str, what: &str) -> Declined {
         code: Code::Unsupported,
         message: format!("The agent `{agent}` cannot {what}."),
     }
+}
+
+/// The refusal of an inquiry that a protocol has no word for.
+pub(super) fn unsupported_inquiry(agent: &str, inquiry: &Inquiry) -> Declined {
+    let what = match inquiry {
+        Inquiry::Query { topic, .. } => match topic {
+            Topic::Models => "list its models",
+            Topic::Mcp => "list its MCP servers",
+            Topic::Skills => "list its skills",
+            Topic::Commands => "list its commands",
+            Topic::Tree => "show how its conversation branches",
+        },
+        Inquiry::Extension { name, .. } => return unsupported(agent, &format!("do `{name}`")),
+    };
+    unsupported(agent, what)
 }
 
 /// A text that the agent wrote where it could have written anything.

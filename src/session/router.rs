@@ -131,7 +131,6 @@ impl Router {
             }
         }
         self.snapshot_at = self.state.offset;
-        self.counterpart.thread = self.parts.store.thread(self.id).await?;
         loop {
             // What is kept, without a look at holes: a snapshot stood for what is missing.
             let page = self.journal.kept_after(self.state.offset, PAGE).await?;

@@ -27,13 +27,7 @@ impl Catalog {
 }
 
 pub(crate) fn start() -> Start {
-    Start {
-        session: SessionId::new(),
-        user: UserId::new(),
-        user_name: "mia".into(),
-        thread: None,
-        history: Vec::new(),
-    }
+    Start::of(SessionId::new(), UserId::new())
 }
 
 #[test]

@@ -15,8 +15,8 @@ use super::super::jsonrpc::{self, Fault, Message};
 use super::super::pending::Pending;
 use super::super::talk::FromAgent;
 use super::{
-    Act, Brief, Code, Dialect, Framing, Lane, Level, Mode, Order, Out, Protocol, RunId, RunOutcome,
-    Setup, Transport, text_of, unsupported,
+    Act, Brief, Code, Dialect, Framing, Lane, Level, Order, Out, Protocol, RunId, RunOutcome,
+    Setup, Transport, text_of,
 };
 
 mod asking;
@@ -291,10 +291,7 @@ impl Codelia {
     }
 
     fn forgot(&self, out: &mut Out) {
-        let agent = &self.setup.agent;
-        let text =
-            format!("The agent `{agent}` starts fresh: it does not remember what was said before.");
-        out.notice(Level::Warn, text);
+        out.starts_fresh(&self.setup.agent);
     }
 
     fn give_up(&mut self, what: &str, out: &mut Out) {
@@ -321,19 +318,10 @@ impl Codelia {
             let message = format!("The agent `{agent}` has a run under way.");
             return out.fail_run(run, Code::Busy, message);
         }
-        let (text, others) = brief.text_with_files();
-        let cannot = if brief.mode == Mode::Plan {
-            Some("plan without acting".to_owned())
-        } else if !brief.images.is_empty() {
-            Some("see images".to_owned())
-        } else {
-            let name = others.first();
-            name.map(|name| format!("read `{name}`: it takes only files that are text"))
+        let text = match brief.as_text(agent) {
+            Ok(text) => text,
+            Err(declined) => return out.refuse(run, declined),
         };
-        if let Some(what) = cannot {
-            let declined = unsupported(agent, &what);
-            return out.fail_run(run, declined.code, declined.message);
-        }
         let mut params = json!({ "input": super::text_block(&text) });
         if let Some(context) = &brief.context {
             params["ui_context"] = self.place(context);

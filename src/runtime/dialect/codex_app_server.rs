@@ -166,8 +166,7 @@ impl Codex {
     fn prompt(&mut self, run: RunId, brief: Brief, out: &mut Out) {
         if let Err(name) = input::check(&brief) {
             let what = format!("read the file `{name}`: it takes text and images only");
-            let declined = unsupported(&self.setup.agent, &what);
-            return out.fail_run(run, declined.code, declined.message);
+            return out.refuse(run, unsupported(&self.setup.agent, &what));
         }
         self.turn = Some(Turn::new(run));
         if self.mode == Some(brief.mode) {
@@ -222,7 +221,7 @@ impl Codex {
                 let declined = unsupported(&self.setup.agent, &what);
                 self.leave_unsaid(out);
                 self.turn = None;
-                return out.fail_run(run, declined.code, declined.message);
+                return out.refuse(run, declined);
             }
         }
         if turn.stop != Stop::No {

@@ -150,8 +150,7 @@ impl Copilot {
                 self.send(out);
             }
             Err(what) => {
-                let declined = unsupported(agent, &what);
-                out.fail_run(run, declined.code, declined.message);
+                out.refuse(run, unsupported(agent, &what));
             }
         }
     }
@@ -371,8 +370,7 @@ impl Dialect for Copilot {
                     Inquiry::Query { .. } => "answer questions about itself".to_owned(),
                     Inquiry::Extension { name, .. } => format!("do `{name}`"),
                 };
-                let declined = unsupported(&self.agent, &what);
-                out.decline(id, declined.code, declined.message);
+                out.decline_with(id, unsupported(&self.agent, &what));
             }
             // It can be told nothing else.
             Order::Steer { .. }

@@ -12,8 +12,8 @@ use self::line::{Line, Refusal, What};
 use self::run::Run;
 use super::super::talk::FromAgent;
 use super::{
-    Act, Brief, Code, Dialect, Framing, Inquiry, Lane, Level, Mode, Order, Out, Protocol, RunId,
-    RunOutcome, Setup, Transport, text_of, unsupported,
+    Act, Brief, Code, Dialect, Framing, Inquiry, Lane, Level, Order, Out, Protocol, RunId,
+    RunOutcome, Setup, Transport, text_of, unsupported_inquiry,
 };
 use crate::domain::command::Topic;
 use crate::domain::queue::{QueueModes, Take};
@@ -87,7 +87,7 @@ impl Dialect for Nous {
                 self.unheard("the run is over", out);
             }
             Order::Cancel { run } => self.cancel(run, out),
-            Order::Inquire { id, inquiry } => self.inquire(id, inquiry, out),
+            Order::Inquire { id, inquiry } => self.inquire(id, &inquiry, out),
             Order::Tools(tools) => {
                 let payload = json!({ "tools": tools });
                 self.line
@@ -226,11 +226,7 @@ impl Nous {
         }
         out.ready(Vec::new());
         if fresh && (self.setup.thread.is_some() || !self.setup.history.is_empty()) {
-            let agent = &self.setup.agent;
-            let text = format!(
-                "The agent `{agent}` starts fresh: it does not remember what was said before."
-            );
-            out.notice(Level::Warn, text);
+            out.starts_fresh(&self.setup.agent);
         }
     }
 
@@ -259,31 +255,25 @@ impl Nous {
             .send(What::Setting, "set_follow_up_mode", follow_up, out);
     }
 
-    fn inquire(&mut self, id: u64, inquiry: Inquiry, out: &mut Out) {
-        let what = match inquiry {
+    fn inquire(&mut self, id: u64, inquiry: &Inquiry, out: &mut Out) {
+        let (command, payload) = match inquiry {
             Inquiry::Extension { name, payload } => {
                 if !payload.is_object() && !payload.is_null() {
                     let message = format!("`{name}` takes an object.");
                     return out.decline(id, Code::ValidationError, message);
                 }
                 let payload = json!({ "name": name, "payload": payload });
-                let what = What::Inquiry(id);
-                return self.line.send(what, "extension_command", payload, out);
+                ("extension_command", payload)
             }
-            Inquiry::Query { topic, .. } => match topic {
-                Topic::Tree => {
-                    let payload = json!({ "session_id": self.thread });
-                    let what = What::Inquiry(id);
-                    return self.line.send(what, "get_tree", payload, out);
-                }
-                Topic::Models => "list its models",
-                Topic::Mcp => "list its MCP servers",
-                Topic::Skills => "list its skills",
-                Topic::Commands => "list its commands",
-            },
+            Inquiry::Query { topic, .. } if *topic == Topic::Tree => {
+                ("get_tree", json!({ "session_id": self.thread }))
+            }
+            Inquiry::Query { .. } => {
+                let declined = unsupported_inquiry(&self.setup.agent, inquiry);
+                return out.decline_with(id, declined);
+            }
         };
-        let declined = unsupported(&self.setup.agent, what);
-        out.decline(id, declined.code, declined.message);
+        self.line.send(What::Inquiry(id), command, payload, out);
     }
 }
 
@@ -295,19 +285,10 @@ impl Nous {
             let message = format!("The agent `{agent}` has a run under way.");
             return out.fail_run(run, Code::Busy, message);
         }
-        let (text, others) = brief.text_with_files();
-        let cannot = if brief.mode == Mode::Plan {
-            Some("plan without acting".to_owned())
-        } else if !brief.images.is_empty() {
-            Some("see images".to_owned())
-        } else {
-            let name = others.first();
-            name.map(|name| format!("read `{name}`: it takes only files that are text"))
+        let text = match brief.as_text(agent) {
+            Ok(text) => text,
+            Err(declined) => return out.refuse(run, declined),
         };
-        if let Some(what) = cannot {
-            let declined = unsupported(agent, &what);
-            return out.fail_run(run, declined.code, declined.message);
-        }
         self.run = Some(Run::new(run));
         // Without `wait: false` the core would hold its answer until the end of the run.
         let payload = json!({ "text": text, "wait": false });

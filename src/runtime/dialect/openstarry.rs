@@ -3,9 +3,9 @@
 //! Two wires, chosen by the option `wire`: the one that its daemon really speaks, and the one that
 //! its document describes, for cores that follow the document. What both have in common is here.
 
-use super::{Brief, Dialect, Framing, Lane, Order, Out, Protocol, Setup, Transport, unsupported};
+use super::{Brief, Dialect, Framing, Lane, Order, Out, Protocol, Setup, Transport};
 use crate::domain::code::Code;
-use crate::domain::command::{Inquiry, Mode, Topic};
+use crate::domain::command::Mode;
 use crate::domain::event::Level;
 
 mod daemon;
@@ -91,32 +91,6 @@ fn text_of_brief(brief: &Brief, images: Images) -> Result<String, String> {
             others.join(", ")
         )),
     }
-}
-
-/// Neither wire has a word for any inquiry.
-fn decline(agent: &str, id: u64, inquiry: &Inquiry, out: &mut Out) {
-    let declined = match inquiry {
-        Inquiry::Query { topic, .. } => unsupported(
-            agent,
-            match topic {
-                Topic::Models => "list its models",
-                Topic::Mcp => "list its MCP servers",
-                Topic::Skills => "list its skills",
-                Topic::Commands => "list its commands",
-                Topic::Tree => "show how its conversation branches",
-            },
-        ),
-        Inquiry::Extension { name, .. } => unsupported(agent, &format!("do `{name}`")),
-    };
-    out.decline(id, declined.code, declined.message);
-}
-
-/// The agent does not know what was said before.
-fn starts_fresh(agent: &str, out: &mut Out) {
-    out.notice(
-        Level::Warn,
-        format!("The agent `{agent}` starts fresh: it does not remember what was said before."),
-    );
 }
 
 /// The run is over for the user, and the agent goes on all the same.

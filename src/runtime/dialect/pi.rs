@@ -156,13 +156,7 @@ impl Pi {
         let resumed = self.setup.thread.is_some();
         // pi opens a file that is not there without a word.
         if self.fresh || resumed && state["messageCount"].as_u64().unwrap_or_default() == 0 {
-            let agent = &self.setup.agent;
-            out.notice(
-                Level::Warn,
-                format!(
-                    "The agent `{agent}` starts fresh: it does not remember what was said before."
-                ),
-            );
+            out.starts_fresh(&self.setup.agent);
         }
         self.told_file = resumed && self.file == self.setup.thread;
         let lacks = if self.file.is_some() {
@@ -187,8 +181,7 @@ impl Pi {
             })
         };
         if let Some(what) = refused {
-            let declined = unsupported(&self.setup.agent, &what);
-            return out.fail_run(run, declined.code, declined.message);
+            return out.refuse(run, unsupported(&self.setup.agent, &what));
         }
         self.run = Some(Run::new(run));
         let mut params = json!({ "message": brief.text_with_files().0 });
@@ -254,13 +247,15 @@ impl Pi {
                     ("get_commands", Asked::Query { id, topic, params })
                 }
                 Topic::Mcp | Topic::Tree => {
-                    let declined = unsupported(&self.setup.agent, "tell that about itself");
-                    return out.decline(id, declined.code, declined.message);
+                    return out.decline_with(
+                        id,
+                        unsupported(&self.setup.agent, "tell that about itself"),
+                    );
                 }
             },
             Inquiry::Extension { name, .. } => {
-                let declined = unsupported(&self.setup.agent, &format!("do `{name}`"));
-                return out.decline(id, declined.code, declined.message);
+                return out
+                    .decline_with(id, unsupported(&self.setup.agent, &format!("do `{name}`")));
             }
         };
         self.ask(asked, what, Value::Null, out);

@@ -14,7 +14,6 @@ use super::{
 };
 use crate::domain::code::Code;
 use crate::domain::command::{Inquiry, Mode, SettingsChange};
-use crate::domain::event::Level;
 use crate::domain::id::RunId;
 
 mod inbox;
@@ -211,11 +210,7 @@ impl Remote {
         }
         out.no_timer(timer::STATE);
         if self.goes_on() && !remembers {
-            let text = format!(
-                "The agent `{}` starts fresh: it does not remember what was said before.",
-                self.setup.agent
-            );
-            out.notice(Level::Warn, text);
+            out.starts_fresh(&self.setup.agent);
         }
         out.ready(Vec::new());
     }
@@ -246,8 +241,7 @@ impl Dialect for Remote {
                     Inquiry::Query { .. } => "tell that about itself".to_owned(),
                     Inquiry::Extension { name, .. } => format!("do `{name}`"),
                 };
-                let declined = unsupported(&self.setup.agent, &what);
-                out.decline(id, declined.code, declined.message);
+                out.decline_with(id, unsupported(&self.setup.agent, &what));
             }
             Order::Steer { .. }
             | Order::Answer { .. }

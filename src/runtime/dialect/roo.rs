@@ -206,7 +206,7 @@ impl Roo {
         }
         let work = match Work::new(run, brief, self.latest, agent) {
             Ok(work) => work,
-            Err(declined) => return out.fail_run(run, declined.code, declined.message),
+            Err(declined) => return out.refuse(run, declined),
         };
         if self.standing != Standing::Absent && !self.suits(run, brief.mode, out) {
             return;
@@ -226,7 +226,7 @@ impl Roo {
             Fit::Well => {}
             Fit::Loosely(text) => out.notice(Level::Warn, text),
             Fit::Not(declined) => {
-                out.fail_run(run, declined.code, declined.message);
+                out.refuse(run, declined);
                 return false;
             }
         }
@@ -286,10 +286,7 @@ impl Roo {
     }
 
     fn starts_fresh(&self, out: &mut Out) {
-        let agent = &self.setup.agent;
-        let text =
-            format!("The agent `{agent}` starts fresh: it does not remember what was said before.");
-        out.notice(Level::Warn, text);
+        out.starts_fresh(&self.setup.agent);
     }
 
     fn cancel(&mut self, run: RunId, out: &mut Out) {
@@ -356,8 +353,7 @@ impl Roo {
             } => Wanted::Commands,
             Inquiry::Extension { name, .. } if name == "modes" => Wanted::Modes,
             _ => {
-                let declined = unsupported(&self.setup.agent, "tell or do that");
-                return out.decline(id, declined.code, declined.message);
+                return out.decline_with(id, unsupported(&self.setup.agent, "tell or do that"));
             }
         };
         if let Some(command) = self.inquiries.ask(id, wanted, out) {

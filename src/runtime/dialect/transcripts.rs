@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::domain::command::Topic;
+use crate::domain::command::Mode;
 use crate::domain::question::{Answer, Said};
 use crate::domain::queue::Take;
 

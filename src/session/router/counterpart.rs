@@ -21,6 +21,8 @@ pub(in crate::session) struct Counterpart {
     owner_name: Option<String>,
     /// The agent's own name for the conversation.
     pub(super) thread: Option<String>,
+    /// What is stored of it was looked up.
+    looked_up: bool,
     /// It is not stored yet.
     unkept: bool,
     /// The owner of the journal since.
@@ -36,6 +38,7 @@ impl Counterpart {
             owner,
             owner_name: None,
             thread: None,
+            looked_up: false,
             unkept: false,
             term,
             used: Instant::now(),
@@ -58,9 +61,17 @@ impl Router {
     /// What an agent that is started has to know.
     pub(super) async fn introduction(&mut self) -> Result<Start, StoreError> {
         let owner = self.counterpart.owner;
+        if self.parts.catalog.is_built_in(&self.counterpart.name) {
+            return Ok(Start::of(self.id, owner));
+        }
         if self.counterpart.owner_name.is_none() {
             let user = self.parts.store.user(owner).await?;
             self.counterpart.owner_name = user.map(|user| user.username.to_string());
+        }
+        if !self.counterpart.looked_up {
+            let stored = self.parts.store.thread(self.id).await?;
+            self.counterpart.thread = self.counterpart.thread.take().or(stored);
+            self.counterpart.looked_up = true;
         }
         let (live, messages) = (
             self.state.live_run().map(|run| run.id),

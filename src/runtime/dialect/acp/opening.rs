@@ -6,7 +6,6 @@ use super::super::{FromAgent, Out};
 use super::login;
 use super::{Acp, Asked};
 use crate::domain::code::Code;
-use crate::domain::event::Level;
 use crate::runtime::jsonrpc::Fault;
 
 /// The only version that we speak.
@@ -175,11 +174,7 @@ impl Acp {
         self.session = Some(session.to_owned());
         out.tell(FromAgent::Thread(session.to_owned()));
         if self.setup.thread.is_some() || !self.setup.history.is_empty() {
-            let text = format!(
-                "The agent `{}` starts fresh: it does not remember what was said before.",
-                self.setup.agent
-            );
-            out.notice(Level::Warn, text);
+            out.starts_fresh(&self.setup.agent);
         }
         self.opened(&result, out);
     }

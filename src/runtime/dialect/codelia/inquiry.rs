@@ -30,8 +30,7 @@ impl Codelia {
             },
         };
         if let Some(what) = declined {
-            let declined = unsupported(agent, &what);
-            return out.decline(id, declined.code, declined.message);
+            return out.decline_with(id, unsupported(agent, &what));
         }
         let Inquiry::Query { topic, params } = inquiry else {
             return;

@@ -12,8 +12,8 @@ impl Codex {
         let (topic, params) = match inquiry {
             Inquiry::Query { topic, params } => (topic, params),
             Inquiry::Extension { name, .. } => {
-                let declined = unsupported(&self.setup.agent, &format!("do `{name}`"));
-                return out.decline(id, declined.code, declined.message);
+                return out
+                    .decline_with(id, unsupported(&self.setup.agent, &format!("do `{name}`")));
             }
         };
         let (method, asks) = match topic {
@@ -30,8 +30,8 @@ impl Codex {
                 }),
             ),
             Topic::Commands | Topic::Tree => {
-                let declined = unsupported(&self.setup.agent, "tell that about itself");
-                return out.decline(id, declined.code, declined.message);
+                return out
+                    .decline_with(id, unsupported(&self.setup.agent, "tell that about itself"));
             }
         };
         self.ask(Asked::Query { id, topic, params }, method, asks, out);

@@ -6,7 +6,6 @@ use super::super::Out;
 use super::{Asked, Codex};
 use crate::domain::code::Code;
 use crate::domain::command::Mode;
-use crate::domain::event::Level;
 
 impl Codex {
     /// What a thread is begun or taken up with.
@@ -45,13 +44,7 @@ impl Codex {
     pub(super) fn start(&mut self, params: Value, out: &mut Out) {
         let forgets = self.setup.thread.is_some() || !self.setup.history.is_empty();
         if forgets {
-            let agent = &self.setup.agent;
-            out.notice(
-                Level::Warn,
-                format!(
-                    "The agent `{agent}` starts fresh: it does not remember what was said before."
-                ),
-            );
+            out.starts_fresh(&self.setup.agent);
         }
         self.ask(Asked::Start, "thread/start", params, out);
     }

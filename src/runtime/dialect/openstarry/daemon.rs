@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Images, PROTOCOL, decline, goes_on, starts_fresh, text_of_brief};
+use super::super::unsupported_inquiry;
+use super::{Images, PROTOCOL, goes_on, text_of_brief};
 use crate::domain::code::Code;
 use crate::domain::event::{Activity, Channel, Level};
 use crate::domain::id::RunId;
@@ -113,7 +114,7 @@ impl Daemon {
         self.session = Some(session.to_owned());
         out.tell(FromAgent::Thread(session.to_owned()));
         if !goes_on && (self.setup.thread.is_some() || !self.setup.history.is_empty()) {
-            starts_fresh(&self.setup.agent, out);
+            out.starts_fresh(&self.setup.agent);
         }
         out.ready(vec!["questions", "images"]);
     }
@@ -123,8 +124,7 @@ impl Daemon {
         let text = match text_of_brief(brief, Images::NotCarried) {
             Ok(text) => text,
             Err(what) => {
-                let declined = unsupported(agent, &what);
-                return out.fail_run(run, declined.code, declined.message);
+                return out.refuse(run, unsupported(agent, &what));
             }
         };
         let length = Value::from(text.as_str())
@@ -359,7 +359,10 @@ impl Dialect for Daemon {
         match order {
             Order::Prompt { run, brief } => self.prompt(run, &brief, out),
             Order::Cancel { run } => self.cancel(run, out),
-            Order::Inquire { id, inquiry } => decline(&self.setup.agent, id, &inquiry, out),
+            // Neither wire has a word for any inquiry.
+            Order::Inquire { id, inquiry } => {
+                out.decline_with(id, unsupported_inquiry(&self.setup.agent, &inquiry));
+            }
             // It asks nothing and can be told nothing else.
             Order::Answer { .. }
             | Order::Steer { .. }

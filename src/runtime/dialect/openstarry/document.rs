@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Images, PROTOCOL, decline, goes_on, starts_fresh, text_of_brief};
+use super::super::unsupported_inquiry;
+use super::{Images, PROTOCOL, goes_on, text_of_brief};
 use crate::domain::code::Code;
 use crate::domain::event::Activity;
 use crate::domain::id::RunId;
@@ -68,8 +69,7 @@ impl Document {
         let text = match text_of_brief(brief, Images::Carried) {
             Ok(text) => text,
             Err(what) => {
-                let declined = unsupported(agent, &what);
-                return out.fail_run(run, declined.code, declined.message);
+                return out.refuse(run, unsupported(agent, &what));
             }
         };
         let image = |base64: &str| json!({ "type": "image", "data": base64 });
@@ -247,7 +247,7 @@ impl Document {
 impl Dialect for Document {
     fn open(&mut self, out: &mut Out) {
         if self.setup.thread.is_some() || !self.setup.history.is_empty() {
-            starts_fresh(&self.setup.agent, out);
+            out.starts_fresh(&self.setup.agent);
         }
         out.ready(vec!["thoughts", "resume"]);
     }
@@ -260,7 +260,10 @@ impl Dialect for Document {
                 question,
                 resolution,
             } => self.answer(&question, &resolution, out),
-            Order::Inquire { id, inquiry } => decline(&self.setup.agent, id, &inquiry, out),
+            // Neither wire has a word for any inquiry.
+            Order::Inquire { id, inquiry } => {
+                out.decline_with(id, unsupported_inquiry(&self.setup.agent, &inquiry));
+            }
             // It can be told nothing else.
             Order::Steer { .. }
             | Order::Settings(_)

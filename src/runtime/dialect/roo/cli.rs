@@ -95,18 +95,17 @@ impl Cli {
         }
         let work = match Work::new(run, brief, self.latest, agent) {
             Ok(work) => work,
-            Err(declined) => return out.fail_run(run, declined.code, declined.message),
+            Err(declined) => return out.refuse(run, declined),
         };
         // The CLI ends at once if it is given a prompt without text.
         if work.text.trim().is_empty() {
-            let declined = unsupported(agent, "take a prompt without text");
-            return out.fail_run(run, declined.code, declined.message);
+            return out.refuse(run, unsupported(agent, "take a prompt without text"));
         }
         if self.open {
             match self.settings.fit(&self.setup, work.mode) {
                 Fit::Well => {}
                 Fit::Loosely(text) => out.notice(Level::Warn, text),
-                Fit::Not(declined) => return out.fail_run(run, declined.code, declined.message),
+                Fit::Not(declined) => return out.refuse(run, declined),
             }
         }
         self.dispatch(work, out);
@@ -166,10 +165,7 @@ impl Cli {
     }
 
     fn starts_fresh(&self, out: &mut Out) {
-        let agent = &self.setup.agent;
-        let text =
-            format!("The agent `{agent}` starts fresh: it does not remember what was said before.");
-        out.notice(Level::Warn, text);
+        out.starts_fresh(&self.setup.agent);
     }
 
     fn greeted(&mut self, out: &mut Out) {
@@ -226,8 +222,7 @@ impl Dialect for Cli {
                 resolution,
             } => self.answer(&question, &resolution, out),
             Order::Inquire { id, .. } => {
-                let declined = unsupported(&self.setup.agent, "tell or do that");
-                out.decline(id, declined.code, declined.message);
+                out.decline_with(id, unsupported(&self.setup.agent, "tell or do that"));
             }
             Order::Settings(change) => {
                 if self.settings.change(change) && self.open {
