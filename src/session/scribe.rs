@@ -327,7 +327,12 @@ impl Scribe {
             message,
             run: self.run,
             author: Author::Assistant,
-            text: if streamed { so_far } else { text.or(so_far) },
+            // Nothing said aloud is no text; an empty one is what was taken back.
+            text: if streamed {
+                so_far
+            } else {
+                text.filter(|text| !text.is_empty())
+            },
             rest,
             index: self.index(),
         }

@@ -39,6 +39,32 @@ fn ended(run: RunId) -> FromAgent {
 }
 
 #[test]
+fn what_was_taken_back_has_nothing_in_its_place_and_the_next_piece_is_another_utterance() {
+    let run = RunId::new();
+    let say = |text: &str| FromAgent::Delta {
+        run,
+        channel: Channel::Text,
+        text: text.into(),
+    };
+    let said = vec![say("wrong"), FromAgent::Withdrawn { run }, say("right")];
+    let notes = noted(said, run, false);
+    let [first, taken_back, second] = notes.events.as_slice() else {
+        panic!("{:?}", notes.events);
+    };
+    let (Event::MessageDelta { message: one, .. }, Event::MessageDelta { message: two, .. }) =
+        (first, second)
+    else {
+        panic!("{:?}", notes.events);
+    };
+    assert_ne!(one, two);
+    assert!(
+        matches!(taken_back, Event::MessageFinal { message, text: Some(text), .. }
+            if message == one && text.is_empty()),
+        "{taken_back:?}"
+    );
+}
+
+#[test]
 fn a_question_and_a_tool_end_with_their_run() {
     let run = RunId::new();
     let tool = Tool {

@@ -104,10 +104,11 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
                 }),
             },
         ),
-        // The end of what came in pieces.
+        // The end of what came in pieces. Nothing in their place means that they are taken back.
         Event::MessageFinal {
             message,
             run,
+            text,
             rest,
             index,
             ..
@@ -115,6 +116,7 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
             "TASK_OUTPUT_CHUNK",
             &Chunk {
                 is_complete: true,
+                withdrawn: (text.as_deref() == Some("") && *index > 0).then_some(true),
                 ..Chunk::piece(*message, *run, Channel::Text, rest, *index)
             },
         ),
@@ -253,6 +255,9 @@ pub(super) struct Chunk<'a> {
     message_id: MessageId,
     #[serde(skip_serializing_if = "Option::is_none")]
     from_offset: Option<u64>,
+    /// What the utterance has said so far does not count: the agent begins again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    withdrawn: Option<bool>,
 }
 
 impl<'a> Chunk<'a> {
@@ -271,6 +276,7 @@ impl<'a> Chunk<'a> {
             channel: words::channel(channel),
             message_id: message,
             from_offset: None,
+            withdrawn: None,
         }
     }
 }

@@ -208,6 +208,21 @@ fn events_of_a_task_are_sent_as_documented() {
 }
 
 #[test]
+fn an_utterance_that_was_taken_back_says_so() {
+    let taken_back = |text: Option<&str>| Event::MessageFinal {
+        message: answer(),
+        run: run(),
+        author: Author::Assistant,
+        text: text.map(str::to_owned),
+        rest: String::new(),
+        index: 3,
+    };
+    assert_eq!(sent(4, taken_back(Some("")))["payload"]["withdrawn"], true);
+    assert!(sent(4, taken_back(None))["payload"]["withdrawn"].is_null());
+    assert!(sent(4, taken_back(Some("Hello")))["payload"]["withdrawn"].is_null());
+}
+
+#[test]
 fn other_events_are_sent_under_their_own_names() {
     let activity = Activity::ExecutingTool;
     let (level, text) = (Level::Warn, "Low on disk".into());
