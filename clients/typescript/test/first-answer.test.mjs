@@ -5,7 +5,7 @@ import { GatewayProcess, WebSocket, admin, journal, record, until } from './stag
 
 let gateway;
 before(async () => (gateway = await GatewayProcess.start()));
-after(() => gateway.stop());
+after(() => gateway?.stop());
 
 for (const transport of ['socket', 'stream']) {
   test(`whoever logs in gets an answer over a ${transport}`, async () => {

@@ -1,7 +1,7 @@
 // The real gateway as a process of its own, with a fresh data directory.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -30,6 +30,7 @@ async function freePort() {
 
 export class GatewayProcess {
   static async start({ publicUrl, env = {} } = {}) {
+    if (!existsSync(program)) throw new Error(`${program} is missing: run cargo build, or set SWITCHBOARD_BIN`);
     const gateway = new GatewayProcess();
     gateway.port = await freePort();
     gateway.url = `http://127.0.0.1:${gateway.port}`;
