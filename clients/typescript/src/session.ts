@@ -88,6 +88,8 @@ export class Session {
   #cursor: Cursor | undefined;
   /** The token that the line lives by. */
   #token = '';
+  /** Events are missing: no replay from the start, which would double those that were heard. */
+  #isMending = false;
   #status: Status = 'connecting';
   #failure: Failure | undefined;
   #lastError: Failure | undefined;
@@ -218,7 +220,7 @@ export class Session {
   #place(): Place {
     if (this.#cursor) return { after: String(this.#cursor.offset), epoch: this.#cursor.epoch };
     // A place in a counting that never was: whoever brings it gets the state.
-    return this.#options.from === 'start' ? { after: '0' } : { after: '0', epoch: 'none' };
+    return this.#options.from === 'start' && !this.#isMending ? { after: '0' } : { after: '0', epoch: 'none' };
   }
 
   #hear(envelope: Envelope): void {
@@ -292,6 +294,7 @@ export class Session {
       case 'gap':
         // Never seen; should it happen, the state has what is missing.
         this.#cursor = undefined;
+        this.#isMending = true;
         return this.#giveUp('an event is missing');
       default:
     }
@@ -310,6 +313,7 @@ export class Session {
     const { epoch, offset } = envelope.payload;
     this.store.apply(envelope);
     this.#cursor = { epoch, offset };
+    this.#isMending = false;
     this.#endings.look(this.store.view);
     this.#listeners.tell('snapshot', envelope.payload);
     this.#lookWhetherReady();

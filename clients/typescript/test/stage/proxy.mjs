@@ -85,7 +85,7 @@ export class Proxy {
       return;
     }
     const step = Math.max(1, Math.floor(this.bytesPerSecond / 50));
-    for (let place = 0; place < piece.length; place += step) {
+    for (let place = 0; place < piece.length && !to.destroyed; place += step) {
       to.write(piece.subarray(place, place + step));
       await sleep(20);
     }
