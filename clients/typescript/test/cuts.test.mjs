@@ -1,7 +1,8 @@
 // Lines that are cut at random bytes. CUTS says how many cuts there are in each test (50).
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { GatewayProcess, isWithoutHoles, journal, record, texts } from './stage/gateway.mjs';
+import { Gateway } from '../dist/index.js';
+import { GatewayProcess, WebSocket, isWithoutHoles, journal, record, texts } from './stage/gateway.mjs';
 import { Proxy } from './stage/proxy.mjs';
 
 const CUTS = Number(process.env.CUTS ?? 50);
@@ -24,14 +25,13 @@ function anywhere() {
 
 for (const transport of ['socket', 'stream', 'auto']) {
   test(`${CUTS} cuts of a ${transport} line lose, double and reorder nothing`, { timeout: 30_000 + CUTS * 500 }, async (context) => {
-    proxy.budget = () => Infinity;
-    const account = await gateway.login(proxy.url);
-    const session = await account.open({}, { transport, from: 'start', backoff: { baseMs: 2, maxMs: 20 } });
+    // Made beside the proxy: only lines of the session are to be cut.
+    const direct = await gateway.login();
+    const { id } = await direct.request('POST', '/api/sessions', {});
+    const session = new Gateway(proxy.url, { WebSocket }).use(direct.login.token).join(id, { transport, from: 'start', backoff: { baseMs: 2, maxMs: 20 } });
     const heard = record(session);
-    await session.ready;
     const before = proxy.cuts;
     proxy.budget = anywhere;
-    proxy.cutAll();
     const said = [];
     const endings = [];
     for (let count = 0; proxy.cuts - before < CUTS; count += 1) {
@@ -44,7 +44,7 @@ for (const transport of ['socket', 'stream', 'auto']) {
     const cuts = proxy.cuts - before;
     proxy.budget = () => Infinity;
     const state = await session.send('REQUEST_STATE', {});
-    const kept = await journal(account, session.id);
+    const kept = await journal(direct, id);
     const begun = kept.filter(({ payload }) => payload.status === 'starting').map(({ payload }) => payload.prompt.text);
     assert.deepEqual(begun, said, 'every prompt took effect once, in order');
     assert.deepEqual(session.store.state, state);

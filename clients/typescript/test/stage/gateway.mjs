@@ -29,6 +29,9 @@ async function freePort() {
 }
 
 export class GatewayProcess {
+  /** Left at the end also by a test that failed, or its process would wait for them. */
+  sessions = [];
+
   static async start({ publicUrl, env = {} } = {}) {
     if (!existsSync(program)) throw new Error(`${program} is missing: run cargo build, or set SWITCHBOARD_BIN`);
     const gateway = new GatewayProcess();
@@ -75,13 +78,21 @@ export class GatewayProcess {
   }
 
   async stop() {
+    this.sessions.forEach((session) => session.close());
     await this.end('SIGKILL');
     rmSync(this.data, { recursive: true, force: true });
   }
 
   /** Logged in, over `url` (a proxy's, say). */
-  login(url = this.url, [name, password] = admin) {
-    return new Gateway(url, { WebSocket }).login(name, password);
+  async login(url = this.url, [name, password] = admin) {
+    const account = await new Gateway(url, { WebSocket }).login(name, password);
+    const join = account.join.bind(account);
+    account.join = (...given) => {
+      const session = join(...given);
+      this.sessions.push(session);
+      return session;
+    };
+    return account;
   }
 }
 
