@@ -1,4 +1,5 @@
 // A gateway that says what a test wants, behind a WebSocket class that is given to the client.
+import { after } from 'node:test';
 import { Gateway } from '../../dist/index.js';
 
 /** Makes a client whose sockets are in the test's hand. `play(socket, count)` sees each one that is opened. */
@@ -44,7 +45,10 @@ export function fake(play, { refresh } = {}) {
   const gateway = new Gateway('http://fake.test', { WebSocket: FakeSocket, fetch: fetching });
   const join = async (options = {}) => {
     const account = await gateway.login('anybody', 'whatever');
-    return account.join('ses_1', { transport: 'socket', from: 'start', backoff: { baseMs: 10, maxMs: 40 }, ...options });
+    const session = account.join('ses_1', { transport: 'socket', from: 'start', backoff: { baseMs: 10, maxMs: 40 }, ...options });
+    // Also after a test that failed, or its process would not end.
+    after(() => session.close());
+    return session;
   };
   return { sockets, join };
 }
