@@ -1,0 +1,24 @@
+// Everything that a program needs.
+export { Account, Gateway } from './gateway.js';
+export type { GatewayOptions } from './gateway.js';
+export { Session } from './session.js';
+export type { JoinOptions, SessionNews, Status } from './session.js';
+export { SessionStore } from './store.js';
+export { fold } from './fold.js';
+export { emptyView, GATEWAY_BOUNDS, stateOf, viewOf } from './view.js';
+export type { AgentNote, Bounds, Suggestion, Thought, View } from './view.js';
+export { Failure } from './failure.js';
+export type { FailureCode } from './failure.js';
+export { Login } from './login.js';
+export type { Grant, Reach } from './login.js';
+export { Backoff } from './backoff.js';
+export type { BackoffOptions } from './backoff.js';
+export { verdict } from './ending.js';
+export type { LineEnd, Verdict } from './ending.js';
+export type { Cursor } from './cursor.js';
+export type { Ending } from './endings.js';
+export type { SendOptions } from './outbox.js';
+export type { Transport } from './dialer.js';
+export type { CommandType, Envelope, MessageType, Reply, SessionEvent } from './envelope.js';
+export type * as Protocol from './generated/protocol.js';
+export type * as Http from './generated/http.js';
