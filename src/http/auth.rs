@@ -55,7 +55,7 @@ impl From<&User> for UserBody {
 /// A token and whose it is.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct GrantBody {
+pub(super) struct LoggedInBody {
     /// The access token, for `Authorization: Bearer`.
     token: String,
     /// When it ends.
@@ -69,7 +69,7 @@ pub(super) fn granted(state: &AppState, grant: Grant) -> Response {
     let cookie = grant
         .refresh
         .map(|(secret, expires_at)| state.cookies.set(&secret, expires_at, state.clock.wall()));
-    let body = GrantBody {
+    let body = LoggedInBody {
         token: grant.token,
         expires_at: whole_seconds(grant.expires_at),
         user: UserBody::from(&grant.user),
@@ -91,7 +91,7 @@ fn whole_seconds(time: Timestamp) -> Timestamp {
 #[utoipa::path(
     post, path = "/api/auth/login", tag = "auth", request_body = LoginRequest,
     responses(
-        (status = 200, description = "Logged in; sets the refresh cookie", body = GrantBody),
+        (status = 200, description = "Logged in; sets the refresh cookie", body = LoggedInBody),
         (status = 401, description = "AUTH_FAILED: unknown, wrong or disabled", body = Problem),
         (status = 422, description = "VALIDATION_ERROR", body = Problem),
         (status = 429, description = "RATE_LIMITED: too many attempts from this address", body = Problem),
@@ -122,7 +122,7 @@ pub(super) async fn login(
 #[utoipa::path(
     post, path = "/api/auth/refresh", tag = "auth",
     responses(
-        (status = 200, description = "Refreshed; sets the next refresh cookie", body = GrantBody),
+        (status = 200, description = "Refreshed; sets the next refresh cookie", body = LoggedInBody),
         (status = 401, description = "AUTH_FAILED: no login, or its token was used twice", body = Problem)
     )
 )]

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::AppState;
-use super::auth::{GrantBody, granted};
+use super::auth::{LoggedInBody, granted};
 use super::caller::Anyone;
 use super::error::{ApiError, Problem};
 use super::extract::Json;
@@ -27,7 +27,7 @@ pub(super) struct SetupRequest {
 #[utoipa::path(
     post, path = "/api/setup", tag = "links", request_body = SetupRequest,
     responses(
-        (status = 200, description = "Made and logged in; sets the refresh cookie", body = GrantBody),
+        (status = 200, description = "Made and logged in; sets the refresh cookie", body = LoggedInBody),
         (status = 403, description = "FORBIDDEN: the link is not valid, or there is an administrator", body = Problem),
         (status = 422, description = "VALIDATION_ERROR", body = Problem)
     )
@@ -57,7 +57,7 @@ pub(super) struct AcceptRequest {
 #[utoipa::path(
     post, path = "/api/invites/accept", tag = "links", request_body = AcceptRequest,
     responses(
-        (status = 200, description = "Set and logged in; sets the refresh cookie", body = GrantBody),
+        (status = 200, description = "Set and logged in; sets the refresh cookie", body = LoggedInBody),
         (status = 403, description = "FORBIDDEN: the link is not valid", body = Problem),
         (status = 422, description = "VALIDATION_ERROR", body = Problem)
     )

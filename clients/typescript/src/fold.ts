@@ -118,14 +118,17 @@ function ended(view: View, { payload, timestamp }: SessionEvent<'TASK_STATUS_UPD
 }
 
 function chunk(view: View, { payload, timestamp }: SessionEvent<'TASK_OUTPUT_CHUNK'>): View {
-  const { messageId, taskId, content, channel, isComplete } = payload;
+  const { messageId, taskId, content, channel, isComplete, withdrawn } = payload;
   if (!isLive(view, taskId)) return view;
   if (channel === 'thought') return thought(view, messageId, taskId, content);
   const known = find(view, messageId);
   if (!known) {
+    // The end of what was only thought leaves no message.
+    if (isComplete && !content && !withdrawn) return view;
     return push(view, { id: messageId, type: 'assistant', content, timestamp, isComplete, taskId });
   }
   if (known.isComplete || known.taskId !== taskId) return view;
+  if (withdrawn) return replace(view, known, { ...known, content: '', isComplete }, -utf8Bytes(known.content));
   if (view.cut === messageId) return replace(view, known, { ...known, isComplete });
   return replace(view, known, { ...known, content: known.content + content, isComplete }, utf8Bytes(content));
 }

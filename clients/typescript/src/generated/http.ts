@@ -255,6 +255,15 @@ export type LimitsBody = {
   scope: string;
 };
 
+/** A token and whose it is. */
+export type LoggedInBody = {
+  /** When it ends. */
+  expiresAt: string;
+  /** The access token, for `Authorization: Bearer`. */
+  token: string;
+  user: UserBody;
+};
+
 /** One live login. */
 export type LoginBody = {
   address?: string | null;

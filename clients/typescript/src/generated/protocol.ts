@@ -210,6 +210,8 @@ export type Chunk = {
   /** Tells the utterances of one run apart, and finds the one that a state left unfinished. */
   messageId: MessageId;
   taskId: RunId;
+  /** What the utterance has said so far does not count: the agent begins again. */
+  withdrawn?: boolean;
 };
 
 /** A command that the agent understands. */
