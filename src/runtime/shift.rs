@@ -364,6 +364,8 @@ impl Shift {
                 },
                 read = main.reader.read(&mut buffers.0), if is_heard => match read {
                     Ok(read @ 1..) => {
+                        // Not the time when the wait for it began.
+                        let now = Instant::now();
                         (last_heard, run_bytes) = (now, run_bytes + read as u64);
                         pace.spend(read, now);
                         lines[0].push(&buffers.0[..read]);
@@ -373,6 +375,8 @@ impl Shift {
                 },
                 read = read_events(events, &mut buffers.1), if is_heard => match read {
                     Some(read) => {
+                        // Not the time when the wait for it began.
+                        let now = Instant::now();
                         (last_heard, run_bytes) = (now, run_bytes + read as u64);
                         pace.spend(read, now);
                         lines[1].push(&buffers.1[..read]);

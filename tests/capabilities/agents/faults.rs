@@ -596,3 +596,15 @@ async fn a_flood_can_be_stopped_in_every_protocol() {
     );
     cast.leaves_nothing().await;
 }
+
+#[tokio::test]
+async fn a_run_that_is_slow_and_not_silent_goes_on() {
+    let cast = acp("timeout_secs = 2", Settings::new()).await;
+    let part = cast.parts[0].clone();
+    let mut mia = cast.joins("root", &part).await;
+    // Each piece comes within the deadline; all of them take longer than that.
+    let answer = asks(&mut mia, &part, "/stream 4 1300").await;
+    let words: Vec<&str> = answer.split_whitespace().collect();
+    assert_eq!(words, ["1", "2", "3", "4"]);
+    cast.leaves_nothing().await;
+}
