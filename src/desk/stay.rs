@@ -111,11 +111,8 @@ impl Stay {
     pub(crate) fn heed(&mut self, desk: &Desk, signal: Signal) -> Option<Goodbye> {
         match signal {
             Signal::Leave => Some(CloseReason::RESTART.into()),
-            Signal::Over => Some(Goodbye::over(desk)),
-            Signal::Rights => {
-                let stands = desk.reception.auth.stands(&self.principal);
-                (!stands).then(|| Goodbye::unauthenticated(desk, Code::AuthFailed))
-            }
+            Signal::Over => Some(self.signed_out(desk).unwrap_or_else(|| Goodbye::over(desk))),
+            Signal::Rights => self.signed_out(desk),
             // What there is to tell is told as soon as the reader has room for it.
             Signal::Circle => self.shut_out(desk),
             Signal::Notice(notice) => {
@@ -129,10 +126,20 @@ impl Stay {
         }
     }
 
+    /// The end, if this login is over. Goes before every other reason: the sessions of somebody who
+    /// was removed end as well, and their page is to say why.
+    fn signed_out(&self, desk: &Desk) -> Option<Goodbye> {
+        let stands = desk.reception.auth.stands(&self.principal);
+        (!stands).then(|| Goodbye::unauthenticated(desk, Code::AuthFailed))
+    }
+
     /// The end, if this user may not be in the session any more.
     pub(crate) fn shut_out(&self, desk: &Desk) -> Option<Goodbye> {
         if !self.is_out && desk.session.access(&self.principal).is_some() {
             return None;
+        }
+        if let Some(goodbye) = self.signed_out(desk) {
+            return Some(goodbye);
         }
         // Storage could not be asked: it is asked when they come back.
         if !desk.session.circle().knows_grants() {

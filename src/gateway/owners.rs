@@ -23,7 +23,10 @@ pub(super) async fn follow(
     let mut seen = *changes.borrow_and_update();
     let following = async {
         while changes.changed().await.is_ok() {
-            while let Err(error) = catch_up(&mut seen, store.as_ref(), &sessions).await {
+            // Not beyond what has been revoked by now: somebody who was removed is signed out, and
+            // then their sessions end.
+            let until = *changes.borrow_and_update();
+            while let Err(error) = catch_up(&mut seen, until, store.as_ref(), &sessions).await {
                 tracing::warn!(%error, "cannot see whose sessions are over; trying again");
                 tokio::time::sleep(AGAIN).await;
             }
@@ -34,19 +37,19 @@ pub(super) async fn follow(
 
 async fn catch_up(
     seen: &mut i64,
+    until: i64,
     store: &dyn Store,
     sessions: &Sessions,
 ) -> Result<(), StoreError> {
-    loop {
+    while *seen < until {
         let changes = store.changes_after(*seen).await?;
-        let Some(last) = changes.last() else {
-            return Ok(());
-        };
-        for change in &changes {
+        let Some(last) = changes.last() else { break };
+        for change in changes.iter().filter(|change| change.revision <= until) {
             if let Subject::User(user, _) = change.subject {
                 sessions.owner_changed(user).await?;
             }
         }
-        *seen = last.revision;
+        *seen = last.revision.min(until);
     }
+    Ok(())
 }
