@@ -31,6 +31,16 @@ export class Gateway {
     return new Account(await Login.start(this.#reach, username, password, sessionId), this.#Socket);
   }
 
+  /** Makes the first administrator, with what stands behind `#t=` in the setup link. */
+  async setUp(token: string, username: string, password: string): Promise<Account> {
+    return new Account(await Login.accept(this.#reach, '/api/setup', { token, username, password }), this.#Socket);
+  }
+
+  /** Sets the password of somebody who was invited, with what stands behind `#t=` in the link. */
+  async accept(token: string, password: string): Promise<Account> {
+    return new Account(await Login.accept(this.#reach, '/api/invites/accept', { token, password }), this.#Socket);
+  }
+
   /** Goes on with the login that a browser remembers; fails with `AUTH_FAILED` if there is none. */
   async resume(): Promise<Account> {
     return new Account(await Login.resume(this.#reach), this.#Socket);

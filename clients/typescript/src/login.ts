@@ -1,5 +1,6 @@
 // Somebody who is logged in: the token, and how to get the next one.
 import { Failure } from './failure.js';
+import { alone } from './turns.js';
 import type { UserBody } from './generated/http.js';
 
 /** What logging in and refreshing answer. */
@@ -39,6 +40,13 @@ export class Login {
     return login;
   }
 
+  /** With the one-time token of a setup or invitation link; `body` is what that route wants. */
+  static async accept(reach: Reach, path: '/api/setup' | '/api/invites/accept', body: unknown): Promise<Login> {
+    const login = new Login(reach, '', true);
+    await login.#take(path, body);
+    return login;
+  }
+
   /** With the refresh cookie that a browser has kept. */
   static async resume(reach: Reach): Promise<Login> {
     const login = new Login(reach, '', true);
@@ -74,7 +82,7 @@ export class Login {
     if (this.#token !== stale) return this.#token;
     if (this.#over) throw this.#over;
     if (!this.canRenew) throw (this.#over = new Failure('AUTH_FAILED', 'The token is not accepted any more.', 401));
-    this.#renewing ??= this.#alone(() => this.#take('/api/auth/refresh'))
+    this.#renewing ??= alone(() => this.#take('/api/auth/refresh'), this.#cookie === undefined)
       .catch((error: unknown) => {
         if (error instanceof Failure && (error.status === 401 || error.status === 403)) this.#over = error;
         throw error;
@@ -112,8 +120,13 @@ export class Login {
     const response = await this.#send('POST', path, body, this.#cookie ? { Cookie: this.#cookie } : {});
     // The cookie first: it is good for one use, and the old one is worth nothing any more.
     this.#cookie = COOKIE.exec(response.headers.get('Set-Cookie') ?? '')?.[1] ?? this.#cookie;
-    this.#grant = (await response.json()) as Grant;
-    return (this.#token = this.#grant.token);
+    const grant = (await response.json()) as Grant;
+    // A browser has one cookie for all its tabs, and somebody else may have logged in in another one.
+    if (this.#grant && this.#grant.user.id !== grant.user.id) {
+      throw new Failure('AUTH_FAILED', `${grant.user.username} has logged in in this browser meanwhile.`, 401);
+    }
+    this.#grant = grant;
+    return (this.#token = grant.token);
   }
 
   async #send(method: string, path: string, body: unknown, headers: Record<string, string>): Promise<Response> {
@@ -124,6 +137,8 @@ export class Login {
         headers: { Accept: 'application/json', ...headers, ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) },
         body: body === undefined ? null : JSON.stringify(body),
         cache: 'no-store',
+        // The next cookie arrives even if the page is left meanwhile.
+        keepalive: path === '/api/auth/refresh',
         signal: AbortSignal.timeout(REQUEST_MS),
       });
     } catch (error) {
@@ -131,11 +146,5 @@ export class Login {
     }
     if (!response.ok) throw await Failure.of(response);
     return response;
-  }
-
-  /** Tabs of a browser share one cookie, and take turns. */
-  #alone<T>(task: () => Promise<T>): Promise<T> {
-    const locks = (globalThis as { navigator?: { locks?: LockManager } }).navigator?.locks;
-    return locks && !this.#cookie ? (locks.request('switchboard-refresh', task) as Promise<T>) : task();
   }
 }

@@ -96,6 +96,7 @@ export class Session {
   #tokensRefused = 0;
   #pulse: Pulse | undefined;
   #wait: ReturnType<typeof setTimeout> | undefined;
+  #retryAt: number | undefined;
   #timers = new Set<ReturnType<typeof setTimeout>>();
   #settleReady!: { resolve(): void; reject(failure: Failure): void };
   readonly #hurry = () => this.hurry();
@@ -132,6 +133,11 @@ export class Session {
   /** What the gateway said when the line was opened. */
   get acknowledgement(): Protocol.ConnectionAck | undefined {
     return this.#ack;
+  }
+
+  /** When the next try is due, in milliseconds since 1970; nothing unless it waits for one. */
+  get retryAt(): number | undefined {
+    return this.#retryAt;
   }
 
   /** Why it ended, if it has. */
@@ -393,6 +399,7 @@ export class Session {
   }
 
   #later(waitMs: number): void {
+    this.#retryAt = Date.now() + waitMs;
     this.#set('waiting');
     this.#wait = setTimeout(() => this.#dial(), waitMs);
   }
@@ -412,6 +419,7 @@ export class Session {
   /** Lets go of the line and of everything that was to happen on it. */
   #clear(): void {
     clearTimeout(this.#wait);
+    this.#retryAt = undefined;
     this.#timers.forEach(clearTimeout);
     this.#timers.clear();
     this.#pulse?.stop();

@@ -1,0 +1,82 @@
+// Who is signed in, and what happens when that ends.
+import { signal } from '@preact/signals';
+import { Failure, Gateway } from '@switchboard/client';
+import type { Account } from '@switchboard/client';
+import { base } from './place';
+import { text } from './text';
+
+/** How things stand between this browser and the gateway. */
+export type Standing =
+  | { is: 'starting' }
+  | { is: 'unreachable'; why: string }
+  /** `why`: what to tell somebody who was signed in until now. */
+  | { is: 'out'; why?: string }
+  | { is: 'in'; account: Account; user: { id: string; username: string; role: string } };
+
+/** The gateway that this page came from. */
+export const gateway = new Gateway(base);
+
+/** How things stand now. */
+export const standing = signal<Standing>({ is: 'starting' });
+
+/** Takes up the login that the browser remembers. */
+export async function start(): Promise<void> {
+  standing.value = { is: 'starting' };
+  try {
+    enter(await gateway.resume());
+  } catch (error) {
+    const known = error instanceof Failure && (error.status === 401 || error.status === 403);
+    standing.value = known ? { is: 'out' } : { is: 'unreachable', why: explain(error) };
+  }
+}
+
+/** Signs in with whatever gave an account: a password, a setup link, an invitation. */
+export function enter(account: Account): void {
+  const user = account.login.user;
+  if (!user) throw new TypeError('an account of somebody');
+  standing.value = { is: 'in', account, user };
+}
+
+/** The account of whoever is signed in. Only called from what is shown to them. */
+export function account(): Account {
+  const now = standing.value;
+  if (now.is !== 'in') throw new Failure('AUTH_FAILED', text.account.signedOut, 401);
+  return now.account;
+}
+
+/** Signs out, here and at the gateway. */
+export async function signOut(): Promise<void> {
+  await account().logout();
+  standing.value = { is: 'out' };
+}
+
+/** The login has ended elsewhere: the page says so and asks for the password. */
+export function signedOut(why: string): void {
+  if (standing.value.is === 'in') standing.value = { is: 'out', why };
+}
+
+/** A request as whoever is signed in. Notices when the login has ended. */
+export async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
+  const mine = account();
+  try {
+    return await mine.request<T>(method, path, body);
+  } catch (error) {
+    noticeEnd(mine, error);
+    throw error;
+  }
+}
+
+/** Signs out if the login is over. */
+export function noticeEnd(mine: Account, error: unknown): void {
+  if (mine.login.over) signedOut(error instanceof Failure ? error.message : text.account.signedOut);
+}
+
+/** An error in words for a person. */
+export function explain(error: unknown): string {
+  if (error instanceof Failure) {
+    if (error.code === 'UNREACHABLE' && error.status === 0) return navigator.onLine ? text.common.unreachable : text.common.offline;
+    return error.message;
+  }
+  console.error(error);
+  return text.common.fault;
+}

@@ -1,0 +1,1 @@
+export function Login({ why }: { why: string | undefined }) { return <p>{why}</p>; }

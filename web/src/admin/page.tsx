@@ -1,0 +1,1 @@
+export function AdminPage() { return null; }

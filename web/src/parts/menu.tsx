@@ -1,0 +1,74 @@
+// A button that opens a list of things to do.
+import type { ComponentChildren, JSX } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+
+const GAP_PX = 4;
+
+/** `button`: what is in the button; `label`: its words for ears and as a title. Children are `MenuItem`s, or whatever else. */
+export function Menu({ button, label, buttonClass = 'icon-button', part, children }: { button: ComponentChildren; label: string; buttonClass?: string; part?: string; children: ComponentChildren | ((close: () => void) => ComponentChildren) }) {
+  const [isOpen, setOpen] = useState(false);
+  const opener = useRef<HTMLButtonElement>(null);
+  const list = useRef<HTMLDivElement>(null);
+  const close = () => {
+    setOpen(false);
+    opener.current?.focus();
+  };
+
+  useEffect(() => {
+    const menu = list.current;
+    if (!isOpen || !menu || !opener.current) return;
+    menu.showPopover();
+    place(menu, opener.current);
+    menu.querySelector<HTMLElement>('input, [role^=menuitem]')?.focus();
+    // Closed by the browser: a click elsewhere, Escape.
+    const toggled = (event: Event) => {
+      if ((event as ToggleEvent).newState === 'closed') setOpen(false);
+    };
+    menu.addEventListener('toggle', toggled);
+    return () => menu.removeEventListener('toggle', toggled);
+  }, [isOpen]);
+
+  const onKeyDown = (event: JSX.TargetedKeyboardEvent<HTMLDivElement>) => {
+    if (event.key === 'Escape') return close();
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    const items = [...event.currentTarget.querySelectorAll<HTMLElement>('[role^=menuitem], input')];
+    const now = items.indexOf(document.activeElement as HTMLElement);
+    items[(now + step + items.length) % items.length]?.focus();
+  };
+
+  return (
+    <>
+      <button ref={opener} type="button" class={buttonClass} aria-label={label} title={label} aria-haspopup="menu" aria-expanded={isOpen} data-part={part} onClick={() => (isOpen ? close() : setOpen(true))}>
+        {button}
+      </button>
+      {isOpen && (
+        <div ref={list} class="menu" role="menu" aria-label={label} popover="auto" onKeyDown={onKeyDown}>
+          {typeof children === 'function' ? children(close) : children}
+        </div>
+      )}
+    </>
+  );
+}
+
+/** One thing to do. */
+export function MenuItem({ onChoose, isChosen, isDangerous = false, part, children }: { onChoose: () => void; isChosen?: boolean; isDangerous?: boolean; part?: string; children: ComponentChildren }) {
+  const role = isChosen === undefined ? 'menuitem' : 'menuitemradio';
+  return (
+    <button type="button" role={role} aria-checked={isChosen} class={`menu-item ${isDangerous ? 'danger' : ''}`} data-part={part} onClick={onChoose}>
+      {children}
+    </button>
+  );
+}
+
+/** Below the button, or above it where there is no room; never beyond the edge of the window. */
+function place(menu: HTMLElement, opener: HTMLElement): void {
+  const from = opener.getBoundingClientRect();
+  const { width, height } = menu.getBoundingClientRect();
+  const isBelow = from.bottom + GAP_PX + height <= innerHeight || from.top < height;
+  const top = isBelow ? Math.min(from.bottom + GAP_PX, innerHeight - height - GAP_PX) : from.top - GAP_PX - height;
+  const left = from.left + width + GAP_PX <= innerWidth ? from.left : from.right - width;
+  menu.style.top = `${Math.max(GAP_PX, top)}px`;
+  menu.style.left = `${Math.max(GAP_PX, left)}px`;
+}

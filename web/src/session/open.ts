@@ -1,0 +1,231 @@
+// The session that is open: one seat in it, what is shown of it, and what can be done in it.
+import { batch, computed, signal } from '@preact/signals';
+import type { Protocol, Reply, Session, SessionEvent, View } from '@switchboard/client';
+import { Failure } from '@switchboard/client';
+import { account, noticeEnd, request } from '../account';
+import { emptyTimeline, foldAll, join, ofState } from './timeline';
+import type { Timeline } from './timeline';
+
+/** The line to the gateway, as a person is told of it. */
+export type Connection =
+  | { is: 'connecting' }
+  | { is: 'live' }
+  /** Back again; `missed` events came meanwhile. Becomes `live` after a moment. */
+  | { is: 'resumed'; missed: number }
+  /** `retryAt`: in milliseconds since 1970. */
+  | { is: 'reconnecting'; retryAt?: number }
+  | { is: 'offline' }
+  | { is: 'ended'; failure: Failure };
+
+/** How many events are loaded at a time. */
+const PAGE = 500;
+/** How long it is said that the line is back. */
+const RESUMED_MS = 4_000;
+
+/** A session that is open on the screen. */
+export class OpenSession {
+  readonly connection = signal<Connection>({ is: 'connecting' });
+  /** The state of the session; another object after each change. At most one change per frame. */
+  readonly view;
+  readonly timeline = signal<Timeline>(emptyTimeline());
+  /** Older events: whether there are some, and whether they are being loaded. */
+  readonly older = signal<'loading' | 'some' | 'none' | 'failed'>('loading');
+  /** The first page of the conversation is there. */
+  readonly isReady = signal(false);
+  /** From an administrator, to everybody. */
+  readonly notices = signal<readonly (Protocol.Notice & { at: number })[]>([]);
+  readonly limits = signal<Protocol.AckLimits | undefined>(undefined);
+  readonly agent = signal('');
+  /** Is a run under way? */
+  readonly isRunning;
+  readonly #session: Session;
+  readonly #mine = account();
+  #waiting: SessionEvent[] = [];
+  #isDue = false;
+  /** The first page is being read; what comes meanwhile waits for it. */
+  #isBeginning = true;
+  #wasOpen = false;
+  #loading = 0;
+
+  constructor(readonly id: string) {
+    const session = this.#mine.join(id);
+    this.#session = session;
+    const view = signal<View>(session.store.view);
+    this.view = view;
+    this.isRunning = computed(() => view.value.currentTask?.status === 'running' || view.value.currentTask?.status === 'starting');
+    session.store.subscribe(() => this.#draw());
+    session.on('event', (event) => {
+      this.#waiting.push(event);
+      this.#draw();
+    });
+    session.on('snapshot', (state) => void this.#begin(state));
+    session.on('open', (ack) => this.#opened(ack));
+    session.on('status', () => this.#lineChanged());
+    session.on('notice', (notice) => (this.notices.value = [...this.notices.value, { ...notice, at: Date.now() }]));
+    session.on('ended', (failure) => {
+      this.connection.value = { is: 'ended', failure };
+      noticeEnd(this.#mine, failure);
+    });
+    addEventListener('offline', this.#lineChanged);
+    addEventListener('online', this.#lineChanged);
+  }
+
+  /** Leaves it. */
+  close(): void {
+    removeEventListener('offline', this.#lineChanged);
+    removeEventListener('online', this.#lineChanged);
+    this.#loading += 1;
+    this.#session.close();
+  }
+
+  /** Tries to connect at once instead of waiting on. */
+  hurry(): void {
+    this.#session.hurry();
+  }
+
+  /** Any command of the protocol. */
+  send<T extends keyof Protocol.ClientPayloads>(type: T, payload: Protocol.ClientPayloads[T]): Promise<Reply<T>> {
+    return this.#session.send(type, payload);
+  }
+
+  prompt(text: string, more: Partial<Omit<Protocol.SubmitPrompt, 'text'>> = {}) {
+    return this.#session.prompt(text, more);
+  }
+
+  cancel(): Promise<Protocol.Done> {
+    return this.#session.cancel();
+  }
+
+  answer(questionId: string, said: Protocol.SaidOnce & { remember?: boolean; reason?: string }): Promise<Protocol.Done> {
+    return this.#session.answer(questionId, said);
+  }
+
+  /** Whether the agent of this session can do that, in the words of `capabilities`. */
+  can(ability: string): boolean {
+    return this.view.value.capabilities.includes(ability);
+  }
+
+  /** Loads the page before the first entry. */
+  async loadOlder(): Promise<void> {
+    if (this.older.value === 'loading' || this.older.value === 'none') return;
+    this.older.value = 'loading';
+    const turn = this.#loading;
+    const { from } = this.timeline.value;
+    try {
+      const events = await this.#before(from);
+      if (turn !== this.#loading) return;
+      batch(() => {
+        this.timeline.value = join(foldAll(emptyTimeline(), events), this.timeline.value);
+        this.older.value = events.length > 0 && this.timeline.value.from > 1 ? 'some' : 'none';
+      });
+    } catch {
+      if (turn === this.#loading) this.older.value = 'failed';
+    }
+  }
+
+  /** A state stands in the place of what came before: the newest page of the journal is read anew. */
+  async #begin(state: Protocol.FullState): Promise<void> {
+    const turn = (this.#loading += 1);
+    this.#isBeginning = true;
+    this.older.value = 'loading';
+    this.#waiting = [];
+    let begun: Timeline;
+    try {
+      const events = state.offset === 0 ? [] : await this.#before(state.offset + 1);
+      begun = events.length > 0 ? foldAll(emptyTimeline(), events) : ofState(state);
+    } catch {
+      begun = ofState(state);
+    }
+    if (turn !== this.#loading) return;
+    batch(() => {
+      this.timeline.value = begun;
+      this.older.value = begun.from > 1 ? 'some' : 'none';
+      this.isReady.value = true;
+      this.#isBeginning = false;
+      this.#drawNow();
+    });
+  }
+
+  /** The last page of events before an offset. */
+  async #before(offset: number): Promise<SessionEvent[]> {
+    const text = await lines(`/api/sessions/${this.id}/events?before=${offset}&limit=${PAGE}`);
+    return text.map((line) => JSON.parse(line) as SessionEvent);
+  }
+
+  #opened(ack: Protocol.ConnectionAck): void {
+    this.limits.value = ack.limits;
+    this.agent.value = ack.agent;
+    const missed = ack.offset - (this.#session.cursor?.offset ?? ack.offset);
+    if (!this.#wasOpen) {
+      this.#wasOpen = true;
+      this.connection.value = { is: 'live' };
+      return;
+    }
+    this.connection.value = { is: 'resumed', missed };
+    setTimeout(() => {
+      if (this.connection.value.is === 'resumed') this.connection.value = { is: 'live' };
+    }, RESUMED_MS);
+  }
+
+  readonly #lineChanged = () => {
+    switch (this.#session.status) {
+      case 'open':
+      case 'ended':
+        return;
+      default:
+    }
+    if (!navigator.onLine) this.connection.value = { is: 'offline' };
+    else if (!this.#wasOpen) this.connection.value = { is: 'connecting' };
+    else {
+      const { retryAt } = this.#session;
+      this.connection.value = { is: 'reconnecting', ...(retryAt === undefined ? {} : { retryAt }) };
+    }
+  };
+
+  /** Draws with the next frame, however much comes until then. */
+  #draw(): void {
+    if (this.#isDue) return;
+    this.#isDue = true;
+    // A hidden page has no frames, and is to know all the same when a question waits.
+    if (document.hidden) setTimeout(() => this.#drawNow(), 100);
+    else requestAnimationFrame(() => this.#drawNow());
+  }
+
+  #drawNow(): void {
+    this.#isDue = false;
+    batch(() => {
+      this.view.value = this.#session.store.view;
+      if (this.#isBeginning) return;
+      const waiting = this.#waiting;
+      this.#waiting = [];
+      if (waiting.length > 0) this.timeline.value = foldAll(this.timeline.value, waiting);
+    });
+  }
+}
+
+/** The lines of an NDJSON answer. */
+async function lines(path: string): Promise<string[]> {
+  const mine = account();
+  const ask = () =>
+    fetch(mine.login.reach.base + path, { headers: { Authorization: `Bearer ${mine.login.token}` }, cache: 'no-store' });
+  let response = await ask();
+  if (response.status === 401) {
+    await mine.login.renew(mine.login.token);
+    response = await ask();
+  }
+  if (!response.ok) throw await Failure.of(response);
+  return (await response.text()).split('\n').filter((line) => line !== '');
+}
+
+/** Branches off a session after one of its events; answers the id of the new one. */
+export async function branch(session: OpenSession, fromOffset: number): Promise<string> {
+  const { sessionId } = await session.send('BRANCH_SESSION', { fromOffset });
+  if (!sessionId) throw new Failure('INTERNAL', 'no session');
+  return sessionId;
+}
+
+/** Makes a session. */
+export async function create(agent: string | undefined): Promise<string> {
+  const made = await request<{ id: string }>('POST', '/api/sessions', agent === undefined ? {} : { agent });
+  return made.id;
+}

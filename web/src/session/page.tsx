@@ -1,0 +1,1 @@
+export function SessionPage({ id }: { id: string }) { return <p>{id}</p>; }
