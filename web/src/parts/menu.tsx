@@ -1,5 +1,5 @@
 // A button that opens a list of things to do.
-import type { ComponentChildren, JSX } from 'preact';
+import type { ComponentChildren, TargetedKeyboardEvent } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
 const GAP_PX = 4;
@@ -28,9 +28,9 @@ export function Menu({ button, label, buttonClass = 'icon-button', part, childre
     return () => menu.removeEventListener('toggle', toggled);
   }, [isOpen]);
 
-  const onKeyDown = (event: JSX.TargetedKeyboardEvent<HTMLDivElement>) => {
+  const onKeyDown = (event: TargetedKeyboardEvent<HTMLDivElement>) => {
     if (event.key === 'Escape') return close();
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : undefined;
     if (step === undefined) return;
     event.preventDefault();
     const items = [...event.currentTarget.querySelectorAll<HTMLElement>('[role^=menuitem], input')];
