@@ -2,15 +2,16 @@
 import { signal } from '@preact/signals';
 import { Failure, Gateway } from '@switchboard/client';
 import type { Account } from '@switchboard/client';
-import { base } from './place';
+import { base, go, leaveDoor } from './place';
+import { onTabs, tellTabs } from './tabs';
 import { text } from './text';
 
 /** How things stand between this browser and the gateway. */
 export type Standing =
   | { is: 'starting' }
   | { is: 'unreachable'; why: string }
-  /** `why`: what to tell somebody who was signed in until now. */
-  | { is: 'out'; why?: string }
+  /** `why`: what to tell somebody who was signed in until now; `username`: who that was. */
+  | { is: 'out'; why?: string; username?: string }
   | { is: 'in'; account: Account; user: { id: string; username: string; role: string } };
 
 /** The gateway that this page came from. */
@@ -18,6 +19,9 @@ export const gateway = new Gateway(base);
 
 /** How things stand now. */
 export const standing = signal<Standing>({ is: 'starting' });
+
+/** Who was signed in last in this tab. */
+let last: string | undefined;
 
 /** Takes up the login that the browser remembers. */
 export async function start(): Promise<void> {
@@ -34,7 +38,12 @@ export async function start(): Promise<void> {
 export function enter(account: Account): void {
   const user = account.login.user;
   if (!user) throw new TypeError('an account of somebody');
+  leaveDoor();
+  // The place of somebody else says nothing to this one.
+  if (last !== undefined && last !== user.id) go({ page: 'new' }, 'replace');
+  last = user.id;
   standing.value = { is: 'in', account, user };
+  tellTabs({ is: 'in', id: user.id, username: user.username });
 }
 
 /** The account of whoever is signed in. Only called from what is shown to them. */
@@ -46,14 +55,27 @@ export function account(): Account {
 
 /** Signs out, here and at the gateway. */
 export async function signOut(): Promise<void> {
-  await account().logout();
-  standing.value = { is: 'out' };
+  const now = standing.value;
+  if (now.is !== 'in') return;
+  await now.account.logout();
+  standing.value = { is: 'out', why: text.account.loggedOut };
+  tellTabs({ is: 'out', id: now.user.id });
 }
 
 /** The login has ended elsewhere: the page says so and asks for the password. */
 export function signedOut(why: string): void {
-  if (standing.value.is === 'in') standing.value = { is: 'out', why };
+  const now = standing.value;
+  if (now.is === 'in') standing.value = { is: 'out', why, username: now.user.username };
 }
+
+// All tabs have one login: what happens to it in one of them holds in the others.
+onTabs((news) => {
+  const now = standing.value;
+  if (news.is === 'in' && now.is === 'out') void start();
+  if (now.is !== 'in') return;
+  if (news.is === 'in' && news.id !== now.user.id) signedOut(text.account.otherUser(news.username));
+  if (news.is === 'out' && news.id === now.user.id) signedOut(text.account.loggedOutElsewhere);
+});
 
 /** A request as whoever is signed in. Notices when the login has ended. */
 export async function request<T>(method: string, path: string, body?: unknown): Promise<T> {

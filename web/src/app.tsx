@@ -10,14 +10,14 @@ import { Workbench } from './workbench';
 export function App() {
   const now = standing.value;
   if (now.is === 'in') return <Workbench key={now.user.id} />;
-  if (door === 'setup') return <Setup />;
-  if (door === 'invite') return <Invite />;
+  if (door.value === 'setup') return <Setup />;
+  if (door.value === 'invite') return <Invite />;
   switch (now.is) {
     case 'starting':
       return <Waiting />;
     case 'unreachable':
       return <Unreachable why={now.why} />;
     default:
-      return <Login why={now.why} />;
+      return <Login why={now.why} username={now.username} />;
   }
 }

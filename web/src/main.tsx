@@ -9,5 +9,5 @@ if (root) {
   root.textContent = '';
   render(<App />, root);
   // Whoever comes with a link sets a password; who was signed in before does not matter then.
-  if (door === 'main') void start();
+  if (door.value === 'main') void start();
 }

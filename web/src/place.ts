@@ -16,8 +16,23 @@ export type Place =
 /** The address of the gateway, whatever page of it this is: everything up to the last slash. */
 export const base = new URL('.', location.href).href.replace(/\/$/, '');
 
-/** Which of the gateway's pages was opened. The other two are left once their form is done. */
-export const door = location.pathname.split('/').pop() === 'setup' ? 'setup' : location.pathname.split('/').pop() === 'invite' ? 'invite' : 'main';
+export type Door = 'main' | 'setup' | 'invite';
+
+/** Which of the gateway's pages this is. The other two are left once their form is done. */
+export const door = signal<Door>(doorIn(location.pathname));
+
+function doorIn(path: string): Door {
+  const page = path.split('/').pop();
+  return page === 'setup' || page === 'invite' ? page : 'main';
+}
+
+/** Goes from a page with a one-time link to the main one: a reload does not come back to the link. */
+export function leaveDoor(): void {
+  if (door.value === 'main') return;
+  history.replaceState(null, '', './');
+  door.value = 'main';
+  place.value = { page: 'new' };
+}
 
 /** Where somebody is now. */
 export const place = signal<Place>(read(location.hash));
