@@ -91,6 +91,8 @@ pub struct Config {
     pub public_url: Option<Origin>,
     /// The path in front of every route, for a proxy that serves more than this.
     pub base_path: String,
+    /// Which pages are served.
+    pub pages: web::Pages,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<Network>,
     /// Further pages that may call.
@@ -372,21 +374,18 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
     let uploads = Router::from(upload_routes())
         .layer(DefaultBodyLimit::max(attachments::most_bytes(&state)))
         .with_state(state.clone());
-    let timed = api.merge(web::routes()).merge(parts.sockets);
-    at_base(
-        &config.base_path,
-        timed.layer(deadlines).merge(uploads),
-        state,
-    )
-    .fallback(nothing_here)
-    .method_not_allowed_fallback(other_method)
-    .layer(stack)
+    let timed = api.merge(web::routes(config.pages)).merge(parts.sockets);
+    at_base(config, timed.layer(deadlines).merge(uploads), state)
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(other_method)
+        .layer(stack)
 }
 
 /// Puts everything under the base path; probes also answer at the root.
-fn at_base(base_path: &str, router: Router, state: AppState) -> Router {
+fn at_base(config: &Config, router: Router, state: AppState) -> Router {
+    let (base_path, index) = (&config.base_path, get(web::index).with_state(config.pages));
     if base_path.is_empty() {
-        return router.route("/", get(web::index));
+        return router.route("/", index);
     }
     let page = format!("{base_path}/");
     let to_page = Redirect::permanent(&page);
@@ -394,7 +393,7 @@ fn at_base(base_path: &str, router: Router, state: AppState) -> Router {
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .with_state(state)
-        .route(&page, get(web::index))
+        .route(&page, index)
         .route(base_path, get(async move || to_page))
         .nest(base_path, router)
 }

@@ -1,0 +1,26 @@
+//! The page that people work with, as it was bundled when the gateway was built; see `build.rs`.
+
+use super::Page;
+
+struct File {
+    name: &'static str,
+    content: &'static [u8],
+    packed: &'static [u8],
+}
+
+include!(concat!(env!("OUT_DIR"), "/page.rs"));
+
+/// Is there one?
+pub(super) const fn is_built() -> bool {
+    !FILES.is_empty()
+}
+
+/// A file by its name.
+pub(super) fn file(name: &str) -> Option<Page> {
+    let file = FILES.iter().find(|file| file.name == name)?;
+    Some(Page {
+        name: file.name,
+        content: file.content,
+        packed: Some(file.packed),
+    })
+}
