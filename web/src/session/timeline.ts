@@ -3,7 +3,13 @@
 // The state that a session tells has the newest messages and what goes on now. What people scroll
 // through has more: thoughts, tools, questions and how each run ended, in the order in which they came.
 // It is folded from the journal, page by page, the newest page first.
-import type { Protocol, SessionEvent } from '@switchboard/client';
+import type { Protocol } from '@switchboard/client';
+import { openBorder } from './timeline/border';
+import type { Border } from './timeline/border';
+
+export { foldAll } from './timeline/fold';
+export { join } from './timeline/join';
+export { ofState } from './timeline/state';
 
 /** What all entries have. `key` is the same for ever; `offset` is the first event of it that is known, `through` the last. */
 interface Any {
@@ -75,24 +81,27 @@ export interface Timeline {
   readonly from: number;
   /** The last event. */
   readonly offset: number;
+  /** What was said here about entries that began before it. */
+  readonly border: Border;
 }
 
 /** A conversation of which nothing is known from `offset` on. */
 export function emptyTimeline(offset = 0): Timeline {
-  return { entries: [], from: offset + 1, offset };
+  return { entries: [], from: offset + 1, offset, border: openBorder() };
 }
 
-/** With more events, in order. One that was folded before changes nothing. */
-export function foldAll(timeline: Timeline, events: readonly SessionEvent[]): Timeline {
-  throw new Error(`to be written: ${timeline.offset} ${events.length}`);
+/** Has nothing been folded yet? */
+export function isUnread(timeline: Timeline): boolean {
+  return timeline.from > timeline.offset;
 }
 
-/** An older part before a newer one. What reaches over the border is put together. */
-export function join(older: Timeline, newer: Timeline): Timeline {
-  throw new Error(`to be written: ${older.offset} ${newer.offset}`);
-}
-
-/** As much as a state has of it, for a journal of which nothing else is left. */
-export function ofState(state: Protocol.FullState): Timeline {
-  throw new Error(`to be written: ${state.offset}`);
+/**
+ * Up to which event to go on from an entry in another session. After the last entry of a run that is its
+ * end: cut before it, the run would count as cancelled.
+ */
+export function branchPoint(timeline: Timeline, entry: Entry): number {
+  const { taskId, key } = entry;
+  const last = [...timeline.entries].reverse().find((other) => other.taskId === taskId);
+  const end = taskId === undefined || last?.key !== key ? undefined : timeline.border.ended.get(taskId);
+  return Math.max(entry.through, end ?? 0);
 }
