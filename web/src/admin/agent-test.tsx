@@ -1,0 +1,103 @@
+// Trying whether an agent works. What came of it stays while the page is open, also for those who look
+// at another part meanwhile.
+import { signal } from '@preact/signals';
+import { Failure } from '@switchboard/client';
+import { useEffect, useState } from 'preact/hooks';
+import { account, explain, noticeEnd } from '../account';
+import { base } from '../place';
+import { text } from '../text';
+
+const words = text.admin.test;
+/** The gateway gives up after three minutes; this is for one that does not answer at all. */
+const LONGEST_MS = 240_000;
+
+interface Result {
+  ok: boolean;
+  lines: string[];
+  seconds: number;
+}
+
+type Test = { is: 'running'; since: number } | { is: 'done'; result: Result } | { is: 'refused'; why: string };
+
+const tests = signal<Readonly<Record<string, Test>>>({});
+
+async function start(name: string, prompt: boolean): Promise<void> {
+  if (tests.value[name]?.is === 'running') return;
+  const put = (test: Test) => (tests.value = { ...tests.value, [name]: test });
+  put({ is: 'running', since: Date.now() });
+  const mine = account();
+  try {
+    put({ is: 'done', result: await ask(`/api/admin/agents/${encodeURIComponent(name)}/test`, { prompt }) });
+  } catch (error) {
+    noticeEnd(mine, error);
+    put({ is: 'refused', why: reason(error) });
+  }
+}
+
+/** Other requests have to be answered sooner than an agent starts; so this one goes its own way. */
+async function ask(path: string, body: unknown): Promise<Result> {
+  const { login } = account();
+  const signal = AbortSignal.timeout(LONGEST_MS);
+  const send = (token: string) =>
+    fetch(base + path, { method: 'POST', headers: { Accept: 'application/json', Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }, body: JSON.stringify(body), signal });
+  try {
+    const token = login.token;
+    let response = await send(token);
+    if (response.status === 401) response = await send(await login.renew(token));
+    if (!response.ok) throw await Failure.of(response);
+    return (await response.json()) as Result;
+  } catch (error) {
+    if (error instanceof Failure) throw error;
+    throw new Failure('UNREACHABLE', signal.aborted ? words.late : String(error), signal.aborted ? 408 : 0);
+  }
+}
+
+/** A gateway without this route has no words for it. */
+function reason(error: unknown): string {
+  const isMissing = error instanceof Failure && (error.status === 404 || error.status === 405) && error.code !== 'NOT_FOUND';
+  return isMissing ? words.missing : explain(error);
+}
+
+export function AgentTest({ name }: { name: string }) {
+  const [withPrompt, setWithPrompt] = useState(false);
+  const test = tests.value[name];
+  const isBusy = test?.is === 'running';
+  return (
+    <div class="admin-test" data-part="agent-test" data-state={test?.is ?? 'none'}>
+      <div class="admin-test-row">
+        <button type="button" class="button quiet" aria-label={words.doOf(name)} aria-disabled={isBusy} onClick={() => void start(name, withPrompt)} data-part="test-agent">
+          {isBusy ? text.common.moment : words.do}
+        </button>
+        <label class="admin-choice">
+          <input type="checkbox" checked={withPrompt} disabled={isBusy} onChange={(event) => setWithPrompt(event.currentTarget.checked)} />
+          <span>
+            {words.prompt}
+            <span class="soft small">{words.promptWhat}</span>
+          </span>
+        </label>
+      </div>
+      {isBusy && <Progress since={test.since} />}
+      <div role="status">{test && !isBusy && <Outcome name={name} test={test} />}</div>
+    </div>
+  );
+}
+
+function Progress({ since }: { since: number }) {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 1_000);
+    return () => clearInterval(timer);
+  }, []);
+  return <p class="soft">{words.running(Math.max(0, Math.round((now - since) / 1_000)))}</p>;
+}
+
+function Outcome({ name, test }: { name: string; test: Exclude<Test, { is: 'running' }> }) {
+  if (test.is === 'refused') return <p class="error">{test.why}</p>;
+  const { ok, lines, seconds } = test.result;
+  return (
+    <>
+      <p class={ok ? 'admin-good' : 'error'}>{ok ? words.ok(seconds) : words.failed(seconds)}</p>
+      {lines.length > 0 && <pre class="admin-lines" tabIndex={0} aria-label={words.lines(name)}>{lines.join('\n')}</pre>}
+    </>
+  );
+}
