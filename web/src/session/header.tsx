@@ -1,11 +1,72 @@
-// The head of a session.
+// The head of a session: what it is called, who is in it, and how the line to it is.
+import { useRef, useState } from 'preact/hooks';
+import { standing } from '../account';
+import { Icon } from '../parts/icon';
+import { list } from '../sessions/list';
+import type { Row } from '../sessions/list';
+import { SessionMenu } from '../sessions/menu';
+import { nameOf } from '../sessions/naming';
+import { Rename } from '../sessions/rename';
+import { text } from '../text';
+import { ConnectionBadge } from './connection';
+import { Control } from './control';
 import type { OpenSession } from './open';
+import { Usage } from './transcript/usage';
 
 export function SessionHeader({ session }: { session: OpenSession }) {
+  const row = list.row(session.id);
+  const [isRenaming, setRenaming] = useState(false);
   return (
-    <div class="session-head">
-      <h1>{session.view.value.title ?? session.id}</h1>
-      <span data-part="connection" data-state={session.connection.value.is}>{session.connection.value.is}</span>
-    </div>
+    <>
+      <div class="head">
+        <Title session={session} row={row} isRenaming={isRenaming} onRenaming={setRenaming} />
+        <div class="head-facts">
+          <ConnectionBadge session={session} />
+          <span class="head-agent" title={text.sessions.agent(session.agent.value)}>{session.agent.value || row?.agent}</span>
+          {row && text.sessions.access[row.access] && <span>{text.sessions.access[row.access]}</span>}
+          <Present session={session} />
+          <Control session={session} row={row} />
+        </div>
+      </div>
+      <div class="head-side">
+        <Usage session={session} />
+        {row && <SessionMenu row={row} onRename={() => setRenaming(true)} />}
+      </div>
+    </>
+  );
+}
+
+function Title({ session, row, isRenaming, onRenaming }: { session: OpenSession; row: Row | undefined; isRenaming: boolean; onRenaming: (is: boolean) => void }) {
+  const button = useRef<HTMLButtonElement>(null);
+  const name = row ? nameOf(row) : (session.view.value.title ?? text.sessions.untitled);
+  const done = () => {
+    onRenaming(false);
+    requestAnimationFrame(() => button.current?.focus());
+  };
+  if (row && isRenaming) return <Rename row={row} onDone={done} />;
+  return (
+    <h1 class="head-title" title={name}>
+      {row?.access === 'owner' ? (
+        <button ref={button} type="button" data-part="title" title={text.sessions.renameThis} onClick={() => onRenaming(true)}>
+          {name}
+        </button>
+      ) : (
+        <span data-part="title">{name}</span>
+      )}
+    </h1>
+  );
+}
+
+/** Who else is here. */
+function Present({ session }: { session: OpenSession }) {
+  const now = standing.value;
+  const me = now.is === 'in' ? now.user.id : '';
+  const others = session.view.value.presence.filter((member) => member.userId !== me).map((member) => member.username);
+  if (others.length === 0) return null;
+  return (
+    <span class="present" data-part="presence" role="status">
+      <Icon name="person" />
+      {text.sessions.here(others)}
+    </span>
   );
 }

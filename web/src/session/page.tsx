@@ -1,7 +1,11 @@
 // A session on the screen: its head, what was said, what is asked, and where to say more.
 import { useEffect, useState } from 'preact/hooks';
 import { Bar } from '../bar';
+import { notice } from '../notices';
+import { address } from '../place';
+import { text } from '../text';
 import { Composer } from './composer/composer';
+import { whyEnded } from './connection';
 import { current } from './current';
 import { SessionHeader } from './header';
 import { OpenSession } from './open';
@@ -14,9 +18,15 @@ export function SessionPage({ id }: { id: string }) {
   useEffect(() => {
     const opened = new OpenSession(id);
     current.value = opened;
+    let told = 0;
+    const stop = opened.notices.subscribe((notices) => {
+      notices.slice(told).forEach(notice);
+      told = notices.length;
+    });
     setSession(opened);
     return () => {
       if (current.value === opened) current.value = undefined;
+      stop();
       opened.close();
     };
   }, [id]);
@@ -27,10 +37,28 @@ export function SessionPage({ id }: { id: string }) {
         <SessionHeader session={session} />
       </Bar>
       <main class="session">
-        <Transcript session={session} />
-        <OpenQuestions session={session} />
-        <Composer session={session} />
+        <Inside session={session} />
       </main>
+    </>
+  );
+}
+
+function Inside({ session }: { session: OpenSession }) {
+  const line = session.connection.value;
+  // It ended before there was anything to show.
+  if (line.is === 'ended' && !session.isReady.value) {
+    return (
+      <div class="session-over card" data-part="ended">
+        <p>{whyEnded(line.failure)}</p>
+        <a class="button" href={address({ page: 'new' })}>{text.sessions.create}</a>
+      </div>
+    );
+  }
+  return (
+    <>
+      <Transcript session={session} />
+      <OpenQuestions session={session} />
+      <Composer session={session} />
     </>
   );
 }
