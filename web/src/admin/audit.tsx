@@ -113,7 +113,7 @@ function isKnown(action: string): boolean {
 
 const COLUMNS: readonly Column<Act>[] = [
   { label: words.when, show: ({ at }) => <time dateTime={at}>{exact.format(new Date(at))}</time> },
-  { label: words.actor, show: ({ actor }) => words.actors[actor] ?? actor },
+  { label: words.actor, kind: 'long', show: ({ actor }) => words.actors[actor] ?? actor },
   {
     label: words.action,
     show: ({ action }) => (
@@ -122,6 +122,6 @@ const COLUMNS: readonly Column<Act>[] = [
       </>
     ),
   },
-  { label: words.target, show: ({ target }) => <span class="mono">{target}</span> },
-  { label: words.address, show: ({ address }) => <span class="mono">{address ?? ''}</span> },
+  { label: words.target, kind: 'long', show: ({ target }) => <span class="mono">{target}</span> },
+  { label: words.address, kind: 'long', show: ({ address }) => <span class="mono">{address ?? ''}</span> },
 ];

@@ -57,7 +57,7 @@ export function ConnectionsPart() {
 const COLUMNS: readonly Column<Connection>[] = [
   { label: words.user, show: ({ username }) => username },
   { label: words.session, show: ({ sessionId }) => <Id id={sessionId} /> },
-  { label: words.address, show: ({ address }) => <span class="mono">{address}</span> },
+  { label: words.address, kind: 'long', show: ({ address }) => <span class="mono">{address}</span> },
   { label: words.since, show: ({ since }) => <When at={since} /> },
 ];
 

@@ -16,8 +16,12 @@ export const draft = signal<Draft>(EMPTY);
 /** Each administrator of a shared browser has their own. */
 const key = () => `switchboard.notice.${standing.value.is === 'in' ? standing.value.user.id : ''}`;
 
-/** Takes up what was written before. */
+let whose = '';
+
+/** Takes up what was written before, once for whoever is signed in. */
 export function recall(): void {
+  if (whose === key()) return;
+  whose = key();
   draft.value = EMPTY;
   try {
     const kept = JSON.parse(localStorage.getItem(key()) ?? '{}') as Partial<Draft>;

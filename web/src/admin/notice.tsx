@@ -61,8 +61,7 @@ function Message({ message, used }: { message: string; used: number }) {
       <span>{words.message}</span>
       <textarea class="input" rows={4} value={message} aria-invalid={isTooLong} aria-describedby="notice-counter" onInput={(event) => write({ message: event.currentTarget.value })} />
       <span id="notice-counter" class={`hint ${isTooLong ? 'admin-bad' : ''}`}>
-        {words.counter(used, MOST)}
-        {isTooLong && ` – ${words.tooLong(used - MOST)}`}
+        {isTooLong ? words.tooLong(used, MOST) : words.counter(used, MOST)}
       </span>
     </label>
   );

@@ -9,8 +9,8 @@ const words = text.admin.table;
 export interface Column<Row> {
   label: string;
   show: (row: Row) => ComponentChildren;
-  /** `number`: at the right; `actions`: buttons, whose label is for ears only. */
-  kind?: 'number' | 'actions';
+  /** `number`: at the right; `long`: breaks anywhere; `actions`: buttons, whose label is for ears only. */
+  kind?: 'number' | 'long' | 'actions';
 }
 
 interface TableProps<Row> {
@@ -60,7 +60,7 @@ function Cell<Row>({ column: { label, kind, show }, row, isName }: { column: Col
   }
   return (
     <td role="cell" class={kind} data-label={kind === 'actions' ? undefined : label}>
-      {show(row)}
+      <div>{show(row)}</div>
     </td>
   );
 }
