@@ -16,6 +16,7 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{Redirect, Response};
 use axum::routing::get;
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -55,6 +56,7 @@ mod notices;
 mod origin;
 mod pages;
 mod places;
+mod reports;
 mod sessions;
 mod stream;
 mod users;
@@ -185,6 +187,7 @@ pub(crate) struct AppState {
     addresses: Addresses,
     registry: Arc<Registry>,
     metrics_token: Arc<Option<Secret>>,
+    policy_reports: Counter,
     openapi: Arc<utoipa::openapi::OpenApi>,
     asyncapi: Arc<serde_json::Value>,
     sessions: Sessions,
@@ -272,6 +275,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(health::readyz))
         .routes(routes!(health::version))
         .routes(routes!(metrics::get_metrics))
+        .routes(routes!(reports::count))
         .routes(routes!(documents::openapi))
         .routes(routes!(documents::asyncapi))
         .routes(routes!(documents::jwks))
@@ -285,6 +289,7 @@ pub fn openapi(base_path: &str) -> utoipa::openapi::OpenApi {
         .merge(password_routes())
         .merge(command_routes())
         .merge(upload_routes())
+        .merge(admin::slow_routes())
         .into_openapi();
     if !base_path.is_empty() {
         document.servers = Some(vec![utoipa::openapi::Server::new(base_path)]);
@@ -317,6 +322,7 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         addresses: Addresses::new(config, parts.listening),
         registry: parts.registry,
         metrics_token: Arc::new(parts.metrics_token),
+        policy_reports: parts.metrics.policy_reports.clone(),
         openapi: Arc::new(openapi(&config.base_path)),
         asyncapi: Arc::new(asyncapi(&config.base_path)),
         sessions: parts.sessions,
@@ -374,11 +380,22 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
     let uploads = Router::from(upload_routes())
         .layer(DefaultBodyLimit::max(attachments::most_bytes(&state)))
         .with_state(state.clone());
+    // To try an agent out takes as long as the agent does.
+    let slow = Router::from(admin::slow_routes())
+        .layer(RequestBodyDeadlineLayer::new(millis(
+            config.body_timeout_ms,
+        )))
+        .layer(DefaultBodyLimit::max(BODY_BYTES))
+        .with_state(state.clone());
     let timed = api.merge(web::routes(config.pages)).merge(parts.sockets);
-    at_base(config, timed.layer(deadlines).merge(uploads), state)
-        .fallback(nothing_here)
-        .method_not_allowed_fallback(other_method)
-        .layer(stack)
+    at_base(
+        config,
+        timed.layer(deadlines).merge(uploads).merge(slow),
+        state,
+    )
+    .fallback(nothing_here)
+    .method_not_allowed_fallback(other_method)
+    .layer(stack)
 }
 
 /// Puts everything under the base path; probes also answer at the root.

@@ -42,6 +42,7 @@ mod scribe;
 mod searchable;
 pub(crate) mod state;
 mod tail;
+mod trial;
 
 pub(crate) use access::{Access, may_join};
 pub(crate) use ask::{Effect, Refused, Request, Sent};
@@ -54,6 +55,7 @@ pub(crate) use journal::{CommitLoop, Found, Journal};
 pub(crate) use keeper::{EVERY as TIDY_EVERY, Keeper};
 pub(crate) use members::{Member, Members};
 pub(crate) use tail::Entry;
+pub(crate) use trial::Asking;
 
 use crate::clock::Clock;
 use crate::domain::account::Principal;

@@ -93,6 +93,8 @@ pub enum Action {
     NoticeSent,
     /// A socket was closed by an administrator.
     Disconnected,
+    /// An agent was started to see whether it works.
+    AgentTested,
     /// Limits were changed until the next start.
     LimitsChanged,
     /// A question of an agent was decided, by a human or by a rule.
@@ -125,6 +127,7 @@ impl Action {
             Self::SessionUnshared => "session.unshared",
             Self::NoticeSent => "notice.sent",
             Self::Disconnected => "connection.closed",
+            Self::AgentTested => "agent.tested",
             Self::LimitsChanged => "limits.changed",
             Self::QuestionAnswered => "question.answered",
         }

@@ -12,6 +12,11 @@ mod sessions;
 
 use super::{AppState, connections, notices, users};
 
+/// What may take longer than other requests.
+pub(super) fn slow_routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(agents::test))
+}
+
 /// The table of contents of this part of the API.
 pub(super) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()

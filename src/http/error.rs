@@ -19,6 +19,7 @@ use utoipa::ToSchema;
 use crate::auth::{AdminError, ChangePasswordError, LoginError, TokenError};
 use crate::domain::code::Code;
 use crate::limits::Refusal;
+use crate::runtime::TrialError;
 use crate::store::{RefreshError, StoreError};
 
 /// A failure on its way to the client.
@@ -214,6 +215,16 @@ impl From<AdminError> for ApiError {
             }
             AdminError::Busy(_) => Self::busy(detail),
             AdminError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<TrialError> for ApiError {
+    fn from(error: TrialError) -> Self {
+        let detail = error.to_string();
+        match error {
+            TrialError::Listens(_) => Self::invalid(detail),
+            TrialError::Busy | TrialError::Start(_) => Self::busy(detail),
         }
     }
 }

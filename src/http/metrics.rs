@@ -42,6 +42,8 @@ pub(crate) struct Metrics {
     pub(super) open_connections: Gauge,
     /// Connections closed at once because a cap was reached.
     pub(super) refused_connections: Counter,
+    /// Reports of browsers about the content security policy.
+    pub(super) policy_reports: Counter,
 }
 
 impl Metrics {
@@ -52,6 +54,7 @@ impl Metrics {
             durations: Histogram::new(DURATION_BUCKETS_SECS),
             open_connections: Gauge::default(),
             refused_connections: Counter::default(),
+            policy_reports: Counter::default(),
         };
         registry.register(
             "http_requests",
@@ -72,6 +75,11 @@ impl Metrics {
             "http_connections_refused",
             "TCP connections closed at once because a cap was reached",
             metrics.refused_connections.clone(),
+        );
+        registry.register(
+            "csp_reports",
+            "Things that browsers have blocked on the pages",
+            metrics.policy_reports.clone(),
         );
         metrics
     }

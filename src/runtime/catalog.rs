@@ -88,6 +88,8 @@ pub(crate) struct Catalog {
     hubs: Arc<BTreeMap<String, Arc<Hub>>>,
     seats: Seats,
     workshop: Arc<Workshop>,
+    /// Agents are tried out one at a time.
+    trials: Arc<tokio::sync::Mutex<()>>,
     clock: Clock,
 }
 
@@ -142,8 +144,19 @@ impl Catalog {
             hubs: Arc::default(),
             seats: Seats::new(limits),
             workshop: Arc::new(workshop),
+            trials: Arc::default(),
             clock,
         }
+    }
+
+    /// Where agents are made ready.
+    pub(super) fn workshop(&self) -> &Workshop {
+        &self.workshop
+    }
+
+    /// The turn to try one out, unless somebody else does.
+    pub(super) fn begin_trial(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        self.trials.try_lock().ok()
     }
 
     /// Makes ready: ends what a former life has left behind, and listens where agents connect.
@@ -219,7 +232,7 @@ impl Catalog {
     }
 
     /// Does its program connect to the gateway, instead of being started?
-    pub(crate) fn listens(&self, name: &str) -> bool {
+    pub(super) fn listens(&self, name: &str) -> bool {
         self.entry(name).is_some_and(|entry| entry.config.listen)
     }
 

@@ -1,8 +1,9 @@
 //! The demo agent: built in, deterministic, and obedient, so that people and tests can try everything.
 //!
 //! This is the task: it hears the session and plays what the `agenda` holds. What a prompt makes it
-//! do is written in `script`, its questions in `scene`, what it tells about itself in `facts`. It hears also while nobody reads what it says, hence a cancel works at
-//! any time.
+//! do is written in `script`, its questions in `scene`, what it shows in `showcase`, what it tells
+//! about itself in `facts`. It hears also while nobody reads what it says, hence a cancel works at any
+//! time.
 
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
@@ -11,6 +12,7 @@ mod agenda;
 mod facts;
 mod scene;
 mod script;
+mod showcase;
 #[cfg(test)]
 mod tests;
 

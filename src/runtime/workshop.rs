@@ -86,6 +86,11 @@ pub(super) struct Prepared {
 }
 
 impl Workshop {
+    /// Where everything of the gateway is kept.
+    pub(super) fn data(&self) -> &Path {
+        &self.data
+    }
+
     /// In a data directory. `launcher` is this binary.
     pub(crate) fn open(
         data: &Path,

@@ -551,3 +551,27 @@ async fn every_act_of_an_administrator_is_in_the_audit_log() {
         ]
     );
 }
+
+#[tokio::test]
+async fn an_administrator_tries_an_agent_out() {
+    let gateway = Gateway::start().await;
+    let root = gateway.browser("root").await;
+    let tried = |prompt: bool| json!({ "prompt": prompt });
+    let answer = root.posts("/api/admin/agents/demo/test", tried(true)).await;
+    let answer = answer.is(200).json();
+    assert_eq!(answer["ok"], true, "{answer}");
+    let lines = answer["lines"].to_string();
+    assert!(lines.contains("I am the demo agent"), "{lines}");
+    root.posts("/api/admin/agents/nobody/test", tried(false))
+        .await
+        .refuses(404, "NOT_FOUND");
+    gateway.has_user("mia", "member");
+    let mia = gateway.browser("mia").await;
+    mia.posts("/api/admin/agents/demo/test", tried(false))
+        .await
+        .refuses(403, "FORBIDDEN");
+    let audit = root.gets("/api/admin/audit?action=agent.tested").await;
+    let acts = audit.is(200).json();
+    assert_eq!(acts["acts"][0]["target"], "demo", "{acts}");
+    assert_eq!(acts["acts"].as_array().map(Vec::len), Some(1));
+}

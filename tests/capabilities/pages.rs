@@ -1,50 +1,52 @@
-//! The plain pages.
+//! The pages: the one that people work with, and the plain ones.
 
-use crate::actors::Gateway;
+use crate::actors::{Gateway, Settings};
 
 #[tokio::test]
 async fn pages_come_with_everything_they_name_and_a_strict_policy() {
-    let gateway = Gateway::start().await;
-    let visitor = gateway.visitor();
-    for page in ["/", "/setup", "/invite"] {
-        let answer = visitor.gets(page).await.is(200);
-        assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
-        let policy = answer.header("content-security-policy");
-        assert!(
-            policy.contains("script-src 'self'") && !policy.contains("unsafe"),
-            "{policy}"
-        );
-        assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
-        assert_eq!(answer.header("x-content-type-options"), "nosniff");
-        assert_eq!(answer.header("referrer-policy"), "no-referrer");
-        assert!(
-            !answer.text.contains("<script>") && !answer.text.contains("style="),
-            "inline code in {page}"
-        );
-        let mut waiting: Vec<String> = named(&answer.text);
-        let mut seen = Vec::new();
-        while let Some(name) = waiting.pop() {
-            if seen.contains(&name) {
-                continue;
-            }
-            let asset = visitor.gets(&format!("/assets/{name}")).await.is(200);
-            let kind = asset.header("content-type").to_owned();
-            let script = std::path::Path::new(&name)
-                .extension()
-                .is_some_and(|end| end == "js");
+    for (pages, fewest) in [("full", 2), ("plain", 3)] {
+        let gateway = Settings::new().with("SERVER__PAGES", pages).start().await;
+        let visitor = gateway.visitor();
+        for page in ["/", "/setup", "/invite"] {
+            let answer = visitor.gets(page).await.is(200);
+            assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
+            let policy = answer.header("content-security-policy");
             assert!(
-                kind.starts_with(if script {
-                    "text/javascript"
-                } else {
-                    "text/css"
-                }),
-                "{name}: {kind}"
+                policy.contains("script-src 'self'") && !policy.contains("unsafe"),
+                "{policy}"
             );
-            waiting.extend(named(&asset.text));
-            seen.push(name);
+            assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
+            assert_eq!(answer.header("x-content-type-options"), "nosniff");
+            assert_eq!(answer.header("referrer-policy"), "no-referrer");
+            assert!(
+                !answer.text.contains("<script>") && !answer.text.contains("style="),
+                "inline code in {page}"
+            );
+            let seen = follow(&visitor, &answer.text).await;
+            assert!(seen.len() >= fewest, "{pages} {page} names {seen:?}");
         }
-        assert!(seen.len() >= 3, "{page} names {seen:?}");
     }
+}
+
+/// Gets all that a page names, and what that names in turn.
+async fn follow(visitor: &crate::actors::Browser, page: &str) -> Vec<String> {
+    let mut waiting = named(page);
+    let mut seen = Vec::new();
+    while let Some(name) = waiting.pop() {
+        if seen.contains(&name) {
+            continue;
+        }
+        let asset = visitor.gets(&format!("/assets/{name}")).await.is(200);
+        let end = name.rsplit('.').next();
+        let kind = match end {
+            Some("js") => "text/javascript; charset=utf-8",
+            _ => "text/css; charset=utf-8",
+        };
+        assert_eq!(asset.header("content-type"), kind, "{name}");
+        waiting.extend(named(&asset.text));
+        seen.push(name);
+    }
+    seen
 }
 
 /// Assets that a page (`assets/x`) or a module (`'./x.js'`) names.
@@ -53,18 +55,68 @@ fn named(text: &str) -> Vec<String> {
         text.split(mark)
             .skip(1)
             .map(|rest| rest.split(['"', '\'']).next().unwrap().to_owned())
+            .filter(|name| name.ends_with(".js") || name.ends_with(".css"))
             .collect()
     };
-    [after("=\"assets/"), after("from './")].concat()
+    [after("=\"assets/"), after("'./"), after("\"./")].concat()
 }
 
 #[tokio::test]
 async fn a_browser_that_has_a_page_is_told_so() {
+    for pages in ["full", "plain"] {
+        let gateway = Settings::new().with("SERVER__PAGES", pages).start().await;
+        let first = gateway.visitor().gets("/").await.is(200);
+        assert_eq!(first.header("cache-control"), "no-cache");
+        let mut again = gateway.visitor();
+        again
+            .headers
+            .push(("if-none-match", first.header("etag").to_owned()));
+        assert_eq!(again.gets("/").await.is(304).text, "");
+    }
+}
+
+#[tokio::test]
+async fn what_has_its_content_in_its_name_is_kept_for_ever_and_sent_compressed() {
     let gateway = Gateway::start().await;
-    let first = gateway.visitor().gets("/").await.is(200);
-    let mut again = gateway.visitor();
-    again
-        .headers
-        .push(("if-none-match", first.header("etag").to_owned()));
-    assert_eq!(again.gets("/").await.is(304).text, "");
+    let visitor = gateway.visitor();
+    let page = visitor.gets("/").await.is(200).text;
+    let script = named(&page)
+        .into_iter()
+        .find(|name| name.ends_with(".js"))
+        .unwrap();
+    let path = format!("/assets/{script}");
+    let whole = visitor.gets(&path).await.is(200);
+    assert_eq!(
+        whole.header("cache-control"),
+        "public, max-age=31536000, immutable"
+    );
+    let mut packing = gateway.visitor();
+    packing.headers.push(("accept-encoding", "gzip".to_owned()));
+    let packed = packing.gets(&path).await.is(200);
+    assert_eq!(packed.header("content-encoding"), "gzip");
+    assert_eq!(packed.header("vary"), "Accept-Encoding");
+    let length = |answer: &crate::actors::Answer| -> usize {
+        answer.header("content-length").parse().unwrap()
+    };
+    assert!(length(&packed) * 2 < length(&whole));
+    visitor.gets("/assets/nothing.js").await.is(404);
+    visitor.gets("/assets/index.html").await.is(404);
+}
+
+#[tokio::test]
+async fn what_browsers_block_is_counted() {
+    let gateway = Gateway::start().await;
+    let root = gateway.browser("root").await;
+    let counted = async || {
+        let metrics = root.gets("/metrics").await.is(200).text;
+        let line = metrics
+            .lines()
+            .find_map(|line| line.strip_prefix("switchboard_csp_reports_total "));
+        line.unwrap().to_owned()
+    };
+    assert_eq!(counted().await, "0");
+    let visitor = gateway.visitor();
+    let report = serde_json::json!({ "csp-report": { "effective-directive": "script-src" } });
+    visitor.posts("/api/csp-reports", report).await.is(204);
+    assert_eq!(counted().await, "1");
 }

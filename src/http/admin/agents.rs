@@ -1,13 +1,18 @@
-//! `/api/admin/agents`: what is configured, and how much of it is in use.
+//! `/api/admin/agents`: what is configured, how much of it is in use, and whether it works.
+
+use std::time::Instant;
 
 use axum::Json as Answer;
-use axum::extract::State;
-use serde::Serialize;
+use axum::extract::{Path, State};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::domain::act::Action;
 use crate::http::AppState;
 use crate::http::caller::Administrator;
-use crate::http::error::Problem;
+use crate::http::error::{ApiError, Problem};
+use crate::http::extract::Json;
+use crate::session::Asking;
 
 /// An agent that is configured.
 #[derive(Serialize, ToSchema)]
@@ -81,4 +86,72 @@ pub(in crate::http) async fn list(
         })
         .collect();
     Answer(ConfiguredAgentsBody { agents })
+}
+
+/// How to try an agent out.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::http) struct TestRequest {
+    /// Ask it something harmless, too; that may cost something.
+    #[serde(default)]
+    #[schema(value_type = Option<bool>)]
+    prompt: bool,
+}
+
+/// How a trial went.
+#[derive(Serialize, ToSchema)]
+pub(in crate::http) struct TestBody {
+    /// Does it work?
+    ok: bool,
+    /// What was seen, line by line.
+    lines: Vec<String>,
+    /// How long it took.
+    seconds: f64,
+}
+
+/// Starts an agent as a session would, says what works, and ends it. Takes as long as the agent does:
+/// up to three minutes to be ready, and as long to answer.
+#[utoipa::path(
+    post, path = "/api/admin/agents/{name}/test", tag = "admin", security(("bearer" = [])),
+    params(("name" = String, Path, description = "The agent")),
+    request_body = TestRequest,
+    responses(
+        (status = 200, description = "It was tried out", body = TestBody),
+        (status = 403, description = "FORBIDDEN", body = Problem),
+        (status = 404, description = "NOT_FOUND: no such agent, or a disabled one", body = Problem),
+        (status = 422, description = "VALIDATION_ERROR: it is not started here, but connects", body = Problem),
+        (status = 503, description = "BUSY: another trial, or no room for an agent", body = Problem)
+    )
+)]
+pub(in crate::http) async fn test(
+    State(state): State<AppState>,
+    Administrator(caller): Administrator,
+    Path(name): Path<String>,
+    Json(request): Json<TestRequest>,
+) -> Result<Answer<TestBody>, ApiError> {
+    let described = state.sessions.described_agents();
+    if !described
+        .iter()
+        .any(|agent| agent.name == name && agent.enabled)
+    {
+        return Err(ApiError::not_found(
+            "There is no such agent, or it is disabled.",
+        ));
+    }
+    let by = state.auth.by(&caller.principal, caller.address);
+    state
+        .store
+        .record(&by.did(Action::AgentTested, &name))
+        .await?;
+    let asking = if request.prompt {
+        Asking::Harmless
+    } else {
+        Asking::Nothing
+    };
+    let begun = Instant::now();
+    let tried = state.sessions.try_agent(name, asking).await?;
+    Ok(Answer(TestBody {
+        ok: tried.works,
+        lines: tried.lines,
+        seconds: begun.elapsed().as_secs_f64(),
+    }))
 }

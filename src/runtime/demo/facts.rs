@@ -9,7 +9,7 @@ use crate::domain::command::{Inquiry, Topic};
 use crate::domain::event::AgentCommand;
 
 /// The prompts that it understands, and what they make it do.
-const COMMANDS: [(&str, &str); 16] = [
+const COMMANDS: [(&str, &str); 18] = [
     ("/echo TEXT", "Says the text"),
     (
         "/stream N [MS]",
@@ -22,6 +22,8 @@ const COMMANDS: [(&str, &str); 16] = [
     ("/pick [multi] [SECONDS]", "Asks for a choice"),
     ("/think", "Thinks before it answers"),
     ("/plan", "Makes a plan and follows it"),
+    ("/edit", "Changes a file, and shows how"),
+    ("/markdown", "Shows what an answer can look like"),
     ("/usage", "Tells what it used"),
     ("/fail", "Fails"),
     ("/crash", "Ends without a word"),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::super::FromAgent;
 use super::facts;
 use super::scene::{Asked, Habits, Scene};
+use super::showcase;
 use crate::domain::code::Code;
 use crate::domain::command::Prompt;
 use crate::domain::event::{Activity, Channel, PlanStep};
@@ -19,13 +20,13 @@ const MAX_BYTES: u64 = 100_000;
 const MAX_PAUSE_MS: u64 = 60_000;
 
 /// Between two words that a person reads along.
-const WORD_PAUSE: Duration = Duration::from_millis(15);
+pub(super) const WORD_PAUSE: Duration = Duration::from_millis(15);
 /// Between two steps of a plan.
 const PLAN_PAUSE: Duration = Duration::from_millis(100);
 
 const INTRODUCTION: &str = "I am the demo agent: built in, with no model behind me. A prompt that \
     starts with a slash tells me what to do: /echo TEXT, /stream N [MS], /chunks N BYTES, /tool, /confirm, \
-    /prompt, /pick, /think, /plan, /usage, /fail, /crash, /hang or /image. Anything else gets this \
+    /prompt, /pick, /think, /plan, /edit, /markdown, /usage, /fail, /crash, /hang or /image. Anything else gets this \
     answer.";
 const PLAN: [&str; 3] = ["Read the prompt", "Do what it says", "Tell how it went"];
 /// One pixel of translucent green.
@@ -130,6 +131,8 @@ fn body(run: RunId, text: &str, habits: &Habits) -> Steps {
             let told = FromAgent::Commands(facts::commands());
             telling(run, told, "These are the commands that I understand.")
         }
+        ("/markdown", _) => showcase::markdown(run),
+        ("/edit", _) => showcase::edit(run),
         ("/think", _) => think(run),
         ("/plan", _) => plan(run),
         ("/usage", _) => usage(run),
@@ -261,12 +264,12 @@ fn introduction(run: RunId, prompt: &str) -> Steps {
 }
 
 /// The words of a text, each with the space behind it.
-fn words(text: &'static str) -> impl Iterator<Item = String> {
+pub(super) fn words(text: &'static str) -> impl Iterator<Item = String> {
     text.split_inclusive(' ').map(str::to_owned)
 }
 
 /// Says pieces, so long apart; without any wait in between if that is zero.
-fn spoken(
+pub(super) fn spoken(
     run: RunId,
     channel: Channel,
     pieces: impl Iterator<Item = String>,
@@ -282,7 +285,7 @@ fn said(run: RunId, channel: Channel, text: String) -> Step {
     Step::Tell(FromAgent::Delta { run, channel, text })
 }
 
-fn completed(run: RunId, usage: Option<Usage>) -> impl Iterator<Item = Step> {
+pub(super) fn completed(run: RunId, usage: Option<Usage>) -> impl Iterator<Item = Step> {
     let answered = Step::Tell(FromAgent::Final { run, text: None });
     std::iter::once(answered).chain(ended(run, RunOutcome::Completed, usage))
 }

@@ -420,6 +420,22 @@ export type SetupRequest = {
   username: string;
 };
 
+/** How a trial went. */
+export type TestBody = {
+  /** What was seen, line by line. */
+  lines: Array<string>;
+  /** Does it work? */
+  ok: boolean;
+  /** How long it took. */
+  seconds: number;
+};
+
+/** How to try an agent out. */
+export type TestRequest = {
+  /** Ask it something harmless, too; that may cost something. */
+  prompt?: boolean | null;
+};
+
 /** A ticket for one socket. */
 export type TicketBody = {
   /** When it ends. */

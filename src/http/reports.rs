@@ -1,0 +1,24 @@
+//! `/api/csp-reports`: what browsers report when the pages break their own policy, counted.
+//!
+//! What is in a report is not kept: it may quote what somebody reads.
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::StatusCode;
+
+use super::AppState;
+
+/// Counts a report of a browser about the content security policy.
+#[utoipa::path(
+    post, path = "/api/csp-reports", tag = "operation",
+    request_body(content_type = "application/csp-report", description = "What the browser says; not kept"),
+    responses((status = 204, description = "Counted"))
+)]
+pub(super) async fn count(State(state): State<AppState>, report: Bytes) -> StatusCode {
+    state.policy_reports.inc();
+    tracing::warn!(
+        size_bytes = report.len(),
+        "a browser has blocked something on a page: a fault of the page, or an attempt to run foreign code"
+    );
+    StatusCode::NO_CONTENT
+}
