@@ -1,0 +1,75 @@
+// How something that was written gets to the session.
+import { Failure } from '@switchboard/client';
+import type { Protocol } from '@switchboard/client';
+import { account } from '../../account';
+import type { OpenSession } from '../open';
+import type { Letter } from './drafts';
+
+/** A new id that nobody else has. Pages that were not served over https have no `randomUUID`. */
+export function newId(): string {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+/** Over the session's line, which sends it again until it is answered. */
+export function say(session: OpenSession, letter: Letter): Promise<unknown> {
+  switch (letter.manner) {
+    case 'steer':
+      return session.send('STEER', { text: letter.text });
+    case 'followUp':
+      return session.send('FOLLOW_UP', { text: letter.text });
+    case 'suggest':
+      return session.send('SUGGEST', { text: letter.text });
+    default:
+      return session.send('SUBMIT_PROMPT', promptOf(letter));
+  }
+}
+
+/**
+ * Under the key that was kept with it, so that it takes effect once, however often and by whichever
+ * page it is brought. Fails only if it was refused.
+ */
+export async function deliver(session: string, letter: Letter, stop: AbortSignal): Promise<void> {
+  const envelope = { type: 'SUBMIT_PROMPT', payload: promptOf(letter), messageId: letter.id, idempotencyKey: letter.key };
+  for (let waitMs = 1_000; ; waitMs = Math.min(waitMs * 2, 30_000)) {
+    const failure = await post(session, envelope, stop);
+    stop.throwIfAborted();
+    if (!failure) return;
+    if (failure.status !== 0 && failure.status !== 408 && failure.status !== 429 && failure.status < 500) throw failure;
+    await new Promise((resolve) => setTimeout(resolve, failure.retryAfterMs ?? waitMs));
+    stop.throwIfAborted();
+  }
+}
+
+function promptOf({ text, mode, files }: Letter): Protocol.SubmitPrompt {
+  const attachments = files.map(({ id }) => ({ attachmentId: id }));
+  return { text, mode, ...(attachments.length > 0 ? { attachments } : {}) };
+}
+
+async function post(session: string, envelope: unknown, stop: AbortSignal): Promise<Failure | undefined> {
+  const { login } = account();
+  const send = () =>
+    fetch(`${login.reach.base}/api/sessions/${session}/commands`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${login.token}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify(envelope),
+      signal: stop,
+    });
+  try {
+    const token = login.token;
+    let response = await send();
+    if (response.status === 401) {
+      await login.renew(token);
+      response = await send();
+    }
+    return response.ok ? undefined : await refusal(response);
+  } catch (error) {
+    return error instanceof Failure ? error : new Failure('UNREACHABLE', String(error));
+  }
+}
+
+/** The session answers with an envelope, whatever stands before it with a problem. */
+async function refusal(response: Response): Promise<Failure> {
+  if (response.headers.get('Content-Type')?.includes('problem')) return Failure.of(response);
+  const told = ((await response.json()) as { payload: Protocol.Error }).payload;
+  return new Failure(told.code, told.message, response.status, told.details ?? {});
+}

@@ -1,0 +1,175 @@
+// What somebody is writing in one box, and what has left it but not arrived. Nothing of it is lost:
+// it is kept in the browser until the gateway has taken it.
+import { batch, effect, signal } from '@preact/signals';
+import type { Protocol } from '@switchboard/client';
+import { explain, standing } from '../../account';
+import type { OpenSession } from '../open';
+import { deliver, newId, say } from './delivery';
+import { emptyDraft, keepDraft, readDraft } from './drafts';
+import type { Draft, Letter, Manner } from './drafts';
+import { Files } from './files';
+
+/** Something that has left the box. `unsent`: it did not arrive, and the box is taken by something else. */
+export interface Sent extends Letter {
+  readonly state: 'sending' | 'checking' | 'unsent';
+  readonly why?: string;
+}
+
+const KEEP_MS = 400;
+/** Time for what was under way when the page was left to show up. */
+const CHECK_MS = 1_000;
+/** What was handed over longer ago is not sent without being asked. */
+const HANDOVER_MS = 600_000;
+
+/** The state of a box. */
+export class Writing {
+  readonly text = signal('');
+  readonly mode = signal<Protocol.SubmitPrompt['mode']>('act');
+  readonly letters = signal<readonly Sent[]>([]);
+  /** What is wrong with what is in the box. */
+  readonly error = signal('');
+  readonly made = signal<Draft['made']>(undefined);
+  readonly files: Files;
+  readonly #user: string;
+  readonly #stop = new AbortController();
+  readonly #draft: Draft;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #stopKeeping: () => void;
+
+  /** `place`: a session's id, or `new`; `session`: to which files are brought. */
+  constructor(readonly place: string, session: () => Promise<string>) {
+    const now = standing.value;
+    this.#user = now.is === 'in' ? now.user.id : '';
+    this.#draft = readDraft(this.#user, place);
+    this.text.value = this.#draft.text;
+    this.mode.value = this.#draft.mode;
+    this.made.value = this.#draft.made;
+    this.letters.value = this.#draft.letters.map((letter): Sent => ({ ...letter, state: 'checking' }));
+    this.files = new Files(session, this.#draft.files);
+    this.#stopKeeping = effect(() => {
+      void [this.text.value, this.mode.value, this.files.list.value, this.letters.value, this.made.value];
+      clearTimeout(this.#timer);
+      this.#timer = setTimeout(this.#keep, KEEP_MS);
+    });
+    addEventListener('pagehide', this.#keep);
+    document.addEventListener('visibilitychange', this.#keep);
+  }
+
+  /** The box is gone. What is in it is kept. */
+  close(): void {
+    this.#keep();
+    this.#stopKeeping();
+    clearTimeout(this.#timer);
+    this.#stop.abort();
+    removeEventListener('pagehide', this.#keep);
+    document.removeEventListener('visibilitychange', this.#keep);
+    this.files.clear();
+  }
+
+  /** Takes what is in the box out of it, as something to send. */
+  take(manner: Manner, after: number, key?: string): Letter {
+    const letter = { id: newId(), text: this.text.value, files: this.files.kept, mode: this.mode.value, manner, after, ...(key ? { key } : {}) };
+    batch(() => {
+      this.letters.value = [...this.letters.value, { ...letter, state: 'sending' }];
+      this.text.value = '';
+      this.error.value = '';
+      this.files.clear();
+    });
+    this.#keep();
+    return letter;
+  }
+
+  /** Sends what is in the box. */
+  async send(session: OpenSession, manner: Manner): Promise<void> {
+    const letter = this.take(manner, session.view.value.offset);
+    await this.#settle(letter, say(session, letter));
+  }
+
+  /** Hands what is in the box over to the box of a session, which sends it. */
+  handOver(session: string): void {
+    const letter = this.take('prompt', 0, newId());
+    keepDraft(this.#user, session, { ...emptyDraft(), letters: [letter] });
+    this.made.value = undefined;
+    this.drop(letter.id);
+    this.#keep();
+  }
+
+  /** Finds out what became of what was under way when the page was left. The session is known by now. */
+  async check(session: OpenSession): Promise<void> {
+    const left = this.letters.value.filter(({ state }) => state === 'checking');
+    const isFresh = Date.now() - this.#draft.at < HANDOVER_MS;
+    for (const letter of left.filter(({ key }) => key !== undefined && isFresh)) {
+      this.#change(letter.id, 'sending');
+      void this.#settle(letter, deliver(session.id, letter, this.#stop.signal));
+    }
+    const unknown = left.filter(({ key }) => key === undefined || !isFresh);
+    if (unknown.length === 0) return;
+    await new Promise((resolve) => setTimeout(resolve, CHECK_MS));
+    if (this.#stop.signal.aborted) return;
+    const seen = new Set<string>();
+    for (const letter of unknown) {
+      if (hasArrived(session, letter, seen)) this.drop(letter.id);
+      else this.#giveBack(letter, '');
+    }
+  }
+
+  /** Puts something that did not arrive into the box, before what is there. */
+  reopen(letter: Letter): void {
+    batch(() => {
+      const now = this.text.value;
+      this.text.value = now === '' ? letter.text : `${letter.text}\n\n${now}`;
+      if (now === '') this.mode.value = letter.mode;
+      this.files.restore(letter.files);
+      this.drop(letter.id);
+    });
+  }
+
+  /** It has arrived, or is not wanted any more. */
+  drop(id: string): void {
+    this.letters.value = this.letters.value.filter((letter) => letter.id !== id);
+  }
+
+  async #settle(letter: Letter, sending: Promise<unknown>): Promise<void> {
+    try {
+      await sending;
+      if (this.#stop.signal.aborted) return;
+      this.drop(letter.id);
+      this.#keep();
+    } catch (error) {
+      // Left meanwhile: the draft has it, and whoever comes back finds out what became of it.
+      if (!this.#stop.signal.aborted) this.#giveBack(letter, explain(error));
+    }
+  }
+
+  #giveBack(letter: Letter, why: string): void {
+    if (this.text.value === '' && this.files.list.value.length === 0) {
+      this.reopen(letter);
+      this.error.value = why;
+    } else {
+      this.#change(letter.id, 'unsent', why);
+    }
+  }
+
+  #change(id: string, state: Sent['state'], why?: string): void {
+    this.letters.value = this.letters.value.map((letter) => (letter.id === id ? { ...letter, state, ...(why === undefined ? {} : { why }) } : letter));
+  }
+
+  readonly #keep = () => {
+    if (this.#stop.signal.aborted) return;
+    const letters = this.letters.value.map(({ state, why, ...letter }) => letter);
+    const made = this.made.value;
+    keepDraft(this.#user, this.place, { text: this.text.value, files: this.files.kept, mode: this.mode.value, letters, ...(made ? { made } : {}) });
+  };
+}
+
+/** Whether it stands in the conversation or in the queue. `seen` are those that stand for another letter. */
+function hasArrived(session: OpenSession, letter: Letter, seen: Set<string>): boolean {
+  const { entries, from } = session.timeline.value;
+  const entry = entries.find((one) => (one.kind === 'prompt' || one.kind === 'note') && one.offset > letter.after && one.text.trim() === letter.text.trim() && !seen.has(one.key));
+  if (entry) seen.add(entry.key);
+  const { queue, messages } = session.view.value;
+  const task = queue.find(({ taskId, text }) => letter.text.startsWith(text) && text !== '' && !seen.has(taskId));
+  if (!entry && task) seen.add(task.taskId);
+  const isOlder = letter.after + 1 < from && messages.some(({ type, content }) => type === 'user' && content === letter.text);
+  return entry !== undefined || task !== undefined || isOlder;
+}
