@@ -1,11 +1,12 @@
 // Something that has to be decided before anything else.
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 
 /** Open as long as it is shown. The browser keeps the focus inside and gives it back afterwards. */
 export function Dialog({ title, onClose, isWide = false, children }: { title: string; onClose: () => void; isWide?: boolean; children: ComponentChildren }) {
   const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // Before it is taken out of the page: a dialog that is not in it any more cannot give the focus back.
+  useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
     return () => dialog?.close();
