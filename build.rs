@@ -45,7 +45,12 @@ fn run() -> io::Result<()> {
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or_else(|| io::Error::other("no OUT_DIR"))?);
     let page = match env::var_os("SWITCHBOARD_WEB_DIST") {
-        Some(ready) => Some(fs::canonicalize(ready)?),
+        Some(ready) => Some(fs::canonicalize(&ready).map_err(|error| {
+            let ready = ready.display();
+            io::Error::other(format!(
+                "SWITCHBOARD_WEB_DIST={ready} cannot be used: {error}"
+            ))
+        })?),
         None => match bundle(&out.join("web")) {
             Ok(page) => Some(page),
             Err(error) if env::var_os("SWITCHBOARD_WEB").is_some_and(|word| word == "required") => {
