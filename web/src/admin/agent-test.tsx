@@ -30,7 +30,7 @@ async function start(name: string, prompt: boolean): Promise<void> {
     put({ is: 'done', result: await ask(`/api/admin/agents/${encodeURIComponent(name)}/test`, { prompt }) });
   } catch (error) {
     noticeEnd(mine, error);
-    put({ is: 'refused', why: reason(error) });
+    put({ is: 'refused', why: explain(error) });
   }
 }
 
@@ -50,12 +50,6 @@ async function ask(path: string, body: unknown): Promise<Result> {
     if (error instanceof Failure) throw error;
     throw new Failure('UNREACHABLE', signal.aborted ? words.late : String(error), signal.aborted ? 408 : 0);
   }
-}
-
-/** A gateway without this route has no words for it. */
-function reason(error: unknown): string {
-  const isMissing = error instanceof Failure && (error.status === 404 || error.status === 405) && error.code !== 'NOT_FOUND';
-  return isMissing ? words.missing : explain(error);
 }
 
 export function AgentTest({ name }: { name: string }) {

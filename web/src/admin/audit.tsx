@@ -5,6 +5,7 @@ import { request } from '../account';
 import { Icon } from '../parts/icon';
 import { say } from '../parts/toast';
 import { text } from '../text';
+import { keepFocus } from './confirm';
 import { csv, save } from './csv';
 import { ChoiceFilter, DayFilter, Filters, TextFilter } from './filters';
 import { ask, useList } from './load';
@@ -63,16 +64,22 @@ function keep(acts: readonly Act[]): void {
 function Narrow() {
   const filter = actFilter.value;
   const narrow = (change: Partial<typeof filter>) => (actFilter.value = { ...actFilter.value, ...change });
+  const [cleared, setCleared] = useState(0);
+  const clear = () => {
+    actFilter.value = ALL_ACTS;
+    setCleared(cleared + 1);
+    keepFocus();
+  };
   const isNarrowed = Object.values(filter).some(Boolean);
   return (
     <Filters label={text.admin.table.filter}>
       <TextFilter name="actor" label={words.actor} hint={text.admin.table.whole} value={filter.actor} onChange={(actor) => narrow({ actor })} />
-      <WhatFilter action={filter.action} onChange={(action) => narrow({ action })} />
+      <WhatFilter key={cleared} action={filter.action} onChange={(action) => narrow({ action })} />
       <TextFilter name="target" label={words.target} hint={words.targetHint} value={filter.target} onChange={(target) => narrow({ target })} />
       <DayFilter name="since" label={words.since} value={filter.since} onChange={(since) => narrow({ since })} />
       <DayFilter name="until" label={words.until} value={filter.until} onChange={(until) => narrow({ until })} />
       {isNarrowed && (
-        <button type="button" class="button quiet" onClick={() => (actFilter.value = ALL_ACTS)}>
+        <button type="button" class="button quiet" onClick={clear}>
           {words.clear}
         </button>
       )}

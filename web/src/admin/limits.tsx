@@ -71,7 +71,10 @@ function Form({ limit, onSave, onClose }: { limit: Limit; onSave: (value: number
   const [wrong, setWrong] = useState('');
   const field = useRef<HTMLInputElement>(null);
   const saving = useAct(() => onSave(Number(given)));
-  useEffect(() => field.current?.select(), []);
+  useEffect(() => {
+    field.current?.focus();
+    field.current?.select();
+  }, []);
   const onSubmit = (event: Event) => {
     event.preventDefault();
     const isGood = /^\d+$/.test(given.trim()) && Number(given) >= 1 && Number(given) <= MOST;

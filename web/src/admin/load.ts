@@ -45,6 +45,14 @@ export function useLoad<T>(read: () => Promise<T>, about = '', everyMs?: number)
       turn.current += 1;
     };
   }, [about]);
+  // What failed for want of a network is tried again when there is one.
+  const hasFailed = state.error !== undefined;
+  useEffect(() => {
+    if (!hasFailed) return undefined;
+    const onOnline = () => void reload();
+    addEventListener('online', onOnline);
+    return () => removeEventListener('online', onOnline);
+  }, [hasFailed]);
   useEffect(() => (everyMs === undefined ? undefined : repeat(() => isBusy.current || void reload(), everyMs)), [everyMs]);
   return { ...state, reload };
 }

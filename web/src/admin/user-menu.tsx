@@ -75,8 +75,7 @@ function seeConnections({ username }: User): void {
   go({ page: 'admin', part: 'connections' });
 }
 
-function seeActs({ id }: User): void {
-  // By the id: another account may have had that name before.
-  actFilter.value = { ...ALL_ACTS, actor: id };
+function seeActs({ username }: User): void {
+  actFilter.value = { ...ALL_ACTS, actor: username };
   go({ page: 'admin', part: 'audit' });
 }

@@ -250,7 +250,6 @@ export const admin = {
     ok: (seconds: number) => `It works. The test took ${seconds.toLocaleString(undefined, { maximumFractionDigits: 1 })} s.`,
     failed: (seconds: number) => `It does not work. The test took ${seconds.toLocaleString(undefined, { maximumFractionDigits: 1 })} s.`,
     lines: (name: string) => `What the test of ${name} said`,
-    missing: 'This server cannot test agents, or has none of that name.',
     late: 'There was no answer within 4 minutes. Look at the log of the server.',
   },
 
