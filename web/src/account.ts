@@ -20,6 +20,9 @@ export const gateway = new Gateway(base);
 /** How things stand now. */
 export const standing = signal<Standing>({ is: 'starting' });
 
+/** How the client says that the browser belongs to somebody else's login now. */
+const OTHER_USER = /has logged in/;
+
 /** Who was signed in last in this tab. */
 let last: string | undefined;
 
@@ -72,6 +75,8 @@ export function signedOut(why: string): void {
 onTabs((news) => {
   const now = standing.value;
   if (news.is === 'in' && now.is === 'out') void start();
+  // The gateway may have been faster than the other tab, but does not know why.
+  if (news.is === 'out' && now.is === 'out' && news.id === last) standing.value = { ...now, why: text.account.loggedOutElsewhere };
   if (now.is !== 'in') return;
   if (news.is === 'in' && news.id !== now.user.id) signedOut(text.account.otherUser(news.username));
   if (news.is === 'out' && news.id === now.user.id) signedOut(text.account.loggedOutElsewhere);
@@ -90,7 +95,10 @@ export async function request<T>(method: string, path: string, body?: unknown): 
 
 /** Signs out if the login is over. */
 export function noticeEnd(mine: Account, error: unknown): void {
-  if (mine.login.over) signedOut(error instanceof Failure ? error.message : text.account.signedOut);
+  if (!mine.login.over) return;
+  // Of what a refused renewal says, only that somebody else is here now is worth repeating.
+  const isOther = error instanceof Failure && OTHER_USER.test(error.message);
+  signedOut(isOther ? error.message : text.account.signedOut);
 }
 
 /** An error in words for a person. */

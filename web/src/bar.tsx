@@ -8,11 +8,11 @@ import { text } from './text';
 /** Is the list of sessions shown, where there is no room to show it always? */
 export const isDrawerOpen = signal(false);
 
-/** With the button that shows the list of sessions, where that is not beside the page anyway. */
-export function Bar({ children }: { children?: ComponentChildren }) {
+/** With the button that shows the list of sessions, where that is not beside the page anyway. `isBare`: nothing else in it matters. */
+export function Bar({ isBare = false, children }: { isBare?: boolean; children: ComponentChildren }) {
   const waiting = list.waiting.value.length;
   return (
-    <header class={`bar ${children ? '' : 'bare'}`}>
+    <header class={`bar ${isBare ? 'bare' : ''}`}>
       <span class="drawer">
         <IconButton
           name="menu"

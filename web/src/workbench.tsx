@@ -15,9 +15,11 @@ import { place } from './place';
 import { NewSession } from './session/composer/new';
 import { current } from './session/current';
 import { SessionPage } from './session/page';
+import { asked, Asked } from './sessions/asked';
 import { list } from './sessions/list';
 import { followOpen } from './sessions/live';
 import { nameOf } from './sessions/naming';
+import { dropRename } from './sessions/rename';
 import { Sidebar } from './sessions/sidebar';
 import { text } from './text';
 
@@ -34,6 +36,7 @@ export function Workbench() {
         <Offer />
         <Desk />
       </div>
+      <Asked />
       <Keys />
       <Toasts />
     </div>
@@ -46,6 +49,8 @@ function begin(): () => void {
   return () => {
     ends.forEach((end) => end());
     isDrawerOpen.value = false;
+    asked.value = undefined;
+    dropRename();
     dropNotices();
   };
 }
@@ -93,18 +98,21 @@ function Desk() {
     case 'session':
       return <SessionPage key={at.id} id={at.id} />;
     case 'account':
-      return <Paged><AccountPage /></Paged>;
+      return <Paged title={text.account.account}><AccountPage /></Paged>;
     case 'admin':
-      return <Paged><AdminPage /></Paged>;
+      return <Paged title={text.sessions.administration}><AdminPage /></Paged>;
     default:
-      return <Paged><NewSession /></Paged>;
+      return <Paged title={text.common.name}><NewSession /></Paged>;
   }
 }
 
-function Paged({ children }: { children: ComponentChildren }) {
+/** `title` stands in the bar, where there is one. */
+function Paged({ title, children }: { title: string; children: ComponentChildren }) {
   return (
     <>
-      <Bar />
+      <Bar isBare>
+        <span class="bar-title" aria-hidden="true">{title}</span>
+      </Bar>
       <main class="paged">{children}</main>
     </>
   );

@@ -25,7 +25,13 @@ export function Menu({ button, label, buttonClass = 'icon-button', part, childre
       if ((event as ToggleEvent).newState === 'closed') setOpen(false);
     };
     menu.addEventListener('toggle', toggled);
-    return () => menu.removeEventListener('toggle', toggled);
+    // What is in it may come later than it opens.
+    const watch = new ResizeObserver(() => opener.current && place(menu, opener.current));
+    watch.observe(menu);
+    return () => {
+      watch.disconnect();
+      menu.removeEventListener('toggle', toggled);
+    };
   }, [isOpen]);
 
   const onKeyDown = (event: TargetedKeyboardEvent<HTMLDivElement>) => {

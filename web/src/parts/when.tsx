@@ -30,5 +30,5 @@ function ago(then: number, at: number): string {
   for (const [unit, size] of STEPS) {
     if (Math.abs(seconds) >= size) return relative.format(Math.trunc(seconds / size), unit);
   }
-  return relative.format(0, 'minute');
+  return relative.format(0, 'second');
 }

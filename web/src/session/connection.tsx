@@ -1,6 +1,6 @@
 // How the line to the gateway is, in words.
 import type { Failure } from '@switchboard/client';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { useCountdown } from '../parts/form';
 import { text } from '../text';
 import type { Connection, OpenSession } from './open';
@@ -12,12 +12,15 @@ const words = text.sessions.connection;
 /** What to show: a short break is not shown at all. */
 function useCalm(now: Connection): Connection {
   const [shown, setShown] = useState(now);
+  const since = useRef<number>();
   useEffect(() => {
     const isBreak = now.is === 'reconnecting' || now.is === 'offline' || now.is === 'connecting';
     if (isBreak && shown.is === 'live') {
-      const timer = setTimeout(() => setShown(now), CALM_MS);
+      since.current ??= Date.now();
+      const timer = setTimeout(() => setShown(now), since.current + CALM_MS - Date.now());
       return () => clearTimeout(timer);
     }
+    since.current = undefined;
     setShown(now.is === 'resumed' && shown.is === 'live' ? { is: 'live' } : now);
     return undefined;
   }, [now]);

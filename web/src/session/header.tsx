@@ -1,12 +1,12 @@
 // The head of a session: what it is called, who is in it, and how the line to it is.
-import { useRef, useState } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import { standing } from '../account';
 import { Icon } from '../parts/icon';
 import { list } from '../sessions/list';
 import type { Row } from '../sessions/list';
 import { SessionMenu } from '../sessions/menu';
 import { nameOf } from '../sessions/naming';
-import { Rename } from '../sessions/rename';
+import { isRenamed, Rename, rename } from '../sessions/rename';
 import { text } from '../text';
 import { ConnectionBadge } from './connection';
 import { Control } from './control';
@@ -15,11 +15,10 @@ import { Usage } from './transcript/usage';
 
 export function SessionHeader({ session }: { session: OpenSession }) {
   const row = list.row(session.id);
-  const [isRenaming, setRenaming] = useState(false);
   return (
     <>
       <div class="head">
-        <Title session={session} row={row} isRenaming={isRenaming} onRenaming={setRenaming} />
+        <Title session={session} row={row} />
         <div class="head-facts">
           <ConnectionBadge session={session} />
           <span class="head-agent" title={text.sessions.agent(session.agent.value)}>{session.agent.value || row?.agent}</span>
@@ -30,24 +29,21 @@ export function SessionHeader({ session }: { session: OpenSession }) {
       </div>
       <div class="head-side">
         <Usage session={session} />
-        {row && <SessionMenu row={row} onRename={() => setRenaming(true)} />}
+        {row && <SessionMenu row={row} onRename={() => rename(row, 'head')} />}
       </div>
     </>
   );
 }
 
-function Title({ session, row, isRenaming, onRenaming }: { session: OpenSession; row: Row | undefined; isRenaming: boolean; onRenaming: (is: boolean) => void }) {
+function Title({ session, row }: { session: OpenSession; row: Row | undefined }) {
   const button = useRef<HTMLButtonElement>(null);
   const name = row ? nameOf(row) : (session.view.value.title ?? text.sessions.untitled);
-  const done = () => {
-    onRenaming(false);
-    requestAnimationFrame(() => button.current?.focus());
-  };
-  if (row && isRenaming) return <Rename row={row} onDone={done} />;
+  const done = () => requestAnimationFrame(() => button.current?.focus());
+  if (row && isRenamed(row.id, 'head')) return <Rename row={row} onDone={done} />;
   return (
     <h1 class="head-title" title={name}>
       {row?.access === 'owner' ? (
-        <button ref={button} type="button" data-part="title" title={text.sessions.renameThis} onClick={() => onRenaming(true)}>
+        <button ref={button} type="button" data-part="title" title={text.sessions.renameThis} onClick={() => rename(row, 'head')}>
           {name}
         </button>
       ) : (

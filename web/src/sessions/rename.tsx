@@ -1,4 +1,5 @@
 // The title of a session, being changed where it stands.
+import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { explain } from '../account';
 import { say } from '../parts/toast';
@@ -8,9 +9,29 @@ import type { Row } from './list';
 
 const MAX_CHARS = 200;
 
-/** Enter and leaving it save, Escape does not. */
+/** What is being renamed where, and how far. Here, because a row is made anew when it moves. */
+const renaming = signal<{ id: string; where: Where; title: string } | undefined>(undefined);
+
+type Where = 'list' | 'head';
+
+/** Begins to rename. */
+export function rename(row: Row, where: Where): void {
+  renaming.value = { id: row.id, where, title: row.title ?? '' };
+}
+
+/** Forgets what was being renamed. */
+export function dropRename(): void {
+  renaming.value = undefined;
+}
+
+/** Is it being renamed there? */
+export function isRenamed(id: string, where: Where): boolean {
+  return renaming.value?.id === id && renaming.value.where === where;
+}
+
+/** Enter and leaving it save, Escape does not. `onDone`: it is over, and the focus needs a place. */
 export function Rename({ row, onDone }: { row: Row; onDone: () => void }) {
-  const [title, setTitle] = useState(row.title ?? '');
+  const title = renaming.value?.title ?? '';
   const [isBusy, setBusy] = useState(false);
   const field = useRef<HTMLInputElement>(null);
   const isOver = useRef(false);
@@ -18,6 +39,7 @@ export function Rename({ row, onDone }: { row: Row; onDone: () => void }) {
 
   const done = () => {
     isOver.current = true;
+    renaming.value = undefined;
     onDone();
   };
   const save = async () => {
@@ -49,7 +71,9 @@ export function Rename({ row, onDone }: { row: Row; onDone: () => void }) {
         value={title}
         maxLength={MAX_CHARS}
         readOnly={isBusy}
-        onInput={(event) => setTitle(event.currentTarget.value)}
+        onInput={(event) => {
+          if (renaming.value) renaming.value = { ...renaming.value, title: event.currentTarget.value };
+        }}
         onBlur={() => void save()}
         onKeyDown={(event) => {
           if (event.key !== 'Escape') return;

@@ -1,24 +1,20 @@
 // One session in the list.
-import { useRef, useState } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import { When } from '../parts/when';
 import { address } from '../place';
 import { text } from '../text';
 import type { Row as Session } from './list';
 import { SessionMenu } from './menu';
 import { nameOf } from './naming';
-import { Rename } from './rename';
+import { isRenamed, Rename, rename } from './rename';
 
 export function Row({ row, isCurrent }: { row: Session; isCurrent: boolean }) {
-  const [isRenaming, setRenaming] = useState(false);
   const link = useRef<HTMLAnchorElement>(null);
-  const renamed = () => {
-    setRenaming(false);
-    // The field is gone; its place has the focus.
-    requestAnimationFrame(() => link.current?.focus());
-  };
+  // The field is gone; its place has the focus.
+  const renamed = () => requestAnimationFrame(() => link.current?.focus());
   return (
     <li class="row" data-session={row.id} data-status={row.status}>
-      {isRenaming ? (
+      {isRenamed(row.id, 'list') ? (
         <Rename row={row} onDone={renamed} />
       ) : (
         <a ref={link} class="row-link" href={address({ page: 'session', id: row.id })} aria-current={isCurrent ? 'page' : undefined}>
@@ -27,7 +23,7 @@ export function Row({ row, isCurrent }: { row: Session; isCurrent: boolean }) {
           {row.snippet && <span class="row-snippet">{row.snippet}</span>}
         </a>
       )}
-      <SessionMenu row={row} onRename={() => setRenaming(true)} />
+      <SessionMenu row={row} onRename={() => rename(row, 'list')} />
     </li>
   );
 }

@@ -17,7 +17,6 @@ export function Sidebar() {
   const isOpen = isDrawerOpen.value;
   useEffect(() => {
     if (!isOpen) return;
-    const before = document.activeElement;
     element.current?.querySelector<HTMLElement>('.side-close')?.focus();
     const closed = (event: KeyboardEvent) => {
       // A menu or a dialog in it closes first.
@@ -26,7 +25,9 @@ export function Sidebar() {
     addEventListener('keydown', closed);
     return () => {
       removeEventListener('keydown', closed);
-      if (before instanceof HTMLElement && before.isConnected) before.focus();
+      // Unless whatever was chosen has taken the focus already.
+      const now = document.activeElement;
+      if (!now || now === document.body || element.current?.contains(now)) document.querySelector<HTMLElement>('[data-part=drawer]')?.focus();
     };
   }, [isOpen]);
   return (
@@ -97,7 +98,7 @@ function All() {
         <Rows rows={rows} />
       </section>
       {isArchiveShown && (
-        <section class="group" data-part="archive">
+        <section class="group" data-part="archived">
           <h2>{text.sessions.archived}</h2>
           {archived.length > 0 ? <Rows rows={archived} /> : <p class="small soft">{text.sessions.noArchived}</p>}
         </section>

@@ -1,6 +1,6 @@
 /** Words of the doors and of one's own account. */
 export const account = {
-  signedOut: 'This login has ended. Log in again.',
+  signedOut: 'You were signed out. Log in again to go on; if that is refused, ask an administrator.',
   loggedOut: 'You are logged out.',
   loggedOutElsewhere: 'You logged out in another tab.',
   otherUser: (name: string) => `${name} has logged in in this browser meanwhile.`,

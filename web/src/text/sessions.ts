@@ -13,7 +13,7 @@ export const sessions = {
   away: 'The list cannot be refreshed now; it may be out of date.',
   waiting: (count: number) => (count === 0 ? 'Waiting for you' : `Waiting for you (${count})`),
   nothingWaits: 'Nothing waits for you.',
-  others: 'All others',
+  others: 'Sessions',
   archived: 'Archived',
   showArchived: 'Show archived',
   hideArchived: 'Hide archived',
