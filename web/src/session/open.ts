@@ -203,17 +203,23 @@ export class OpenSession {
   }
 }
 
-/** The lines of an NDJSON answer. */
-async function lines(path: string): Promise<string[]> {
+/** What the gateway answers to whoever is signed in, as it is. */
+export async function ask(path: string): Promise<Response> {
   const mine = account();
-  const ask = () =>
+  const once = () =>
     fetch(mine.login.reach.base + path, { headers: { Authorization: `Bearer ${mine.login.token}` }, cache: 'no-store' });
-  let response = await ask();
+  let response = await once();
   if (response.status === 401) {
     await mine.login.renew(mine.login.token);
-    response = await ask();
+    response = await once();
   }
   if (!response.ok) throw await Failure.of(response);
+  return response;
+}
+
+/** The lines of an NDJSON answer. */
+async function lines(path: string): Promise<string[]> {
+  const response = await ask(path);
   return (await response.text()).split('\n').filter((line) => line !== '');
 }
 

@@ -41,6 +41,8 @@ export interface AnswerEntry extends Any {
 export interface ThoughtEntry extends Any {
   readonly kind: 'thought';
   readonly text: string;
+  /** When the last of it came. */
+  readonly until: string;
   readonly isComplete: boolean;
 }
 

@@ -110,9 +110,10 @@ function thought(draft: Draft, event: SessionEvent<'TASK_OUTPUT_CHUNK'>): void {
     const known = draft.change(key, 'thought');
     if (known) {
       known.text += content;
+      known.until = event.timestamp;
       known.through = event.offset;
     } else {
-      draft.put({ kind: 'thought', key, ...times(event, taskId), text: content, isComplete: draft.settled.has(key) });
+      draft.put({ kind: 'thought', key, ...times(event, taskId), text: content, until: event.timestamp, isComplete: draft.settled.has(key) });
     }
   }
   if (isComplete) settle(draft, key, event.offset);

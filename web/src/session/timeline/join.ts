@@ -72,7 +72,8 @@ function completed(entry: Entry, newer: Border): Entry {
 function merged(older: Entry, newer: Entry, border: Border): Entry {
   if (older.kind === 'answer' && newer.kind === 'answer') return answer(older, newer, border);
   if (older.kind === 'thought' && newer.kind === 'thought') {
-    return { ...older, text: older.text + newer.text, isComplete: older.isComplete || newer.isComplete, through: newer.through };
+    const { until, through } = newer;
+    return { ...older, text: older.text + newer.text, isComplete: older.isComplete || newer.isComplete, until, through };
   }
   if (older.kind === 'tool' && newer.kind === 'tool') return { ...older, tool: withTool(older.tool, newer.tool), through: newer.through };
   if (older.kind === 'question' && newer.kind === 'question' && newer.resolved?.by) return resolve(older, newer.resolved, newer.through);

@@ -1,2 +1,17 @@
+// What a session has used so far.
+import { text } from '../../text';
 import type { OpenSession } from '../open';
-export function Usage({ session }: { session: OpenSession }) { return session.id ? null : null; }
+
+/** Nothing as long as nothing was used. */
+export function Usage({ session }: { session: OpenSession }) {
+  const { tokenUsage, contextLeftPercent } = session.view.value;
+  const { input, output, total, cost } = tokenUsage;
+  if (total === 0 && cost === undefined && contextLeftPercent === undefined) return null;
+  return (
+    <span class="usage small soft" data-part="usage" role="group" aria-label={text.transcript.usage}>
+      {total > 0 && <span title={text.transcript.tokensExactly(input, output)}>{text.transcript.tokens(total)}</span>}
+      {cost !== undefined && cost > 0 && <span>{text.transcript.cost(cost)}</span>}
+      {contextLeftPercent !== undefined && <span>{text.transcript.contextLeft(contextLeftPercent)}</span>}
+    </span>
+  );
+}

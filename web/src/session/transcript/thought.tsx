@@ -1,0 +1,29 @@
+// What the agent thought aloud: folded, until somebody wants to read it.
+import { useState } from 'preact/hooks';
+import { Icon } from '../../parts/icon';
+import { text } from '../../text';
+import { CodeText } from '../markdown/code';
+import type { ThoughtEntry } from '../timeline';
+
+/** `isLive`: the agent is at it right now. */
+export function Thought({ entry: { text: words, at, until }, isLive }: { entry: ThoughtEntry; isLive: boolean }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details class="thought" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        <Icon name="bulb" />
+        <span>{isLive ? text.transcript.thinking : label(at, until)}</span>
+      </summary>
+      {isOpen && (
+        <p class="thought-text">
+          <CodeText code={words} />
+        </p>
+      )}
+    </details>
+  );
+}
+
+function label(at: string, until: string): string {
+  const seconds = Math.round((Date.parse(until) - Date.parse(at)) / 1000);
+  return seconds > 0 ? text.transcript.thoughtFor(seconds) : text.transcript.thought;
+}

@@ -1,0 +1,20 @@
+// What the agent is doing right now.
+import { text } from '../../text';
+import type { OpenSession } from '../open';
+
+export function Working({ session }: { session: OpenSession }) {
+  if (!session.isRunning.value) return null;
+  const { activity, currentTask } = session.view.value;
+  const progress = currentTask?.progress;
+  return (
+    <p class="working soft" data-part="working" data-activity={activity}>
+      <span class={activity === 'waiting_for_input' ? 'dots still' : 'dots'} aria-hidden="true">
+        <i />
+        <i />
+        <i />
+      </span>
+      <span>{text.transcript.activity[activity]}</span>
+      {progress && <span class="small">{text.transcript.progress(progress.current, progress.total, progress.description)}</span>}
+    </p>
+  );
+}
