@@ -13,7 +13,7 @@ import type { AnswerEntry, EndEntry, PromptEntry } from '../timeline';
 
 export function Actions({ session, entry }: { session: OpenSession; entry: PromptEntry | AnswerEntry | EndEntry }) {
   return (
-    <div class="actions">
+    <div class="entry-actions">
       {entry.kind !== 'end' && <CopyButton what={() => entry.text} label={entry.kind === 'prompt' ? text.transcript.copyPrompt : text.transcript.copyAnswer} />}
       <Branch session={session} entry={entry} />
     </div>

@@ -30,7 +30,7 @@ export function Diff({ change }: { change: Change }) {
   const { added, removed } = tally([change]);
   const shown = isWhole ? parts : cut(parts);
   return (
-    <figure class="diff" aria-label={text.transcript.changes(path)}>
+    <figure class="change" aria-label={text.transcript.changes(path)}>
       <figcaption>
         <span class="mono">{path}</span>
         {before === undefined && <span class="badge">{text.transcript.newFile}</span>}
