@@ -67,10 +67,8 @@ export const composer = {
   modelNow: (model: string) => `Model: ${model}`,
   modelsNone: 'This agent offers no choice of models.',
   ownMode: 'Mode of the agent',
-  approve: 'Approve by itself',
+  approve: 'Approve automatically',
   approveMeans: 'The agent’s ordinary questions are allowed without asking you, which may include running commands. Critical ones still wait for you.',
-  approveOn: 'Ordinary permissions are now allowed without asking.',
-  approveOff: 'You will be asked again.',
 
   tools: 'Tools and skills',
   mcp: 'MCP servers',

@@ -1,6 +1,5 @@
 /** Words of the questions that agents ask. */
 export const questions = {
-  kinds: { permission: 'Permission', confirm: 'Confirmation', prompt: 'Question', pick: 'Choice' } as Record<string, string>,
   levels: { INFO: 'Question', WARN: 'Take care', CRITICAL: 'Critical' } as Record<string, string>,
   levelMeans: { INFO: 'An ordinary question', WARN: 'Look closely before you allow this', CRITICAL: 'This may not be undone' } as Record<string, string>,
   ofTool: (name: string) => `The tool ${name}`,
@@ -37,7 +36,6 @@ export const questions = {
   hours: (count: number) => `${count} h`,
   timeUp: 'Time is up',
 
-  keys: (count: number) => (count === 1 ? 'Key 1' : `Keys 1–${count}`),
   keysHint: (count: number) => `${count === 1 ? 'Key 1' : `Keys 1–${count}`} when this is focused, with Alt from anywhere.`,
   keysCritical: 'Critical: keys only go to a button, pressing it is up to you.',
   focusKey: /Mac|iP/.test(navigator.platform) ? '⌥ Q' : 'Alt+Q',
@@ -45,15 +43,15 @@ export const questions = {
   outcomes: { allowed: 'Allowed', denied: 'Denied', answered: 'Answered', expired: 'Nobody answered in time: that was a no.', cancelled: 'Cancelled with its run.' } as Record<string, string>,
   outcomeBy: (outcome: string, by: string) => `${outcome} by ${by}`,
   you: 'you',
-  byItself: 'Allowed by itself: approving by itself is switched on.',
+  byItself: 'Allowed automatically, as the session is set to.',
   withReason: (reason: string) => `“${reason}”`,
   remembered: 'remembered',
   secretGiven: 'a secret',
   faster: (by: string) => `${by} was faster.`,
   gone: 'This question is over.',
+  past: 'What was asked',
 
   open: (count: number) => (count === 1 ? 'A question waits for you' : `${count} questions wait for you`),
   announce: (title: string) => `The agent asks: ${title}`,
   show: 'Go to the question',
-  showHere: 'Answer here',
 };

@@ -103,7 +103,7 @@ function useShortcut(isRunning: boolean, cancel: () => void, setAsking: (isAskin
         event.preventDefault();
         return latest.current();
       }
-      if (event.key !== 'Escape' || event.defaultPrevented || event.isComposing || document.querySelector('dialog[open], :popover-open')) return;
+      if (event.key !== 'Escape' || event.defaultPrevented || event.isComposing || isForAnother(event)) return;
       if (timer !== undefined) {
         calm();
         return latest.current();
@@ -117,4 +117,9 @@ function useShortcut(isRunning: boolean, cancel: () => void, setAsking: (isAskin
       document.removeEventListener('keydown', onKeyDown);
     };
   }, [isRunning]);
+}
+
+/** Something that is open is closed by it, and is the target even if it is gone already. */
+function isForAnother(event: KeyboardEvent): boolean {
+  return (event.target instanceof Element && event.target.closest('dialog, [popover]') !== null) || document.querySelector('dialog[open], :popover-open') !== null;
 }

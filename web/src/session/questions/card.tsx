@@ -9,6 +9,7 @@ import { isTouch } from '../composer/box';
 import type { OpenSession } from '../open';
 import type { QuestionEntry } from '../timeline';
 import { Arguments } from './arguments';
+import { Coded } from './coded';
 import { Countdown } from './countdown';
 import { Choose, Confirm, Permission, Prompt } from './fields';
 import { pressKey } from './keys';
@@ -19,15 +20,13 @@ import { Resolved } from './resolved';
 const words = text.questions;
 const ICONS: Record<Protocol.Question['level'], IconName> = { INFO: 'bell', WARN: 'warn', CRITICAL: 'warn' };
 
-/** What a card has to know of its entry. */
-type Asked = Pick<QuestionEntry, 'question' | 'resolved'>;
-
-export function QuestionCard({ session, entry }: { session: OpenSession; entry: Asked }) {
+/** Of its entry it has to know what was asked, and how it ended. */
+export function QuestionCard({ session, entry }: { session: OpenSession; entry: Pick<QuestionEntry, 'question' | 'resolved'> }) {
   const { question, resolved } = entry;
   const card = useRef<HTMLFormElement>(null);
   // Once the session knows it is over, nobody can answer any more, whatever the journal has shown so far.
   const isOpen = resolved === undefined && (!session.isReady.value || session.view.value.questions.some(({ questionId }) => questionId === question.questionId));
-  useFocusAfterwards(isOpen, card, session);
+  const focus = useFocusAfterwards(isOpen, card, session);
   const titleId = `title-${question.questionId}`;
   return (
     <form
@@ -39,6 +38,7 @@ export function QuestionCard({ session, entry }: { session: OpenSession; entry: 
       data-kind={question.kind}
       aria-labelledby={titleId}
       tabIndex={-1}
+      {...focus}
       onSubmit={(event) => event.preventDefault()}
       onKeyDown={(event) => {
         // A key that is held down is pressed once.
@@ -50,11 +50,32 @@ export function QuestionCard({ session, entry }: { session: OpenSession; entry: 
         <span class="question-level" title={words.levelMeans[question.level]}><Icon name={ICONS[question.level]} />{words.levels[question.level] ?? question.level}</span>
         {isOpen && question.expiresAt !== undefined && <Countdown until={question.expiresAt} />}
       </header>
-      <h3 id={titleId}>{question.title}</h3>
-      {question.message !== '' && question.message !== question.title && <p class="question-message">{question.message}</p>}
-      {question.tool && <Arguments tool={question.tool} />}
-      {isOpen ? <Answering session={session} question={question} /> : resolved ? <Resolved question={question} resolved={resolved} /> : <p class="soft small">{words.gone}</p>}
+      <h3 id={titleId}><Coded line={question.title} /></h3>
+      {isOpen ? <Asked question={question} /> : <Over question={question} resolved={resolved} />}
+      {isOpen && <Answering session={session} question={question} />}
     </form>
+  );
+}
+
+function Asked({ question }: { question: Protocol.Question }) {
+  return (
+    <>
+      {question.message !== '' && question.message !== question.title && <p class="question-message"><Coded line={question.message} /></p>}
+      {question.tool && <Arguments tool={question.tool} />}
+    </>
+  );
+}
+
+/** How it ended first; what it was about for those who want to know. */
+function Over({ question, resolved }: { question: Protocol.Question; resolved: Protocol.Resolved | undefined }) {
+  return (
+    <>
+      {resolved ? <Resolved question={question} resolved={resolved} /> : <p class="soft small">{words.gone}</p>}
+      <details class="question-past">
+        <summary class="small soft">{words.past}</summary>
+        <Asked question={question} />
+      </details>
+    </>
   );
 }
 
@@ -84,16 +105,23 @@ function Keys({ question }: { question: Protocol.Question }) {
 }
 
 /** Whoever answered with the keyboard goes on in the box, and does not fall out of the page. */
-function useFocusAfterwards(isOpen: boolean, card: { current: HTMLFormElement | null }, session: OpenSession): void {
+function useFocusAfterwards(isOpen: boolean, card: { current: HTMLFormElement | null }, session: OpenSession) {
   const wasOpen = useRef(isOpen);
   const hadFocus = useRef(false);
-  if (isOpen) hadFocus.current = card.current?.contains(document.activeElement) ?? false;
   useEffect(() => {
     const isOver = wasOpen.current && !isOpen;
     wasOpen.current = isOpen;
-    if (!isOver || !hadFocus.current || (document.activeElement !== document.body && !card.current?.contains(document.activeElement))) return;
+    const now = document.activeElement;
+    if (!isOver || !hadFocus.current || (now !== document.body && !card.current?.contains(now))) return;
     const next = session.view.value.questions[0];
     const target = next ? document.querySelector<HTMLElement>(`[data-question="${next.questionId}"]`) : isTouch() ? card.current : document.getElementById('prompt');
-    target?.focus();
+    target?.focus({ preventScroll: true });
   }, [isOpen]);
+  return {
+    onFocusIn: () => void (hadFocus.current = true),
+    // Without a new place, what had the focus is gone: that is no wish to be elsewhere.
+    onFocusOut: ({ relatedTarget }: FocusEvent) => {
+      if (relatedTarget instanceof Node && !card.current?.contains(relatedTarget)) hadFocus.current = false;
+    },
+  };
 }

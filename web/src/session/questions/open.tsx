@@ -5,6 +5,7 @@ import { Icon } from '../../parts/icon';
 import { text } from '../../text';
 import type { OpenSession } from '../open';
 import { QuestionCard } from './card';
+import { Coded } from './coded';
 import { focusCard, pressKey } from './keys';
 
 const words = text.questions;
@@ -39,7 +40,7 @@ function Short({ question, count, show }: { question: Protocol.Question; count: 
     <div class={`open-question ${question.level.toLowerCase()}`}>
       <span class="question-level" title={words.levelMeans[question.level]}><Icon name={question.level === 'INFO' ? 'bell' : 'warn'} />{words.levels[question.level]}</span>
       <span class="open-question-title">
-        {question.title}
+        <Coded line={question.title} />
         <span class="soft small open-question-count">{count > 1 ? words.open(count) : ''}</span>
       </span>
       <button type="button" class="button small" data-part="show-question" aria-keyshortcuts="Alt+Q" onClick={show}>{words.show}<kbd>{words.focusKey}</kbd></button>

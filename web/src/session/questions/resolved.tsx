@@ -36,5 +36,7 @@ function given({ secret, options }: Protocol.Question, answer: Protocol.Given | 
   const label = (id: string) => options.find((offer) => offer.id === id)?.label ?? id;
   if (answer?.value !== undefined) return answer.value;
   if (answer?.ids !== undefined) return answer.ids.map(label).join(', ');
-  return answer?.optionId === undefined ? '' : label(answer.optionId);
+  const offer = options.find(({ id }) => id === answer?.optionId);
+  // That it was allowed or denied is said already.
+  return offer === undefined || offer.kind?.endsWith('once') ? '' : offer.label;
 }
