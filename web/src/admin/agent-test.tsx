@@ -2,32 +2,31 @@
 // at another part meanwhile.
 import { signal } from '@preact/signals';
 import { Failure } from '@switchboard/client';
+import type { Http } from '@switchboard/client';
 import { useEffect, useState } from 'preact/hooks';
 import { account, explain, noticeEnd } from '../account';
 import { base } from '../place';
 import { text } from '../text';
 
 const words = text.admin.test;
-/** The gateway gives up after three minutes; this is for one that does not answer at all. */
-const LONGEST_MS = 240_000;
+/** How long an agent may take to be ready, and as long again to answer. */
+const READY_MINUTES = 3;
+const MINUTE_MS = 60_000;
+/** The gateway gives up by itself; this is for one that does not answer at all. */
+const SPARE_MS = 30_000;
 
-interface Result {
-  ok: boolean;
-  lines: string[];
-  seconds: number;
-}
-
-type Test = { is: 'running'; since: number } | { is: 'done'; result: Result } | { is: 'refused'; why: string };
+type Test = { is: 'running'; since: number; minutes: number } | { is: 'done'; result: Http.TestBody } | { is: 'refused'; why: string };
 
 const tests = signal<Readonly<Record<string, Test>>>({});
 
 async function start(name: string, prompt: boolean): Promise<void> {
   if (tests.value[name]?.is === 'running') return;
   const put = (test: Test) => (tests.value = { ...tests.value, [name]: test });
-  put({ is: 'running', since: Date.now() });
+  const minutes = prompt ? 2 * READY_MINUTES : READY_MINUTES;
+  put({ is: 'running', since: Date.now(), minutes });
   const mine = account();
   try {
-    put({ is: 'done', result: await ask(`/api/admin/agents/${encodeURIComponent(name)}/test`, { prompt }) });
+    put({ is: 'done', result: await ask(`/api/admin/agents/${encodeURIComponent(name)}/test`, { prompt }, minutes) });
   } catch (error) {
     noticeEnd(mine, error);
     put({ is: 'refused', why: explain(error) });
@@ -35,9 +34,9 @@ async function start(name: string, prompt: boolean): Promise<void> {
 }
 
 /** Other requests have to be answered sooner than an agent starts; so this one goes its own way. */
-async function ask(path: string, body: unknown): Promise<Result> {
+async function ask(path: string, body: Http.TestRequest, minutes: number): Promise<Http.TestBody> {
   const { login } = account();
-  const signal = AbortSignal.timeout(LONGEST_MS);
+  const signal = AbortSignal.timeout(minutes * MINUTE_MS + SPARE_MS);
   const send = (token: string) =>
     fetch(base + path, { method: 'POST', headers: { Accept: 'application/json', Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }, body: JSON.stringify(body), signal });
   try {
@@ -45,21 +44,22 @@ async function ask(path: string, body: unknown): Promise<Result> {
     let response = await send(token);
     if (response.status === 401) response = await send(await login.renew(token));
     if (!response.ok) throw await Failure.of(response);
-    return (await response.json()) as Result;
+    return (await response.json()) as Http.TestBody;
   } catch (error) {
     if (error instanceof Failure) throw error;
     throw new Failure('UNREACHABLE', signal.aborted ? words.late : String(error), signal.aborted ? 408 : 0);
   }
 }
 
-export function AgentTest({ name }: { name: string }) {
+/** `onDone`: there is news of the agent. */
+export function AgentTest({ name, onDone }: { name: string; onDone: () => Promise<void> }) {
   const [withPrompt, setWithPrompt] = useState(false);
   const test = tests.value[name];
   const isBusy = test?.is === 'running';
   return (
     <div class="admin-test" data-part="agent-test" data-state={test?.is ?? 'none'}>
       <div class="admin-test-row">
-        <button type="button" class="button quiet" aria-label={words.doOf(name)} aria-disabled={isBusy} onClick={() => void start(name, withPrompt)} data-part="test-agent">
+        <button type="button" class="button quiet" aria-label={words.doOf(name)} aria-disabled={isBusy} onClick={() => void start(name, withPrompt).then(onDone)} data-part="test-agent">
           {isBusy ? text.common.moment : words.do}
         </button>
         <label class="admin-choice">
@@ -70,19 +70,19 @@ export function AgentTest({ name }: { name: string }) {
           </span>
         </label>
       </div>
-      {isBusy && <Progress since={test.since} />}
+      {isBusy && <Progress {...test} />}
       <div role="status">{test && !isBusy && <Outcome name={name} test={test} />}</div>
     </div>
   );
 }
 
-function Progress({ since }: { since: number }) {
+function Progress({ since, minutes }: { since: number; minutes: number }) {
   const [now, setNow] = useState(Date.now());
   useEffect(() => {
     const timer = setInterval(() => setNow(Date.now()), 1_000);
     return () => clearInterval(timer);
   }, []);
-  return <p class="soft">{words.running(Math.max(0, Math.round((now - since) / 1_000)))}</p>;
+  return <p class="soft">{words.running(Math.max(0, Math.round((now - since) / 1_000)), minutes)}</p>;
 }
 
 function Outcome({ name, test }: { name: string; test: Exclude<Test, { is: 'running' }> }) {

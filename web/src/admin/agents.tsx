@@ -35,7 +35,7 @@ export function AgentsPart() {
       <ul class="plain admin-agents">
         {data?.agents.map((agent) => (
           <li key={agent.name} class="card" data-agent={agent.name} data-state={stateOf(agent)}>
-            <Card agent={agent} />
+            <Card agent={agent} onTested={agents.reload} />
           </li>
         ))}
       </ul>
@@ -43,7 +43,7 @@ export function AgentsPart() {
   );
 }
 
-function Card({ agent }: { agent: Agent }) {
+function Card({ agent, onTested }: { agent: Agent; onTested: () => Promise<void> }) {
   const state = stateOf(agent);
   const said = state === 'running' ? words.states.running(agent.live) : words.states[state];
   return (
@@ -65,7 +65,7 @@ function Card({ agent }: { agent: Agent }) {
           <pre class="admin-lines" tabIndex={0}>{agent.lastWords.join('\n')}</pre>
         </details>
       )}
-      <AgentTest name={agent.name} />
+      {agent.enabled ? <AgentTest name={agent.name} onDone={onTested} /> : <p class="soft small">{text.admin.test.disabled}</p>}
     </>
   );
 }

@@ -2,10 +2,13 @@
 import { signal } from '@preact/signals';
 import { standing } from '../account';
 
+/** How important a notice is. */
+export type Level = 'info' | 'warn' | 'error';
+
 /** A notice that was not sent yet. */
 export interface Draft {
   message: string;
-  level: string;
+  level: Level;
 }
 
 const EMPTY: Draft = { message: '', level: 'info' };
@@ -25,7 +28,7 @@ export function recall(): void {
   draft.value = EMPTY;
   try {
     const kept = JSON.parse(localStorage.getItem(key()) ?? '{}') as Partial<Draft>;
-    if (typeof kept.message === 'string' && typeof kept.level === 'string') draft.value = { message: kept.message, level: kept.level };
+    if (typeof kept.message === 'string' && kept.level) draft.value = { message: kept.message, level: kept.level };
   } catch {
     // Storage that is locked or full of something else: the draft begins empty.
   }

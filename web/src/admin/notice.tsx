@@ -6,10 +6,11 @@ import { Icon } from '../parts/icon';
 import { text } from '../text';
 import { Confirm } from './confirm';
 import { draft, recall, write } from './draft';
+import type { Level } from './draft';
 
 const words = text.admin.notice;
 const MOST = 2_000;
-const LEVELS = Object.keys(words.levels);
+const LEVELS = ['info', 'warn', 'error'] as const;
 
 export function NoticePart() {
   const [isAsking, setAsking] = useState(false);
@@ -46,7 +47,7 @@ export function NoticePart() {
       </form>
       {isAsking && (
         <Confirm title={words.title} action={words.send} isHarmless onDo={send} onClose={() => setAsking(false)}>
-          <p>{words.confirm(words.levels[level] ?? level)}</p>
+          <p>{words.confirm(words.levels[level])}</p>
           <blockquote class="admin-quote">{message}</blockquote>
         </Confirm>
       )}
@@ -67,7 +68,7 @@ function Message({ message, used }: { message: string; used: number }) {
   );
 }
 
-function Levels({ level }: { level: string }) {
+function Levels({ level }: { level: Level }) {
   return (
     <fieldset class="admin-choices admin-levels">
       <legend>{words.level}</legend>
@@ -81,19 +82,18 @@ function Levels({ level }: { level: string }) {
   );
 }
 
-function Preview({ message, level }: { message: string; level: string }) {
+/** As the page shows a notice at its top, without the button that closes it. */
+function Preview({ message, level }: { message: string; level: Level }) {
   return (
     <figure class="admin-preview">
       <figcaption>{words.preview}</figcaption>
       {message.trim() === '' ? (
         <p class="soft">{words.nothing}</p>
       ) : (
-        <div class={`admin-preview-card ${level}`}>
-          <Icon name={level === 'info' ? 'bell' : 'warn'} />
-          <div>
-            <strong>{words.from}</strong>
-            <p>{message}</p>
-          </div>
+        <div class={`notice ${level}`}>
+          <p>
+            <strong>{text.sessions.notice[level]}:</strong> {message}
+          </p>
         </div>
       )}
     </figure>

@@ -1,7 +1,10 @@
-/** Words of the administration. */
+/** A number and what it counts. */
 const count = (number: number, one: string, many: string) => `${number.toLocaleString()} ${number === 1 ? one : many}`;
 
-/** What a session can do, in the order of their lists. */
+/** Never 0: it took some time. */
+const tenths = (seconds: number) => Math.max(0.1, seconds).toLocaleString(undefined, { maximumFractionDigits: 1 });
+
+/** How a session stands, in the order of their list. */
 const STATUS: Record<string, string> = { running: 'At work', idle: 'Idle', archived: 'Archived' };
 
 const LIMITS: Record<string, string> = {
@@ -51,12 +54,14 @@ const ACTIONS: Record<string, { all: string; each: Record<string, string> }> = {
   question: { all: 'Questions of agents', each: { 'question.answered': 'Decided a question' } },
   connection: { all: 'Connections', each: { 'connection.closed': 'Disconnected somebody' } },
   notice: { all: 'Notices', each: { 'notice.sent': 'Sent a notice to everybody' } },
+  agent: { all: 'Agents', each: { 'agent.tested': 'Tested an agent' } },
   limits: { all: 'Limits', each: { 'limits.changed': 'Changed limits' } },
   token: { all: 'Tokens for programs', each: { 'token.created': 'Made a token' } },
   key: { all: 'Signing keys', each: { 'key.rotated': 'Replaced the signing key' } },
   gateway: { all: 'The server', each: { 'gateway.set_up': 'Made the first administrator' } },
 };
 
+/** Words of the administration. */
 export const admin = {
   title: 'Administration',
   parts: 'Parts of the administration',
@@ -246,11 +251,12 @@ export const admin = {
     doOf: (name: string) => `Test ${name}`,
     prompt: 'Also send it a short prompt',
     promptWhat: 'It answers with its model, which may cost something.',
-    running: (seconds: number) => `Testing for ${count(seconds, 'second', 'seconds')}. This may take up to 3 minutes.`,
-    ok: (seconds: number) => `It works. The test took ${seconds.toLocaleString(undefined, { maximumFractionDigits: 1 })} s.`,
-    failed: (seconds: number) => `It does not work. The test took ${seconds.toLocaleString(undefined, { maximumFractionDigits: 1 })} s.`,
+    running: (seconds: number, mostMinutes: number) => `Testing for ${count(seconds, 'second', 'seconds')}. This may take up to ${mostMinutes} minutes.`,
+    ok: (seconds: number) => `It works. The test took ${tenths(seconds)} s.`,
+    failed: (seconds: number) => `It does not work. The test took ${tenths(seconds)} s.`,
     lines: (name: string) => `What the test of ${name} said`,
-    late: 'There was no answer within 4 minutes. Look at the log of the server.',
+    late: 'There was no answer in time. Look at the log of the server.',
+    disabled: 'To test it, enable it in the configuration first.',
   },
 
   audit: {
@@ -285,11 +291,10 @@ export const admin = {
     what: 'Everybody who is connected to this server reads it at once, in every session. It is not kept for those who come later.',
     message: 'Message',
     level: 'How important',
-    levels: { info: 'Information', warn: 'Warning', error: 'Urgent' } as Record<string, string>,
+    levels: { info: 'Notice', warn: 'Warning', error: 'Important' },
     counter: (used: number, most: number) => `${used.toLocaleString()} of ${most.toLocaleString()} characters`,
     tooLong: (used: number, most: number) => `${count(used - most, 'character', 'characters')} too many: at most ${most.toLocaleString()}.`,
     preview: 'What they will see',
-    from: 'Notice from an administrator',
     nothing: 'Write a message to see it here.',
     send: 'Send to everybody',
     title: 'Send to everybody?',
