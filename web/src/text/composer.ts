@@ -129,13 +129,8 @@ export const composer = {
   examples: 'Try',
 };
 
-const UNITS = ['KB', 'MB', 'GB'];
-
 /** Bytes as people say them. */
 function size(bytes: number): string {
-  if (bytes < 1024) return bytes === 1 ? '1 byte' : `${bytes} bytes`;
-  let count = bytes / 1024;
-  let unit = 0;
-  while (count >= 1024 && unit < UNITS.length - 1) [count, unit] = [count / 1024, unit + 1];
-  return `${count >= 10 ? Math.round(count) : Math.round(count * 10) / 10} ${UNITS[unit]}`;
+  if (bytes < 1_000) return `${bytes} B`;
+  return bytes < 1_000_000 ? `${Math.round(bytes / 100) / 10} KB` : `${Math.round(bytes / 100_000) / 10} MB`;
 }

@@ -11,12 +11,12 @@ export function Attachments({ files }: { files: Files }) {
     <ul class="attachments plain" aria-label={words.attached}>
       {files.list.value.map((file) => (
         <li class={`attachment ${file.state}`} key={file.key} data-part="attachment" data-state={file.state}>
-          {file.url ? <img src={file.url} alt="" /> : <span class="attachment-picture"><Icon name="file" /></span>}
+          {file.url ? <img src={file.url} alt="" onError={() => files.hidePicture(file.key)} /> : <span class="attachment-picture"><Icon name="file" /></span>}
           <span class="attachment-words">
             <span class="attachment-name" title={file.name}>{file.name}</span>
             <Standing file={file} />
           </span>
-          {file.state === 'failed' && file.file && file.size > 0 && file.why !== undefined && (
+          {file.state === 'failed' && !file.isHopeless && (
             <button type="button" class="button quiet small" aria-label={words.retryFile(file.name)} onClick={() => files.retry(file.key)}>{text.common.retry}</button>
           )}
           <IconButton name="close" label={words.remove(file.name)} onClick={() => files.remove(file.key)} />

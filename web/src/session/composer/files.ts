@@ -18,6 +18,8 @@ export interface Attached {
   readonly id?: string;
   /** Why it failed, in words. */
   readonly why?: string;
+  /** To try it again would change nothing. */
+  readonly isHopeless?: boolean;
   /** A picture of it. */
   readonly url?: string;
   /** Absent if the page was loaded anew since. */
@@ -45,12 +47,17 @@ export class Files {
     return this.list.value.flatMap(({ id, name, size, type }) => (id === undefined ? [] : [{ id, name, size, type }]));
   }
 
+  /** A picture that cannot be shown is a file like any other. */
+  hidePicture(key: number): void {
+    this.#change(key, { url: undefined });
+  }
+
   /** Takes files and brings them at once. `most`: bytes that one may have. */
   add(files: Iterable<File>, most: number | undefined): void {
     const added = [...files].map((file): Attached => {
       const about = { key: (last += 1), name: file.name || text.composer.unnamedFile, size: file.size, type: file.type, file };
       const why = file.size === 0 ? text.composer.emptyFile : most !== undefined && file.size > most ? text.composer.tooBig(most) : undefined;
-      if (why !== undefined) return { ...about, state: 'failed', why };
+      if (why !== undefined) return { ...about, state: 'failed', why, isHopeless: true };
       return { ...about, state: 'uploading', ...(isPicture(file.type) ? { url: URL.createObjectURL(file) } : {}) };
     });
     this.list.value = [...this.list.value, ...added];
