@@ -13,13 +13,15 @@ const EVERY_MS = 10_000;
 
 type Agent = Http.ConfiguredAgentBody;
 
-type State = 'disabled' | 'running' | 'failed' | 'ready';
-const BADGES: Record<State, string> = { disabled: '', running: 'good', failed: 'error', ready: 'accent' };
+type State = 'disabled' | 'running' | 'failed' | 'troubled' | 'ready';
+const BADGES: Record<State, string> = { disabled: '', running: 'good', failed: 'error', troubled: 'warn', ready: 'accent' };
 
 function stateOf(agent: Agent): State {
   if (!agent.enabled) return 'disabled';
   if (agent.live > 0) return 'running';
-  return agent.lastError ? 'failed' : 'ready';
+  // What was wrong last is kept, also when it has worked since then.
+  if (agent.starts > 0 && agent.crashes >= agent.starts) return 'failed';
+  return agent.lastError ? 'troubled' : 'ready';
 }
 
 export function AgentsPart() {

@@ -6,7 +6,7 @@ import type { AdminPart } from '../place';
 import { text } from '../text';
 import { Limits } from './limits';
 import { useLoad } from './load';
-import { NO_FILTER, sessionFilter } from './narrowed';
+import { EVERYBODY, NO_FILTER, connectionFilter, nameFilter, sessionFilter } from './narrowed';
 import { Trouble } from './table';
 
 const words = text.admin.overview;
@@ -44,13 +44,18 @@ function Shown({ numbers: { overview, agents } }: { numbers: Numbers }) {
   const live = agents.reduce((sum, agent) => sum + agent.live, 0);
   const crashes = agents.reduce((sum, agent) => sum + agent.crashes, 0);
   const { users, connections, sessions, runningRuns: runs } = overview;
-  const all = () => (sessionFilter.value = NO_FILTER);
+  // A number counts all, so that its link leads to all.
+  const all = () => {
+    nameFilter.value = '';
+    connectionFilter.value = EVERYBODY;
+    sessionFilter.value = NO_FILTER;
+  };
   const running = () => (sessionFilter.value = { ...NO_FILTER, status: 'running' });
   return (
     <>
       <ul class="plain admin-tiles" aria-label={words.numbers}>
-        <Tile part="users" number={users} label={words.users(users)} />
-        <Tile part="connections" number={connections} label={words.connections(connections)} />
+        <Tile part="users" number={users} label={words.users(users)} onOpen={all} />
+        <Tile part="connections" number={connections} label={words.connections(connections)} onOpen={all} />
         <Tile part="sessions" number={sessions} label={words.sessions(sessions)} more={words.awake(overview.awakeSessions)} onOpen={all} />
         <Tile part="sessions" number={runs} label={words.runs(runs)} onOpen={running} />
         <Tile part="agents" number={live} label={words.agents(live)} more={words.crashes(crashes)} isBad={crashes > 0} />

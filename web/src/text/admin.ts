@@ -5,7 +5,7 @@ const count = (number: number, one: string, many: string) => `${number.toLocaleS
 const tenths = (seconds: number) => Math.max(0.1, seconds).toLocaleString(undefined, { maximumFractionDigits: 1 });
 
 /** How a session stands, in the order of their list. */
-const STATUS: Record<string, string> = { running: 'At work', idle: 'Idle', archived: 'Archived' };
+const STATUS: Record<string, string> = { running: 'Running', idle: 'Idle', archived: 'Archived' };
 
 const LIMITS: Record<string, string> = {
   messagesPerMinute: 'Messages to one session in a minute',
@@ -224,7 +224,8 @@ export const admin = {
     states: {
       disabled: 'Disabled',
       running: (live: number) => `${live.toLocaleString()} running`,
-      failed: 'Last one ended in trouble',
+      failed: 'Last start failed',
+      troubled: 'Ready, but had trouble',
       ready: 'Ready',
     },
     protocol: 'Protocol',
