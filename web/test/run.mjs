@@ -23,6 +23,8 @@ try {
     jsx: 'automatic',
     jsxImportSource: 'preact',
     sourcemap: 'inline',
+    // Words ask which keys the reader has.
+    banner: { js: "globalThis.navigator ??= { platform: '', onLine: true };" },
     alias: { '@switchboard/client': resolve(here, '../../clients/typescript/src/index.ts') },
     logLevel: 'warning',
   });

@@ -44,6 +44,8 @@ export class OpenSession {
   #isDue = false;
   /** The first page is being read; what comes meanwhile waits for it. */
   #isBeginning = true;
+  /** The journal could not be read: only what the state has is shown. */
+  #isMakeshift = false;
   #wasOpen = false;
   #loading = 0;
 
@@ -108,14 +110,19 @@ export class OpenSession {
   /** Loads the page before the first entry. */
   async loadOlder(): Promise<void> {
     if (this.older.value === 'loading' || this.older.value === 'none') return;
+    if (this.#isMakeshift) return this.#begin(this.#session.store.state);
     this.older.value = 'loading';
     const turn = this.#loading;
     const { from } = this.timeline.value;
     try {
       const events = await this.#before(from);
+      let page = foldAll(emptyTimeline(), events);
+      // Pieces were joined since, across the border: what is newer is read again.
+      if (page.offset >= from) page = await this.#onwards(page);
       if (turn !== this.#loading) return;
       batch(() => {
-        this.timeline.value = join(foldAll(emptyTimeline(), events), this.timeline.value);
+        const now = this.timeline.value;
+        this.timeline.value = page.offset >= now.offset ? page : join(page, now);
         this.older.value = events.length > 0 && this.timeline.value.from > 1 ? 'some' : 'none';
       });
     } catch {
@@ -129,17 +136,19 @@ export class OpenSession {
     this.#isBeginning = true;
     this.older.value = 'loading';
     this.#waiting = [];
-    let begun: Timeline;
+    let begun = ofState(state);
+    let isMakeshift = false;
     try {
       const events = state.offset === 0 ? [] : await this.#before(state.offset + 1);
-      begun = events.length > 0 ? foldAll(emptyTimeline(), events) : ofState(state);
+      if (events.length > 0) begun = foldAll(emptyTimeline(), events);
     } catch {
-      begun = ofState(state);
+      isMakeshift = true;
     }
     if (turn !== this.#loading) return;
     batch(() => {
+      this.#isMakeshift = isMakeshift;
       this.timeline.value = begun;
-      this.older.value = begun.from > 1 ? 'some' : 'none';
+      this.older.value = isMakeshift ? 'failed' : begun.from > 1 ? 'some' : 'none';
       this.isReady.value = true;
       this.#isBeginning = false;
       this.#drawNow();
@@ -150,6 +159,17 @@ export class OpenSession {
   async #before(offset: number): Promise<SessionEvent[]> {
     const text = await lines(`/api/sessions/${this.id}/events?before=${offset}&limit=${PAGE}`);
     return text.map((line) => JSON.parse(line) as SessionEvent);
+  }
+
+  /** A part of the conversation with everything that came after it, as far as it is known here. */
+  async #onwards(page: Timeline): Promise<Timeline> {
+    let read = page;
+    while (read.offset < this.timeline.value.offset) {
+      const text = await lines(`/api/sessions/${this.id}/events?after=${read.offset}&limit=${PAGE}`);
+      if (text.length === 0) break;
+      read = foldAll(read, text.map((line) => JSON.parse(line) as SessionEvent));
+    }
+    return read;
   }
 
   #opened(ack: Protocol.ConnectionAck): void {
@@ -186,9 +206,10 @@ export class OpenSession {
   #draw(): void {
     if (this.#isDue) return;
     this.#isDue = true;
-    // A hidden page has no frames, and is to know all the same when a question waits.
-    if (document.hidden) setTimeout(() => this.#drawNow(), 100);
-    else requestAnimationFrame(() => this.#drawNow());
+    // A hidden page has no frames, and is to know all the same when a question waits; so is one that is hidden
+    // before the frame comes.
+    setTimeout(() => this.#isDue && this.#drawNow(), document.hidden ? 100 : 500);
+    if (!document.hidden) requestAnimationFrame(() => this.#isDue && this.#drawNow());
   }
 
   #drawNow(): void {

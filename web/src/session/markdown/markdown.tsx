@@ -2,13 +2,11 @@
 import { Component } from 'preact';
 import { useRef } from 'preact/hooks';
 import type { Links } from 'marked';
-import { CodeBlock, CodeText } from './code';
+import { pieceVnodes } from './piece';
 import { Pieces } from './pieces';
 import type { Piece } from './pieces';
 import { References } from './references';
 import { useSteady } from './steady';
-import { read } from './tokens';
-import { blocks } from './vnodes';
 
 export function Markdown({ text, isComplete }: { text: string; isComplete: boolean }) {
   const known = useRef<{ pieces: Pieces; references: References } | undefined>(undefined);
@@ -45,16 +43,4 @@ class PieceView extends Component<Shown> {
 function isSame(one: Piece, other: Piece): boolean {
   if (one.kind === 'text') return other.kind === 'text' && one.source === other.source;
   return other.kind === 'code' && one.code === other.code && one.language === other.language;
-}
-
-/** The elements of one piece. */
-export function pieceVnodes(piece: Piece, links?: Links) {
-  if (piece.kind === 'code') return <CodeBlock language={piece.language} code={piece.code} />;
-  const known = read(piece.source, links);
-  if (known) return <>{blocks(known.tokens)}</>;
-  return (
-    <p class="raw">
-      <CodeText code={piece.source.trimEnd()} />
-    </p>
-  );
 }

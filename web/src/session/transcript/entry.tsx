@@ -118,7 +118,7 @@ function End({ session, entry }: { session: OpenSession; entry: EndEntry }) {
     <div class="error end-error">
       <Icon name="warn" />
       <div>
-        <strong>{what}</strong> {error?.message && error.message !== what ? error.message : then}
+        <strong>{what}</strong> {error?.message !== what && error?.message} {then}
         {error && <span class="small end-code">{error.code}</span>}
       </div>
     </div>

@@ -1,4 +1,5 @@
 // What the agent means to do, always in sight.
+import { useRef } from 'preact/hooks';
 import { Icon } from '../../parts/icon';
 import { text } from '../../text';
 import type { OpenSession } from '../open';
@@ -7,8 +8,13 @@ const DONE = new Set(['completed', 'done']);
 const NOW = new Set(['in_progress', 'running']);
 
 export function Plan({ session }: { session: OpenSession }) {
-  const { plan } = session.view.value;
+  const { plan, currentTask } = session.view.value;
+  const made = useRef({ plan, run: currentTask?.id });
+  if (made.current.plan !== plan) made.current = { plan, run: currentTask?.id };
   if (plan.length === 0) return null;
+  // A plan that was carried out is of no use to the next run.
+  const isOver = !session.isRunning.value || made.current.run !== currentTask?.id;
+  if (isOver && plan.every(({ status }) => DONE.has(status))) return null;
   const done = plan.filter(({ status }) => DONE.has(status)).length;
   const now = plan.find(({ status }) => NOW.has(status));
   return (

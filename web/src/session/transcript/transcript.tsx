@@ -20,14 +20,16 @@ export function Transcript({ session }: { session: OpenSession }) {
   useLayoutEffect(() => (box.current && content.current ? scroll.attach(box.current, content.current) : undefined), [scroll]);
   return (
     <div class="transcript-frame">
-      <div ref={box} class="transcript" data-part="transcript" role="log" aria-live="off" aria-label={text.transcript.name} tabIndex={0}>
-        <div ref={content} class="entries">
-          <Older session={session} />
-          <Entries session={session} scroll={scroll} />
-          <Working session={session} />
+      <div class="transcript-box">
+        <div ref={box} class="transcript" data-part="transcript" role="log" aria-live="off" aria-label={text.transcript.name} tabIndex={0}>
+          <div ref={content} class="entries">
+            <Older session={session} />
+            <Entries session={session} scroll={scroll} />
+            <Working session={session} />
+          </div>
         </div>
+        <ToLatest session={session} scroll={scroll} />
       </div>
-      <ToLatest session={session} scroll={scroll} />
       <Plan session={session} />
       <News session={session} />
     </div>
