@@ -1,6 +1,7 @@
 // One's own account.
 import { useState } from 'preact/hooks';
 import { account, explain, request, signOut, standing } from '../account';
+import { openHelp } from '../keys';
 import { filled, Form } from '../parts/form';
 import { say } from '../parts/toast';
 import { text } from '../text';
@@ -28,6 +29,9 @@ export function AccountPage() {
         <ChangePassword username={username} />
       </section>
       <AccessToken />
+      <p>
+        <button type="button" class="link" onClick={openHelp}>{text.sessions.shortcuts}</button>
+      </p>
     </div>
   );
 }

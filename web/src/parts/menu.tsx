@@ -35,7 +35,11 @@ export function Menu({ button, label, buttonClass = 'icon-button', part, childre
   }, [isOpen]);
 
   const onKeyDown = (event: TargetedKeyboardEvent<HTMLDivElement>) => {
-    if (event.key === 'Escape') return close();
+    if (event.key === 'Escape') {
+      // It has done its work: nothing around the menu is closed as well.
+      event.preventDefault();
+      return close();
+    }
     const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : undefined;
     if (step === undefined) return;
     event.preventDefault();

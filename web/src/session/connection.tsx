@@ -12,7 +12,7 @@ const words = text.sessions.connection;
 /** What to show: a short break is not shown at all. */
 function useCalm(now: Connection): Connection {
   const [shown, setShown] = useState(now);
-  const since = useRef<number>();
+  const since = useRef<number | undefined>(undefined);
   useEffect(() => {
     const isBreak = now.is === 'reconnecting' || now.is === 'offline' || now.is === 'connecting';
     if (isBreak && shown.is === 'live') {

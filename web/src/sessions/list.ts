@@ -13,6 +13,9 @@ import { onTabs, tellTabs } from '../tabs';
 export type Row = Http.SessionBody;
 
 const PAGE = 50;
+/** A question may wait in a session that nobody touched for long: now and then, more are looked through. */
+const DEEP_PAGE = 500;
+const DEEP_MS = 120_000;
 /** How often to ask: while something goes on, otherwise, and while nobody looks. */
 const BUSY_MS = 3_000;
 const CALM_MS = 10_000;
@@ -33,6 +36,7 @@ export class SessionList {
   readonly #single = signal<Row | undefined>(undefined);
   readonly #backoff = new Backoff({ baseMs: 2_000 });
   #next: string | undefined;
+  #lookedDeep = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isAsking = false;
   #isRunning = false;
@@ -67,6 +71,7 @@ export class SessionList {
     this.more.value = 'none';
     this.#single.value = undefined;
     this.#next = undefined;
+    this.#lookedDeep = 0;
   }
 
   /** The row of a session, if it is known. */
@@ -111,7 +116,7 @@ export class SessionList {
       const page = await ask(this.#next);
       if (!this.#isRunning) return;
       const known = new Set(this.rows.value.map((row) => row.id));
-      this.rows.value = [...this.rows.value, ...page.sessions.filter((row) => !known.has(row.id))];
+      this.rows.value = sorted([...this.rows.value, ...page.sessions.filter((row) => !known.has(row.id))]);
       this.#setNext(page.next);
     } catch (error) {
       this.more.value = 'some';
@@ -139,6 +144,7 @@ export class SessionList {
       const page = await ask();
       const single = await this.#askSingle(page.sessions);
       if (version === this.#version) this.#take(page, single);
+      if (version === this.#version && page.next) await this.#lookDeep(page.next, version);
       this.#backoff.reset();
       wait = this.#pace();
     } catch (error) {
@@ -172,15 +178,24 @@ export class SessionList {
     if (isFirst || !page.next || this.more.value === 'none') this.#setNext(page.next);
   }
 
+  /** Finds those beyond the newest page that wait, and refreshes those that were loaded. */
+  async #lookDeep(before: string, version: number): Promise<void> {
+    if (Date.now() - this.#lookedDeep < DEEP_MS) return;
+    const page = await ask(before, DEEP_PAGE);
+    if (version !== this.#version) return;
+    this.#lookedDeep = Date.now();
+    this.rows.value = deepened(this.rows.value, page);
+  }
+
   #pace(): number {
     if (document.hidden) return HIDDEN_MS;
     return this.rows.value.some(({ status }) => status === 'running' || status === 'waiting') ? BUSY_MS : CALM_MS;
   }
 }
 
-function ask(before?: string): Promise<Http.SessionsBody> {
+function ask(before?: string, limit = PAGE): Promise<Http.SessionsBody> {
   const query = before === undefined ? '' : `&before=${encodeURIComponent(before)}`;
-  return request('GET', `/api/sessions?limit=${PAGE}${query}`);
+  return request('GET', `/api/sessions?limit=${limit}${query}`);
 }
 
 /** The newest page before the older ones. What should be in it and is not has gone. */
@@ -189,6 +204,21 @@ function merge(page: Http.SessionsBody, before: readonly Row[]): Row[] {
   if (!page.next || !last) return page.sessions;
   const known = new Set(page.sessions.map((row) => row.id));
   return [...page.sessions, ...before.filter((row) => !known.has(row.id) && row.updatedAt < last.updatedAt)];
+}
+
+/** With the rows of an older page as they are now, and those of it that wait. */
+function deepened(rows: readonly Row[], page: Http.SessionsBody): Row[] {
+  const fresh = new Map(page.sessions.map((row) => [row.id, row]));
+  const newest = page.sessions[0]?.updatedAt ?? '';
+  const oldest = page.next ? (page.sessions.at(-1)?.updatedAt ?? '') : '';
+  const isThere = (row: Row) => fresh.has(row.id) || row.updatedAt > newest || row.updatedAt < oldest;
+  const kept = rows.filter(isThere).map((row) => keep(fresh.get(row.id) ?? row, row));
+  const known = new Set(kept.map((row) => row.id));
+  return sorted([...kept, ...page.sessions.filter((row) => row.status === 'waiting' && !known.has(row.id))]);
+}
+
+function sorted(rows: readonly Row[]): Row[] {
+  return [...rows].sort((one, other) => (one.updatedAt === other.updatedAt ? 0 : one.updatedAt < other.updatedAt ? 1 : -1));
 }
 
 function keep(row: Row, before: Row | undefined): Row {
