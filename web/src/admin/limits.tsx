@@ -1,6 +1,6 @@
 // The limits in force, and changing some of them until the next start.
 import type { Http } from '@switchboard/client';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { request } from '../account';
 import { say } from '../parts/toast';
 import { text } from '../text';
@@ -51,7 +51,7 @@ function Value({ limit, onChanged }: { limit: Limit; onChanged: () => Promise<vo
   };
   // The button that opened the form is there again when the form has gone.
   const wasOpen = useRef(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (wasOpen.current && !isOpen) opener.current?.focus();
     wasOpen.current = isOpen;
   }, [isOpen]);
@@ -71,7 +71,7 @@ function Form({ limit, onSave, onClose }: { limit: Limit; onSave: (value: number
   const [wrong, setWrong] = useState('');
   const field = useRef<HTMLInputElement>(null);
   const saving = useAct(() => onSave(Number(given)));
-  useEffect(() => {
+  useLayoutEffect(() => {
     field.current?.focus();
     field.current?.select();
   }, []);
