@@ -103,11 +103,12 @@ export const composer = {
   oneAtATime: 'One at a time',
   all: 'All at once',
 
-  viewer: 'You can read this session, not write in it. You can suggest something to those who do.',
+  viewer: 'You can read this session, not write in it.',
+  driven: (name: string) => `${name} drives this session. You can suggest something; the agent does not hear it.`,
   suggestLabel: 'Your suggestion',
   suggestPlaceholder: 'Suggest something',
   suggest: 'Suggest',
-  suggested: 'Suggested. Those who can write here see it.',
+  suggested: (name: string) => `${name} sees your suggestion.`,
 
   newTitle: 'What shall be done?',
   agent: 'Agent',

@@ -44,7 +44,10 @@ export function useCommandList(writing: Writing, area: RefObject<HTMLTextAreaEle
     else if (event.key === 'Tab' && !event.shiftKey) choose(chosen);
     // What is typed in full is meant as it is.
     else if (event.key === 'Enter' && !event.shiftKey && chosen.word !== typed) choose(chosen);
-    else return close(), false;
+    else {
+      close();
+      return false;
+    }
     event.preventDefault();
     event.stopPropagation();
     return true;
@@ -52,11 +55,11 @@ export function useCommandList(writing: Writing, area: RefObject<HTMLTextAreaEle
   return {
     found,
     active,
-    aria: { 'aria-autocomplete': 'list', 'aria-controls': isOpen ? 'commands' : undefined, 'aria-expanded': isOpen, 'aria-activedescendant': isOpen ? `command-${active}` : undefined, role: 'combobox', 'aria-multiline': 'true' },
+    aria: isOpen ? { 'aria-autocomplete': 'list', 'aria-controls': 'commands', 'aria-activedescendant': `command-${active}` } : { 'aria-autocomplete': 'list' },
     look: () => setTyping(area.current !== null && document.activeElement === area.current && isTypingCommand(area.current.value, area.current.selectionStart)),
     close,
     choose,
-    onKeyDown: (event) => (isModifier(event.key) ? false : onKeyDown(event)),
+    onKeyDown: (event) => (isTyped(event.key) ? false : onKeyDown(event)),
   };
 }
 
@@ -91,6 +94,7 @@ export function CommandList({ list }: { list: CommandListState }) {
   );
 }
 
-function isModifier(key: string): boolean {
-  return ['Shift', 'Control', 'Alt', 'Meta', 'ArrowLeft', 'ArrowRight', 'Home', 'End'].includes(key) || (key.length === 1) || key === 'Backspace' || key === 'Delete';
+/** Keys that type or move, and leave the list as it is until the text has changed. */
+function isTyped(key: string): boolean {
+  return key.length === 1 || ['Shift', 'Control', 'Alt', 'Meta', 'ArrowLeft', 'ArrowRight', 'Home', 'End', 'Backspace', 'Delete'].includes(key);
 }

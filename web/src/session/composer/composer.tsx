@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { text } from '../../text';
 import type { OpenSession } from '../open';
-import { accessIn } from './access';
+import { accessIn, driverOf } from './access';
 import type { Access } from './access';
 import { Box, characters } from './box';
 import { commandsOfSession } from './completion';
@@ -32,11 +32,18 @@ export function Composer({ session, access }: { session: OpenSession; access?: A
     if (isReady && writing) void writing.check(session);
   }, [isReady, writing]);
   if (!writing) return null;
-  const canWrite = (access ?? accessIn(session) ?? 'owner') !== 'viewer';
+  const isViewer = (access ?? accessIn(session) ?? 'owner') === 'viewer';
+  const driver = driverOf(session);
   return (
     <div class="composer" data-part="composer">
-      <Queue session={session} canChange={canWrite} />
-      {canWrite ? <Writer session={session} writing={writing} /> : <Suggest session={session} writing={writing} />}
+      <Queue session={session} canChange={!isViewer && driver === undefined} />
+      {isViewer ? (
+        <p class="read-only small soft" data-part="read-only">{words.viewer}</p>
+      ) : driver !== undefined ? (
+        <Suggest session={session} writing={writing} driver={driver} />
+      ) : (
+        <Writer session={session} writing={writing} />
+      )}
     </div>
   );
 }

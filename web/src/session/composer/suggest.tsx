@@ -1,4 +1,4 @@
-// Where somebody who may only look on says what they would do.
+// Where those who do not drive say what they would do. The agent does not hear it.
 import { useState } from 'preact/hooks';
 import { explain } from '../../account';
 import { say } from '../../parts/toast';
@@ -9,7 +9,7 @@ import type { Writing } from './writing';
 
 const words = text.composer;
 
-export function Suggest({ session, writing }: { session: OpenSession; writing: Writing }) {
+export function Suggest({ session, writing, driver }: { session: OpenSession; writing: Writing; driver: string }) {
   const [isBusy, setBusy] = useState(false);
   const most = session.limits.value?.promptChars;
   const send = async () => {
@@ -20,7 +20,7 @@ export function Suggest({ session, writing }: { session: OpenSession; writing: W
     try {
       await session.send('SUGGEST', { text: suggestion });
       if (writing.text.value === suggestion) writing.text.value = '';
-      say(words.suggested);
+      say(words.suggested(driver));
     } catch (error) {
       writing.error.value = explain(error);
     }
@@ -35,7 +35,7 @@ export function Suggest({ session, writing }: { session: OpenSession; writing: W
         void send();
       }}
     >
-      <p class="small soft">{words.viewer}</p>
+      <p class="small soft">{words.driven(driver)}</p>
       <div class="suggest-row">
         <textarea
           id="prompt"
