@@ -24,7 +24,7 @@ function Branch({ session, entry }: { session: OpenSession; entry: PromptEntry |
   const [isBusy, setBusy] = useState(false);
   // After a prompt its run is under way and would count as cancelled: whoever goes on from there asks anew.
   const isBefore = entry.kind === 'prompt';
-  if (!session.can('branch') || (isBefore && entry.offset <= 1)) return null;
+  if (!session.can('branch') || (isBefore ? entry.offset <= 1 : entry.through === 0)) return null;
   const onClick = async () => {
     if (isBusy) return;
     setBusy(true);
