@@ -80,7 +80,7 @@ function Preview({ sessionId, id, type }: { sessionId: string; id: string; type:
   }, [sessionId, id, type]);
   return (
     <span class="preview" ref={place}>
-      {url ? <img src={url} alt="" /> : <Icon name="file" />}
+      {url ? <img src={url} alt="" onError={() => setUrl('')} /> : <Icon name="file" />}
     </span>
   );
 }
