@@ -28,7 +28,8 @@ let last: string | undefined;
 
 /** Takes up the login that the browser remembers. */
 export async function start(): Promise<void> {
-  standing.value = { is: 'starting' };
+  // What says that the gateway is away stays until that is over.
+  if (standing.value.is !== 'unreachable') standing.value = { is: 'starting' };
   try {
     enter(await gateway.resume());
   } catch (error) {

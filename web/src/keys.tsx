@@ -103,12 +103,14 @@ function Help({ onClose }: { onClose: () => void }) {
             <dd>{words}</dd>
           </div>
         ))}
-        <div>
-          <dt>
-            <kbd>Esc</kbd>
-          </dt>
-          <dd>{text.sessions.keys.close}</dd>
-        </div>
+        {text.sessions.otherKeys.map(([key, words]) => (
+          <div key={key}>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{words}</dd>
+          </div>
+        ))}
       </dl>
       <label class="check">
         <input type="checkbox" checked={isOn.value} onChange={(event) => set(event.currentTarget.checked)} /> {text.sessions.singleKeys}

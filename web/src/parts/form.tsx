@@ -55,8 +55,9 @@ export function Form({ id, action, label, busyLabel, buttonClass = '', fieldOfRe
     } catch (error) {
       if (!isAlive.current) return;
       setState({ error: error instanceof Complaint ? error.message : explain(error) });
-      const field = fieldOf(error) ?? (isRefusal(error) ? fieldOfRefusal : undefined);
-      if (field) markOne(form, field);
+      const named = fieldOf(error);
+      // The gateway may know the field by another name.
+      if (!(named && markOne(form, named)) && fieldOfRefusal && isRefusal(error)) markOne(form, fieldOfRefusal);
       if (error instanceof Failure && error.retryAfterMs) setWaitUntil(Date.now() + error.retryAfterMs);
     } finally {
       if (isAlive.current) setBusy(false);
@@ -99,11 +100,13 @@ function markAll(form: HTMLFormElement): void {
   for (const field of form.querySelectorAll('[aria-invalid]')) field.removeAttribute('aria-invalid');
 }
 
-function markOne(form: HTMLFormElement, name: string): void {
+/** False if there is no such field. */
+function markOne(form: HTMLFormElement, name: string): boolean {
   const field = form.elements.namedItem(name);
-  if (!(field instanceof HTMLElement)) return;
+  if (!(field instanceof HTMLElement)) return false;
   field.setAttribute('aria-invalid', 'true');
   field.focus();
+  return true;
 }
 
 /** The text of a field. */

@@ -114,6 +114,12 @@ export const sessions = {
     next: 'Next session in the list',
     previous: 'Previous session in the list',
     waiting: 'Next session that waits for you',
-    close: 'Close what is open',
   },
+  otherKeys: [
+    ['Alt+Q', 'Go to the open question'],
+    ['Enter', 'Send the prompt'],
+    ['Shift+Enter', 'Start a new line in the prompt'],
+    ['Ctrl+.', 'Cancel the run'],
+    ['Esc', 'Close what is open'],
+  ],
 };
