@@ -83,8 +83,8 @@ export class Account {
   }
 
   /** Any other request of the HTTP API, with the token and as JSON. */
-  request<T>(method: string, path: string, body?: unknown): Promise<T> {
-    return this.login.request<T>(method, path, body);
+  request<T>(method: string, path: string, body?: unknown, timeoutMs?: number): Promise<T> {
+    return this.login.request<T>(method, path, body, timeoutMs);
   }
 
   /** Logs out: all sessions of this login end within a second. */

@@ -10,7 +10,7 @@ export type { AgentNote, Bounds, Suggestion, Thought, View } from './view.js';
 export { Failure } from './failure.js';
 export type { FailureCode } from './failure.js';
 export { Login } from './login.js';
-export type { Grant, Reach } from './login.js';
+export type { Asking, Grant, Reach } from './login.js';
 export { Backoff } from './backoff.js';
 export type { BackoffOptions } from './backoff.js';
 export { verdict } from './ending.js';

@@ -17,8 +17,20 @@ export interface Reach {
   readonly fetch: typeof fetch;
 }
 
+/** What to ask for. */
+export interface Asking {
+  /** `GET` unless given. */
+  method?: string;
+  /** Sent as JSON. */
+  body?: unknown;
+  /** How long the answer may take; 20 s unless given. */
+  timeoutMs?: number;
+}
+
 const COOKIE = /(?:^|[,;]\s*)(switchboard_refresh=[^;,\s]+)/;
 const REQUEST_MS = 20_000;
+
+const bearing = (token: string) => ({ Authorization: `Bearer ${token}` });
 
 /** A login. Make one with `Gateway.login`, `Gateway.resume` or `Gateway.use`. */
 export class Login {
@@ -100,24 +112,28 @@ export class Login {
     this.#cookie = undefined;
   }
 
-  /** A request with the token, and once more with a new one if that has expired. */
-  async request<T>(method: string, path: string, body?: unknown): Promise<T> {
+  /**
+   * A request with the token, and once more with a new one if that has expired. Resolves with an answer
+   * that is good; anything else is a `Failure`.
+   */
+  async fetch(path: string, asking: Asking = {}): Promise<Response> {
     const token = this.#token;
     try {
-      return await this.#once<T>(method, path, token, body);
+      return await this.#send(path, asking, bearing(token));
     } catch (error) {
       if (!(error instanceof Failure) || error.status !== 401) throw error;
     }
-    return this.#once<T>(method, path, await this.renew(token), body);
+    return this.#send(path, asking, bearing(await this.renew(token)));
   }
 
-  async #once<T>(method: string, path: string, token: string, body: unknown): Promise<T> {
-    const response = await this.#send(method, path, body, { Authorization: `Bearer ${token}` });
+  /** The same for answers in JSON. */
+  async request<T>(method: string, path: string, body?: unknown, timeoutMs?: number): Promise<T> {
+    const response = await this.fetch(path, { method, body, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
     return (response.status === 204 ? undefined : await response.json()) as T;
   }
 
   async #take(path: string, body?: unknown): Promise<string> {
-    const response = await this.#send('POST', path, body, this.#cookie ? { Cookie: this.#cookie } : {});
+    const response = await this.#send(path, { method: 'POST', body }, this.#cookie ? { Cookie: this.#cookie } : {});
     // The cookie first: it is good for one use, and the old one is worth nothing any more.
     this.#cookie = COOKIE.exec(response.headers.get('Set-Cookie') ?? '')?.[1] ?? this.#cookie;
     const grant = (await response.json()) as Grant;
@@ -129,7 +145,7 @@ export class Login {
     return (this.#token = grant.token);
   }
 
-  async #send(method: string, path: string, body: unknown, headers: Record<string, string>): Promise<Response> {
+  async #send(path: string, { method = 'GET', body, timeoutMs = REQUEST_MS }: Asking, headers: Record<string, string>): Promise<Response> {
     let response: Response;
     try {
       response = await this.reach.fetch(this.reach.base + path, {
@@ -139,7 +155,7 @@ export class Login {
         cache: 'no-store',
         // The next cookie arrives even if the page is left meanwhile.
         keepalive: path === '/api/auth/refresh',
-        signal: AbortSignal.timeout(REQUEST_MS),
+        signal: AbortSignal.timeout(timeoutMs),
       });
     } catch (error) {
       throw new Failure('UNREACHABLE', `The gateway at ${this.reach.base} cannot be reached: ${String(error)}`);
