@@ -84,10 +84,10 @@ onTabs((news) => {
 });
 
 /** A request as whoever is signed in. Notices when the login has ended. */
-export async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
+export async function request<T>(method: string, path: string, body?: unknown, timeoutMs?: number): Promise<T> {
   const mine = account();
   try {
-    return await mine.request<T>(method, path, body);
+    return await mine.request<T>(method, path, body, timeoutMs);
   } catch (error) {
     noticeEnd(mine, error);
     throw error;

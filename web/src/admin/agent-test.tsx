@@ -1,11 +1,9 @@
 // Trying whether an agent works. What came of it stays while the page is open, also for those who look
 // at another part meanwhile.
 import { signal } from '@preact/signals';
-import { Failure } from '@switchboard/client';
 import type { Http } from '@switchboard/client';
 import { useEffect, useState } from 'preact/hooks';
-import { account, explain, noticeEnd } from '../account';
-import { base } from '../place';
+import { explain, request } from '../account';
 import { text } from '../text';
 
 const words = text.admin.test;
@@ -24,30 +22,11 @@ async function start(name: string, prompt: boolean): Promise<void> {
   const put = (test: Test) => (tests.value = { ...tests.value, [name]: test });
   const minutes = prompt ? 2 * READY_MINUTES : READY_MINUTES;
   put({ is: 'running', since: Date.now(), minutes });
-  const mine = account();
+  const path = `/api/admin/agents/${encodeURIComponent(name)}/test`;
   try {
-    put({ is: 'done', result: await ask(`/api/admin/agents/${encodeURIComponent(name)}/test`, { prompt }, minutes) });
+    put({ is: 'done', result: await request<Http.TestBody>('POST', path, { prompt }, minutes * MINUTE_MS + SPARE_MS) });
   } catch (error) {
-    noticeEnd(mine, error);
     put({ is: 'refused', why: explain(error) });
-  }
-}
-
-/** Other requests have to be answered sooner than an agent starts; so this one goes its own way. */
-async function ask(path: string, body: Http.TestRequest, minutes: number): Promise<Http.TestBody> {
-  const { login } = account();
-  const signal = AbortSignal.timeout(minutes * MINUTE_MS + SPARE_MS);
-  const send = (token: string) =>
-    fetch(base + path, { method: 'POST', headers: { Accept: 'application/json', Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }, body: JSON.stringify(body), signal });
-  try {
-    const token = login.token;
-    let response = await send(token);
-    if (response.status === 401) response = await send(await login.renew(token));
-    if (!response.ok) throw await Failure.of(response);
-    return (await response.json()) as Http.TestBody;
-  } catch (error) {
-    if (error instanceof Failure) throw error;
-    throw new Failure('UNREACHABLE', signal.aborted ? words.late : String(error), signal.aborted ? 408 : 0);
   }
 }
 

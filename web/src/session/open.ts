@@ -240,8 +240,8 @@ export async function ask(path: string): Promise<Response> {
 
 /** The lines of an NDJSON answer. */
 async function lines(path: string): Promise<string[]> {
-  const response = await ask(path);
-  return (await response.text()).split('\n').filter((line) => line !== '');
+  const answer = await account().login.fetch(path);
+  return (await answer.text()).split('\n').filter((line) => line !== '');
 }
 
 /** Branches off a session after one of its events; answers the id of the new one. */
