@@ -6,6 +6,7 @@ import { Menu, MenuItem } from '../../parts/menu';
 import { say } from '../../parts/toast';
 import { text } from '../../text';
 import type { OpenSession } from '../open';
+import { isTouch } from './box';
 import type { Manner } from './drafts';
 
 const words = text.composer;
@@ -68,6 +69,8 @@ export function Cancel({ session }: { session: OpenSession }) {
     try {
       // Busy until the run has ended, not only until the wish was heard.
       await session.cancel();
+      // The button goes with the run.
+      if (document.activeElement?.matches('[data-part=cancel]') && !isTouch()) document.getElementById('prompt')?.focus();
     } catch (error) {
       setBusy(false);
       say(explain(error), 'error');
@@ -78,7 +81,7 @@ export function Cancel({ session }: { session: OpenSession }) {
   return (
     <>
       <span class="small soft cancel-again" role="status">{isAsking ? words.cancelAgain : ''}</span>
-      <button type="button" class="button quiet cancel" data-part="cancel" title={words.cancelHint} aria-disabled={isBusy} aria-keyshortcuts="Control+." onClick={cancel}>
+      <button type="button" class="button quiet cancel" data-part="cancel" aria-label={isBusy ? words.cancelling : words.cancel} title={words.cancelHint} aria-disabled={isBusy} aria-keyshortcuts="Control+." onClick={cancel}>
         <Icon name="stop" />
         <span>{isBusy ? words.cancelling : words.cancel}</span>
       </button>
