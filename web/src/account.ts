@@ -20,9 +20,6 @@ export const gateway = new Gateway(base);
 /** How things stand now. */
 export const standing = signal<Standing>({ is: 'starting' });
 
-/** How the client says that the browser belongs to somebody else's login now. */
-const OTHER_USER = /has logged in/;
-
 /** Who was signed in last in this tab. */
 let last: string | undefined;
 
@@ -98,7 +95,7 @@ export async function request<T>(method: string, path: string, body?: unknown, t
 export function noticeEnd(mine: Account, error: unknown): void {
   if (!mine.login.over) return;
   // Of what a refused renewal says, only that somebody else is here now is worth repeating.
-  const isOther = error instanceof Failure && OTHER_USER.test(error.message);
+  const isOther = error instanceof Failure && error.code === 'OTHER_USER';
   signedOut(isOther ? error.message : text.account.signedOut);
 }
 

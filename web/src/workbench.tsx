@@ -1,10 +1,9 @@
 // The page of somebody who is signed in: the sessions beside what is being done.
 import { computed, effect } from '@preact/signals';
-import type { ComponentChildren } from 'preact';
-import { useEffect } from 'preact/hooks';
+import type { ComponentChildren, ComponentType } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
 import { account } from './account';
 import { AccountPage } from './account/page';
-import { AdminPage } from './admin/page';
 import { Bar, isDrawerOpen } from './bar';
 import { Keys, toPrompt } from './keys';
 import { Lookout } from './lookout';
@@ -100,10 +99,21 @@ function Desk() {
     case 'account':
       return <Paged title={text.account.account}><AccountPage /></Paged>;
     case 'admin':
-      return <Paged title={text.sessions.administration}><AdminPage /></Paged>;
+      return <Paged title={text.sessions.administration}><Administration /></Paged>;
     default:
       return <Paged title={text.common.name}><NewSession /></Paged>;
   }
+}
+
+/** Fetched when it is opened: most people never do. */
+function Administration() {
+  const [Page, setPage] = useState<ComponentType>();
+  const [isMissing, setMissing] = useState(false);
+  useEffect(() => {
+    import('./admin/page').then(({ AdminPage }) => setPage(() => AdminPage), () => setMissing(true));
+  }, []);
+  if (Page) return <Page />;
+  return <p class={isMissing ? 'error' : 'soft'} role="status">{isMissing ? text.common.reload : text.common.loading}</p>;
 }
 
 /** `title` stands in the bar, where there is one. */

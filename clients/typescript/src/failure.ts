@@ -2,8 +2,11 @@
 import type * as Http from './generated/http.js';
 import type * as Protocol from './generated/protocol.js';
 
-/** The gateway's codes, and one for a gateway that cannot be reached. */
-export type FailureCode = Protocol.Error['code'] | 'UNREACHABLE';
+/**
+ * The gateway's codes; `UNREACHABLE` for a gateway that is not; `OTHER_USER` if somebody else has logged in
+ * in the same browser, and the login there was is not to be had any more.
+ */
+export type FailureCode = Protocol.Error['code'] | 'UNREACHABLE' | 'OTHER_USER';
 
 /** Something was refused or could not be done. */
 export class Failure extends Error {
@@ -37,7 +40,9 @@ export class Failure extends Error {
     const body = await response.text().catch(() => '');
     let problem: Partial<Http.Problem> = {};
     try {
-      problem = JSON.parse(body) as Partial<Http.Problem>;
+      const said = JSON.parse(body) as Partial<Http.Problem> & { type?: string; payload?: Protocol.Error };
+      // A session answers a command with an envelope, whatever stands before it with a problem.
+      problem = said.type === 'ERROR_MESSAGE' && said.payload ? { ...said.payload, detail: said.payload.message } as Partial<Http.Problem> : said;
     } catch {
       // A proxy's own page.
     }

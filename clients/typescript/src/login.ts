@@ -139,7 +139,7 @@ export class Login {
     const grant = (await response.json()) as Grant;
     // A browser has one cookie for all its tabs, and somebody else may have logged in in another one.
     if (this.#grant && this.#grant.user.id !== grant.user.id) {
-      throw new Failure('AUTH_FAILED', `${grant.user.username} has logged in in this browser meanwhile.`, 401);
+      throw new Failure('OTHER_USER', `${grant.user.username} has logged in in this browser meanwhile.`, 401);
     }
     this.#grant = grant;
     return (this.#token = grant.token);

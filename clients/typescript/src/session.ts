@@ -390,7 +390,9 @@ export class Session {
     try {
       await this.#login.renew(refused);
     } catch {
-      if (this.#login.over) return this.#finish(this.#login.over);
+      const { over } = this.#login;
+      // What the gateway said when it closed the line says more than that there is nothing to refresh.
+      if (over) return this.#finish(over.code === 'OTHER_USER' ? over : (this.#lastError ?? over));
       this.#tokensRefused -= 1;
       return this.#after(this.#backoff.next(), () => void this.#renewAfterRefusal(refused));
     }

@@ -39,10 +39,10 @@ const shared = (...users) => ({
 test('a login does not turn into that of somebody else who uses the browser', async () => {
   const login = await Login.start(shared('ann', 'ann', 'ben', 'ann'), 'ann', 'secret');
   await login.renew(login.token);
-  await assert.rejects(login.renew(login.token), { code: 'AUTH_FAILED', message: /ben has logged in/ });
+  await assert.rejects(login.renew(login.token), { code: 'OTHER_USER', message: /ben has logged in/ });
   assert.equal(login.user.id, 'ann');
   // For good: what ann sees must not depend on who is asked next.
-  await assert.rejects(login.renew(login.token), { code: 'AUTH_FAILED' });
+  await assert.rejects(login.renew(login.token), { code: 'OTHER_USER' });
 });
 
 test('tabs refresh one after the other, also where there are no locks', async (t) => {

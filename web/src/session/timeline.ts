@@ -57,6 +57,8 @@ export interface QuestionEntry extends Any {
   readonly kind: 'question';
   readonly question: Protocol.Question;
   readonly resolved?: Protocol.Resolved;
+  /** When that was told. */
+  readonly resolvedAt?: string;
 }
 
 /** Something to know about the agent, or a suggestion of somebody who only looks on. */

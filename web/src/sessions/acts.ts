@@ -5,6 +5,9 @@ import { go, place } from '../place';
 import { list } from './list';
 import type { Row } from './list';
 
+/** A long session takes a while. */
+const DOWNLOAD_MS = 10 * 60_000;
+
 const path = (id: string) => `/api/sessions/${encodeURIComponent(id)}`;
 
 /** Changes something about a session, and shows it. */
@@ -43,17 +46,11 @@ export async function save(row: Row, format: Format): Promise<void> {
 
 async function download(from: string): Promise<Blob> {
   const mine = account();
-  const ask = (token: string) => fetch(mine.login.reach.base + from, { headers: { Authorization: `Bearer ${token}` }, cache: 'no-store' });
   try {
-    const token = mine.login.token;
-    let response = await ask(token);
-    if (response.status === 401) response = await ask(await mine.login.renew(token));
-    if (!response.ok) throw await Failure.of(response);
-    return await response.blob();
+    return await (await mine.login.fetch(from, { timeoutMs: DOWNLOAD_MS })).blob();
   } catch (error) {
     noticeEnd(mine, error);
-    // What `fetch` throws itself: the line broke.
-    throw error instanceof TypeError ? new Failure('UNREACHABLE', error.message) : error;
+    throw error;
   }
 }
 

@@ -7,6 +7,7 @@ export const common = {
   offline: 'This device is offline. Connect it to a network, then try again.',
   fault: 'This page has a fault. Reload it and try again.',
   retry: 'Try again',
+  reload: 'This part of the page could not be loaded. Reload the page; the server may have been updated.',
   tryIn: (seconds: number) => `Try again in ${seconds} s`,
   tryNow: 'You can try again now.',
   cancel: 'Cancel',

@@ -31,7 +31,7 @@ export function say(session: OpenSession, letter: Letter): Promise<unknown> {
 export async function deliver(session: string, letter: Letter, stop: AbortSignal): Promise<void> {
   const envelope = { type: 'SUBMIT_PROMPT', payload: promptOf(letter), messageId: letter.id, idempotencyKey: letter.key };
   for (let waitMs = 1_000; ; waitMs = Math.min(waitMs * 2, 30_000)) {
-    const failure = await post(session, envelope, stop);
+    const failure = await post(session, envelope);
     stop.throwIfAborted();
     if (!failure) return;
     if (failure.status !== 0 && failure.status !== 408 && failure.status !== 429 && failure.status < 500) throw failure;
@@ -45,31 +45,11 @@ function promptOf({ text, mode, files }: Letter): Protocol.SubmitPrompt {
   return { text, mode, ...(attachments.length > 0 ? { attachments } : {}) };
 }
 
-async function post(session: string, envelope: unknown, stop: AbortSignal): Promise<Failure | undefined> {
-  const { login } = account();
-  const send = () =>
-    fetch(`${login.reach.base}/api/sessions/${session}/commands`, {
-      method: 'POST',
-      headers: { Authorization: `Bearer ${login.token}`, 'Content-Type': 'application/json' },
-      body: JSON.stringify(envelope),
-      signal: stop,
-    });
+async function post(session: string, envelope: unknown): Promise<Failure | undefined> {
   try {
-    const token = login.token;
-    let response = await send();
-    if (response.status === 401) {
-      await login.renew(token);
-      response = await send();
-    }
-    return response.ok ? undefined : await refusal(response);
+    await account().login.fetch(`/api/sessions/${session}/commands`, { method: 'POST', body: envelope });
+    return undefined;
   } catch (error) {
     return error instanceof Failure ? error : new Failure('UNREACHABLE', String(error));
   }
-}
-
-/** The session answers with an envelope, whatever stands before it with a problem. */
-async function refusal(response: Response): Promise<Failure> {
-  if (response.headers.get('Content-Type')?.includes('problem')) return Failure.of(response);
-  const told = ((await response.json()) as { payload: Protocol.Error }).payload;
-  return new Failure(told.code, told.message, response.status, told.details ?? {});
 }

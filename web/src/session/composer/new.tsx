@@ -12,7 +12,7 @@ import { Writing } from './writing';
 
 const words = text.composer;
 /** What shows best what the page can do. */
-const EXAMPLES = ['/stream 40 50', '/tool', '/plan', '/think', '/pick multi', '/image'];
+const EXAMPLES = ['/markdown', '/tool', '/edit', '/plan', '/think', '/pick multi', '/stream 40 50'];
 
 export function NewSession() {
   const [agents, setAgents] = useState<Agents>({ is: 'loading' });

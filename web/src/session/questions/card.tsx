@@ -21,7 +21,7 @@ const words = text.questions;
 const ICONS: Record<Protocol.Question['level'], IconName> = { INFO: 'bell', WARN: 'warn', CRITICAL: 'warn' };
 
 /** Of its entry it has to know what was asked, and how it ended. */
-export function QuestionCard({ session, entry }: { session: OpenSession; entry: Pick<QuestionEntry, 'question' | 'resolved'> }) {
+export function QuestionCard({ session, entry }: { session: OpenSession; entry: Pick<QuestionEntry, 'question' | 'resolved' | 'resolvedAt'> }) {
   const { question, resolved } = entry;
   const card = useRef<HTMLFormElement>(null);
   // Once the session knows it is over, nobody can answer any more, whatever the journal has shown so far.
@@ -51,7 +51,7 @@ export function QuestionCard({ session, entry }: { session: OpenSession; entry: 
         {isOpen && question.expiresAt !== undefined && <Countdown until={question.expiresAt} />}
       </header>
       <h3 id={titleId}><Coded line={question.title} /></h3>
-      {isOpen ? <Asked question={question} /> : <Over question={question} resolved={resolved} />}
+      {isOpen ? <Asked question={question} /> : <Over question={question} resolved={resolved} at={entry.resolvedAt} />}
       {isOpen && <Answering session={session} question={question} />}
     </form>
   );
@@ -67,10 +67,10 @@ function Asked({ question }: { question: Protocol.Question }) {
 }
 
 /** How it ended first; what it was about for those who want to know. */
-function Over({ question, resolved }: { question: Protocol.Question; resolved: Protocol.Resolved | undefined }) {
+function Over({ question, resolved, at }: { question: Protocol.Question; resolved: Protocol.Resolved | undefined; at: string | undefined }) {
   return (
     <>
-      {resolved ? <Resolved question={question} resolved={resolved} /> : <p class="soft small">{words.gone}</p>}
+      {resolved ? <Resolved question={question} resolved={resolved} at={at} /> : <p class="soft small">{words.gone}</p>}
       <details class="question-past">
         <summary class="small soft">{words.past}</summary>
         <Asked question={question} />

@@ -2,11 +2,12 @@
 import type { Protocol } from '@switchboard/client';
 import { standing } from '../../account';
 import { Icon } from '../../parts/icon';
+import { When } from '../../parts/when';
 import { text } from '../../text';
 
 const words = text.questions;
 
-export function Resolved({ question, resolved }: { question: Protocol.Question; resolved: Protocol.Resolved }) {
+export function Resolved({ question, resolved, at }: { question: Protocol.Question; resolved: Protocol.Resolved; at: string | undefined }) {
   const isYes = resolved.outcome === 'allowed' || resolved.outcome === 'answered';
   const said = given(question, resolved.answer);
   return (
@@ -17,6 +18,7 @@ export function Resolved({ question, resolved }: { question: Protocol.Question; 
         {said !== '' && <>: <span class="question-given">{said}</span></>}
         {resolved.answer?.reason !== undefined && <span class="soft"> {words.withReason(resolved.answer.reason)}</span>}
         {resolved.answer?.remember === true && <span class="soft"> ({words.remembered})</span>}
+        {at !== undefined && <span class="soft small"> <When at={at} /></span>}
       </span>
     </p>
   );

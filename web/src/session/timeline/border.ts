@@ -14,7 +14,7 @@ export interface Border {
   /** Ends of what either began earlier or waited in the queue and never began. */
   readonly looseEnds: readonly EndEntry[];
   /** How questions ended that were asked earlier. */
-  readonly resolved: ReadonlyMap<string, { readonly resolved: Protocol.Resolved; readonly offset: number }>;
+  readonly resolved: ReadonlyMap<string, { readonly resolved: Protocol.Resolved; readonly offset: number; readonly at: string }>;
   /** Texts that were only completed here, by the key of their entry. */
   readonly settled: ReadonlyMap<string, number>;
   /** Answers whose text does not go on from what was said earlier. */

@@ -15,7 +15,7 @@ export class Draft {
   opening: Border['opening'];
   looseEnds: Border['looseEnds'];
   readonly ended: Map<string, number>;
-  readonly resolved: Map<string, { resolved: Protocol.Resolved; offset: number }>;
+  readonly resolved: Map<string, { resolved: Protocol.Resolved; offset: number; at: string }>;
   readonly settled: Map<string, number>;
   readonly renewed: Map<string, Renewal>;
   readonly #entries: Entry[];

@@ -185,8 +185,8 @@ function question(draft: Draft, event: SessionEvent<'QUESTION'>): void {
   if (!draft.find(key)) draft.put({ kind: 'question', key, ...times(event, asked.taskId), question: asked });
 }
 
-function resolved(draft: Draft, { payload, offset }: SessionEvent<'QUESTION_RESOLVED'>): void {
+function resolved(draft: Draft, { payload, offset, timestamp }: SessionEvent<'QUESTION_RESOLVED'>): void {
   const known = draft.change(`question:${payload.questionId}`, 'question');
-  if (known) Object.assign(known, resolve(known, payload, offset));
-  else if (!draft.resolved.has(payload.questionId)) draft.resolved.set(payload.questionId, { resolved: payload, offset });
+  if (known) Object.assign(known, resolve(known, payload, offset, timestamp));
+  else if (!draft.resolved.has(payload.questionId)) draft.resolved.set(payload.questionId, { resolved: payload, offset, at: timestamp });
 }

@@ -62,7 +62,7 @@ function settledLater(entry: Entry, newer: Border, ended: ReadonlyMap<string, nu
 /** An entry that the newer part completes, which comes before all else that the newer part says of it. */
 function completed(entry: Entry, newer: Border): Entry {
   const answered = entry.kind === 'question' ? newer.resolved.get(entry.question.questionId) : undefined;
-  if (entry.kind === 'question' && answered) return resolve(entry, answered.resolved, answered.offset);
+  if (entry.kind === 'question' && answered) return resolve(entry, answered.resolved, answered.offset, answered.at);
   const at = newer.settled.get(entry.key);
   if (at === undefined) return entry;
   return entry.kind === 'answer' && !entry.isComplete ? { ...entry, isComplete: true, through: at } : over(entry);
@@ -76,7 +76,7 @@ function merged(older: Entry, newer: Entry, border: Border): Entry {
     return { ...older, text: older.text + newer.text, isComplete: older.isComplete || newer.isComplete, until, through };
   }
   if (older.kind === 'tool' && newer.kind === 'tool') return { ...older, tool: withTool(older.tool, newer.tool), through: newer.through };
-  if (older.kind === 'question' && newer.kind === 'question' && newer.resolved?.by) return resolve(older, newer.resolved, newer.through);
+  if (older.kind === 'question' && newer.kind === 'question' && newer.resolved?.by) return resolve(older, newer.resolved, newer.through, newer.resolvedAt);
   return older;
 }
 

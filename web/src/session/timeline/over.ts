@@ -16,9 +16,9 @@ export function over(entry: Entry): Entry {
 }
 
 /** A question after somebody's word about its end. The first one counts. */
-export function resolve(entry: QuestionEntry, resolved: Protocol.Resolved, offset: number): QuestionEntry {
+export function resolve(entry: QuestionEntry, resolved: Protocol.Resolved, offset: number, resolvedAt: string | undefined): QuestionEntry {
   if (entry.resolved && entry.resolved.by !== NOBODY) return entry;
-  return { ...entry, resolved, through: offset };
+  return { ...entry, resolved, through: offset, ...(resolvedAt === undefined ? {} : { resolvedAt }) };
 }
 
 /** Who ends a question of a run that is over without a word about it. */
