@@ -79,7 +79,7 @@ export class StreamLine implements Line {
       type: 'ERROR_MESSAGE',
       messageId: parcel.messageId,
       timestamp: new Date().toISOString(),
-      payload: { code: code === 'UNREACHABLE' ? 'STORAGE_UNAVAILABLE' : code, message, details, recoverable: true },
+      payload: { code: code === 'UNREACHABLE' || code === 'OTHER_USER' ? 'STORAGE_UNAVAILABLE' : code, message, details, recoverable: true },
     });
   }
 
