@@ -210,6 +210,11 @@ impl Sessions {
         self.parts.catalog.names()
     }
 
+    /// The agent of a session for which none is named.
+    pub(crate) fn default_agent(&self) -> &str {
+        &self.default_agent
+    }
+
     /// All agents that are configured, for those who run the gateway.
     pub(crate) fn described_agents(&self) -> Vec<Described> {
         self.parts.catalog.described()

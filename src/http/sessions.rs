@@ -463,8 +463,11 @@ pub(super) fn no_such_session() -> ApiError {
 
 /// The agents that a session can talk to.
 #[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct AgentsBody {
     agents: Vec<AgentBody>,
+    /// The one of a session for which none is named.
+    default_agent: String,
 }
 
 /// One agent.
@@ -491,5 +494,8 @@ pub(super) async fn agents(State(state): State<AppState>, _: Authenticated) -> A
             capabilities: state.sessions.capabilities(name),
         })
         .collect();
-    Answer(AgentsBody { agents })
+    Answer(AgentsBody {
+        agents,
+        default_agent: state.sessions.default_agent().to_owned(),
+    })
 }

@@ -66,6 +66,8 @@ export type AgentBody = {
 /** The agents that a session can talk to. */
 export type AgentsBody = {
   agents: Array<AgentBody>;
+  /** The one of a session for which none is named. */
+  defaultAgent: string;
 };
 
 /** A session, without anything that is said in it. */

@@ -13,12 +13,13 @@ export type Agents =
 
 /** Reads which there are; `first` is the one that was used last, if it is still there. */
 export async function readAgents(account: Account): Promise<Omit<Extract<Agents, { is: 'there' }>, 'is'>> {
-  const { agents } = await account.agents();
+  const { agents, defaultAgent } = await account.agents();
   const names = agents.map(({ name }) => name);
   const last = names.find((name) => name === remembered());
   const abilities = Object.fromEntries(agents.map(({ name, capabilities }) => [name, capabilities]));
-  // Whoever has set up another agent did so to use it.
-  return { names, abilities, first: last ?? names.find((name) => name !== 'demo') ?? names[0] };
+  // Whoever has set up another agent than the built-in one did so to use it.
+  const chosen = defaultAgent === 'demo' ? names.find((name) => name !== 'demo') : defaultAgent;
+  return { names, abilities, first: last ?? chosen ?? names[0] };
 }
 
 function remembered(): string | undefined {
