@@ -36,7 +36,7 @@ export const questions = {
   hours: (count: number) => `${count} h`,
   timeUp: 'Time is up',
 
-  keysHint: (count: number) => `${count === 1 ? 'Key 1' : `Keys 1–${count}`} when this is focused, with Alt from anywhere.`,
+  keysHint: (count: number) => `${count === 1 ? 'Key 1' : `Keys 1–${count}`} when this is focused, with Alt while no text field is.`,
   keysCritical: 'Critical: keys only go to a button, pressing it is up to you.',
   focusKey: /Mac|iP/.test(navigator.platform) ? '⌥ Q' : 'Alt+Q',
 

@@ -31,6 +31,10 @@ export function Composer({ session, access }: { session: OpenSession; access?: A
   useEffect(() => {
     if (isReady && writing) void writing.check(session);
   }, [isReady, writing]);
+  const hasEnded = session.connection.value.is === 'ended';
+  useEffect(() => {
+    if (hasEnded) writing?.returnAll();
+  }, [hasEnded, writing]);
   if (!writing) return null;
   const isViewer = (access ?? accessIn(session) ?? 'owner') === 'viewer';
   const driver = driverOf(session);

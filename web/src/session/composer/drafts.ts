@@ -50,15 +50,20 @@ export function emptyDraft(): Draft {
   return { text: '', files: [], mode: 'act', letters: [], at: 0 };
 }
 
+/** Under which name the browser keeps it. */
+export function draftName(user: string, session: string): string {
+  return `${PREFIX}${user}:${session}`;
+}
+
 /** The draft of a user in a session; an empty one if there is none. */
 export function readDraft(user: string, session: string): Draft {
-  const name = `${PREFIX}${user}:${session}`;
+  const name = draftName(user, session);
   return here.get(name) ?? parsed(stored(name)) ?? emptyDraft();
 }
 
 /** Keeps it; an empty one is forgotten. */
 export function keepDraft(user: string, session: string, draft: Omit<Draft, 'at'>): void {
-  const name = `${PREFIX}${user}:${session}`;
+  const name = draftName(user, session);
   const isEmpty = draft.text === '' && draft.files.length === 0 && draft.letters.length === 0;
   here.delete(name);
   try {

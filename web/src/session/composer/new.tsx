@@ -1,6 +1,7 @@
 // The page on which a session begins: who shall work, and at what.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { account, explain, noticeEnd } from '../../account';
+import { Failure } from '@switchboard/client';
+import { account, explain, noticeEnd, request } from '../../account';
 import { Icon } from '../../parts/icon';
 import { go } from '../../place';
 import { text } from '../../text';
@@ -63,12 +64,14 @@ function Start({ writing, agent, abilities }: { writing: Writing; agent: string;
     if (why !== undefined) return void (writing.error.value = why);
     setBusy(true);
     try {
+      if (!(await isStillThere(writing))) return void (writing.error.value = words.filesGone);
       const id = await sessionFor(writing, agent);
       rememberAgent(agent);
       writing.handOver(id);
       go({ page: 'session', id });
     } catch (error) {
       writing.error.value = explain(error);
+    } finally {
       setBusy(false);
     }
   };
@@ -126,6 +129,23 @@ function Examples({ writing }: { writing: Writing }) {
 function whyNot(writing: Writing): string | undefined {
   if (writing.text.value.trim() === '') return words.needsText;
   return writing.files.hasFailed.value ? words.failedFiles : undefined;
+}
+
+/** Whether the session that was made for files still exists. If not, the files have to be brought again. */
+async function isStillThere(writing: Writing): Promise<boolean> {
+  const made = writing.made.value;
+  if (!made) return true;
+  try {
+    await request('GET', `/api/sessions/${made.id}`);
+    return true;
+  } catch (error) {
+    if (!(error instanceof Failure) || error.status !== 404) throw error;
+  }
+  const hadFiles = writing.files.list.value.length > 0;
+  making.delete(writing);
+  writing.made.value = undefined;
+  writing.files.clear();
+  return !hadFiles;
 }
 
 const making = new WeakMap<Writing, { agent: string | undefined; id: Promise<string> }>();

@@ -5,7 +5,7 @@ import type { Protocol } from '@switchboard/client';
 import { explain, standing } from '../../account';
 import type { OpenSession } from '../open';
 import { deliver, newId, say } from './delivery';
-import { emptyDraft, keepDraft, readDraft } from './drafts';
+import { draftName, emptyDraft, keepDraft, readDraft } from './drafts';
 import type { Draft, Letter, Manner } from './drafts';
 import { Files } from './files';
 
@@ -33,6 +33,10 @@ export class Writing {
   readonly #user: string;
   readonly #stop = new AbortController();
   readonly #draft: Draft;
+  /** Letters of this page; those of other tabs are theirs to drop. */
+  readonly #own = new Set<string>();
+  /** As it was last read or kept: a tab in which nothing was typed does not undo what another tab kept. */
+  #kept: string;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #stopKeeping: () => void;
 
@@ -45,7 +49,9 @@ export class Writing {
     this.mode.value = this.#draft.mode;
     this.made.value = this.#draft.made;
     this.letters.value = this.#draft.letters.map((letter): Sent => ({ ...letter, state: 'checking' }));
+    for (const { id } of this.#draft.letters) this.#own.add(id);
     this.files = new Files(session, this.#draft.files);
+    this.#kept = this.#now();
     this.#stopKeeping = effect(() => {
       void [this.text.value, this.mode.value, this.files.list.value, this.letters.value, this.made.value];
       clearTimeout(this.#timer);
@@ -53,6 +59,7 @@ export class Writing {
     });
     addEventListener('pagehide', this.#keep);
     document.addEventListener('visibilitychange', this.#keep);
+    addEventListener('storage', this.#follow);
   }
 
   /** The box is gone. What is in it is kept. */
@@ -63,12 +70,14 @@ export class Writing {
     this.#stop.abort();
     removeEventListener('pagehide', this.#keep);
     document.removeEventListener('visibilitychange', this.#keep);
+    removeEventListener('storage', this.#follow);
     this.files.clear();
   }
 
   /** Takes what is in the box out of it, as something to send. */
   take(manner: Manner, after: number, key?: string): Letter {
     const letter = { id: newId(), text: this.text.value, files: this.files.kept, mode: this.mode.value, manner, after, ...(key ? { key } : {}) };
+    this.#own.add(letter.id);
     batch(() => {
       this.letters.value = [...this.letters.value, { ...letter, state: 'sending' }];
       this.text.value = '';
@@ -113,6 +122,11 @@ export class Writing {
     }
   }
 
+  /** The session is gone: what was on its way to it comes back. */
+  returnAll(): void {
+    for (const letter of this.letters.value.filter(({ state }) => state === 'checking')) this.#giveBack(letter, '');
+  }
+
   /** Puts something that did not arrive into the box, before what is there. */
   reopen(letter: Letter): void {
     batch(() => {
@@ -154,11 +168,34 @@ export class Writing {
     this.letters.value = this.letters.value.map((letter) => (letter.id === id ? { ...letter, state, ...(why === undefined ? {} : { why }) } : letter));
   }
 
+  /** What is in the box now, to be compared. */
+  #now(): string {
+    const letters = this.letters.value.map(({ id }) => id);
+    return JSON.stringify([this.text.value, this.files.kept, this.mode.value, letters, this.made.value]);
+  }
+
   readonly #keep = () => {
-    if (this.#stop.signal.aborted) return;
+    const now = this.#now();
+    if (this.#stop.signal.aborted || now === this.#kept) return;
+    this.#kept = now;
+    const others = readDraft(this.#user, this.place).letters.filter(({ id }) => !this.#own.has(id));
     const letters = this.letters.value.map(({ state, why, ...letter }) => letter);
     const made = this.made.value;
-    keepDraft(this.#user, this.place, { text: this.text.value, files: this.files.kept, mode: this.mode.value, letters, ...(made ? { made } : {}) });
+    keepDraft(this.#user, this.place, { text: this.text.value, files: this.files.kept, mode: this.mode.value, letters: [...others, ...letters], ...(made ? { made } : {}) });
+  };
+
+  /** Another tab has kept something: it is shown here, too, unless something else is being written. */
+  readonly #follow = (event: StorageEvent) => {
+    if (event.key !== draftName(this.#user, this.place) || this.#now() !== this.#kept || this.files.isUploading.value) return;
+    const draft = readDraft(this.#user, this.place);
+    batch(() => {
+      this.text.value = draft.text;
+      this.mode.value = draft.mode;
+      this.made.value = draft.made;
+      this.files.clear();
+      this.files.restore(draft.files);
+    });
+    this.#kept = this.#now();
   };
 }
 

@@ -5,7 +5,8 @@ export function pressKey(event: KeyboardEvent, card: HTMLElement): boolean {
   const digit = /^(?:Digit|Numpad)([1-9])$/.exec(event.code)?.[1];
   if (digit === undefined || event.ctrlKey || event.metaKey || event.repeat) return false;
   const isTyping = event.target instanceof HTMLElement && event.target.matches('textarea, input:not([type=radio], [type=checkbox])');
-  if (isTyping && !event.altKey) return false;
+  // Also with Alt: there are keyboards on which that types something.
+  if (isTyping) return false;
   const target = card.querySelector<HTMLElement>(`[data-key="${digit}"]`);
   if (!target) return false;
   event.preventDefault();

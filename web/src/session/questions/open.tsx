@@ -48,7 +48,7 @@ function Short({ question, count, show }: { question: Protocol.Question; count: 
   );
 }
 
-/** Alt+Q goes to the oldest question; Alt and a digit answer it from anywhere. */
+/** Alt+Q goes to the oldest question; Alt and a digit answer it while no text field has the focus. */
 function useKeys(oldest: Protocol.Question | undefined, show: () => void): void {
   const latest = useRef(show);
   latest.current = show;
