@@ -22,10 +22,11 @@ impl Sessions {
         Keeper::new(store, clock.clone(), live, config, journal, audit)
     }
 
-    /// How many sessions are awake on this node, by agent.
+    /// How many sessions are awake on this node, by agent. One in which nothing was said yet is none.
     pub(crate) fn awake_by_agent(&self) -> BTreeMap<String, usize> {
         let mut awake = BTreeMap::new();
-        for session in self.parts.live.lock().values() {
+        let live = self.parts.live.lock();
+        for session in live.values().filter(|session| session.0.asks.get().is_some()) {
             *awake.entry(session.agent().to_owned()).or_default() += 1;
         }
         awake

@@ -9,6 +9,8 @@ import { Coded } from './coded';
 import { focusCard, pressKey } from './keys';
 
 const words = text.questions;
+/** So much of a card is enough to know what it asks. */
+const SEEN = 0.7;
 
 export function OpenQuestions({ session }: { session: OpenSession }) {
   const { questions } = session.view.value;
@@ -22,11 +24,12 @@ export function OpenQuestions({ session }: { session: OpenSession }) {
     setTimeout(() => focusCard(oldest.questionId));
   };
   useKeys(oldest, show);
+  const isInSight = useIsInSight(oldest?.questionId, isInTranscript);
   const isHere = oldest !== undefined && (!isInTranscript || (shown === oldest.questionId && !isElsewhere(bar.current, oldest.questionId)));
   return (
     <>
       <p class="heard" role="alert">{oldest ? words.announce(oldest.title) : ''}</p>
-      {oldest && (
+      {oldest && (isHere || !isInSight) && (
         <div ref={bar} class="open-questions" data-part="open-questions" data-level={oldest.level}>
           {isHere ? <QuestionCard key={oldest.questionId} session={session} entry={{ question: oldest }} /> : <Short question={oldest} count={questions.length} show={show} />}
         </div>
@@ -67,6 +70,20 @@ function useKeys(oldest: Protocol.Question | undefined, show: () => void): void 
     document.addEventListener('keydown', onKeyDown);
     return () => document.removeEventListener('keydown', onKeyDown);
   }, [id]);
+}
+
+/** Whether most of the card in the conversation can be seen. The bar that comes when it cannot hides no more of it. */
+function useIsInSight(id: string | undefined, isInTranscript: boolean): boolean {
+  const [isInSight, setInSight] = useState(false);
+  useEffect(() => {
+    setInSight(false);
+    const card = id !== undefined && isInTranscript ? document.querySelector(`[data-entry=question] [data-question="${id}"]`) : null;
+    if (!card) return;
+    const observer = new IntersectionObserver((seen) => setInSight((seen.at(-1)?.intersectionRatio ?? 0) >= SEEN), { threshold: SEEN });
+    observer.observe(card);
+    return () => observer.disconnect();
+  }, [id, isInTranscript]);
+  return isInSight;
 }
 
 /** Whether the conversation as it is loaded has the question. */
