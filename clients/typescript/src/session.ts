@@ -55,6 +55,8 @@ export interface SessionNews {
   status: Status;
   /** A line was acknowledged. */
   open: Protocol.ConnectionAck;
+  /** The line is open, and nothing is heard that should have been by now; or it is again. */
+  slow: boolean;
   /** A line was lost, and why. */
   lost: LineEnd;
   /** From an administrator, to everybody. */
@@ -163,6 +165,7 @@ export class Session {
       const message = `${type} has ${bytes} bytes; the gateway takes ${most}.`;
       return Promise.reject(new Failure('VALIDATION_ERROR', message, 0, { limit: 'messageBytes', max: most, actual: bytes }));
     }
+    this.#pulse?.expect();
     return this.#outbox.add(made, options);
   }
 
@@ -287,6 +290,7 @@ export class Session {
       quietMs: line.kind === 'stream' ? STREAM_QUIET_MS : quietMs,
       patienceMs: this.#options.patienceMs ?? 60_000,
       ask,
+      slow: (is) => this.#listeners.tell('slow', is),
       dead: () => this.#giveUp('no sign of life'),
     });
   }

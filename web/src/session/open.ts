@@ -10,6 +10,8 @@ import type { Timeline } from './timeline';
 export type Connection =
   | { is: 'connecting' }
   | { is: 'live' }
+  /** The line is there, but nothing has come for longer than it should. */
+  | { is: 'slow' }
   /** Back again; `missed` events came meanwhile. Becomes `live` after a moment. */
   | { is: 'resumed'; missed: number }
   /** `retryAt`: in milliseconds since 1970. */
@@ -63,6 +65,10 @@ export class OpenSession {
     session.on('snapshot', (state) => void this.#begin(state));
     session.on('open', (ack) => this.#opened(ack));
     session.on('status', () => this.#lineChanged());
+    session.on('slow', (isSlow) => {
+      const now = this.connection.value.is;
+      if (now === 'live' || now === 'resumed' || now === 'slow') this.connection.value = { is: isSlow ? 'slow' : 'live' };
+    });
     session.on('notice', (notice) => (this.notices.value = [...this.notices.value, { ...notice, at: Date.now() }]));
     session.on('ended', (failure) => {
       this.connection.value = { is: 'ended', failure };

@@ -77,6 +77,7 @@ export const sessions = {
   connection: {
     connecting: 'Connecting…',
     live: 'Live',
+    slow: 'The server is slow to answer',
     resumed: (missed: number) => (missed > 0 ? `Back: ${missed} ${missed === 1 ? 'event' : 'events'} came meanwhile` : 'Back'),
     reconnecting: 'Connection lost. Reconnecting…',
     reconnectingIn: (seconds: number) => `Connection lost. Reconnecting in ${seconds} s`,

@@ -1,5 +1,6 @@
 // A block of code.
 import { Component } from 'preact';
+import { plainly } from '../../parts/plainly';
 import { text } from '../../text';
 import { isDiff, PatchText } from './patch';
 import { CopyButton } from './copy';
@@ -27,7 +28,7 @@ export function CodeBlock({ language, code }: { language: string; code: string }
 
 /** Text that is kept as it was written, however long it is. */
 export function CodeText({ code }: { code: string }) {
-  if (code.length <= PART_CHARS) return <>{code}</>;
+  if (code.length <= PART_CHARS) return <>{plainly(code)}</>;
   return (
     <>
       {parts(code).map((part, place) => (
@@ -57,6 +58,6 @@ class Part extends Component<{ code: string }> {
   }
 
   render() {
-    return <span class="code-part">{this.props.code}</span>;
+    return <span class="code-part">{plainly(this.props.code)}</span>;
   }
 }

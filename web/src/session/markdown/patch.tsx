@@ -1,4 +1,5 @@
 // Changes that somebody has written down line by line, as `diff -u` does.
+import { plainly } from '../../parts/plainly';
 
 const HUNK = /^@@ .*@@/;
 
@@ -14,7 +15,7 @@ export function PatchText({ patch }: { patch: string }) {
     <>
       {patch.split('\n').map((line, place) => (
         <span key={place} class={`patch-line ${kindOf(line)}`}>
-          {line || ' '}
+          {plainly(line) || ' '}
         </span>
       ))}
     </>

@@ -1,5 +1,6 @@
 // The changes in a file, line by line.
 import { useMemo, useState } from 'preact/hooks';
+import { plainly } from '../../parts/plainly';
 import { text } from '../../text';
 import { compare, fold } from './lines';
 import type { Line, Part } from './lines';
@@ -92,7 +93,7 @@ function Row({ line: { is, old, now, text: words } }: { line: Line }) {
         <span aria-hidden="true">{MARKS[is]}</span>
         {is !== 'kept' && <span class="heard">{is === 'added' ? text.transcript.added : text.transcript.removed}</span>}
       </td>
-      <td class="line-text">{words}</td>
+      <td class="line-text">{plainly(words)}</td>
     </tr>
   );
 }

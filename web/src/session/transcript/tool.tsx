@@ -2,6 +2,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import { Icon } from '../../parts/icon';
 import type { IconName } from '../../parts/icon';
+import { plainWords } from '../../parts/plainly';
 import { text } from '../../text';
 import { CodeText } from '../markdown/code';
 import { CopyButton } from '../markdown/copy';
@@ -42,7 +43,7 @@ export function Tool({ entry: { tool } }: { entry: ToolEntry }) {
         <Icon name={ICONS[tool.kind] ?? 'tool'} />
         <span class="tool-title">
           <span class="heard">{text.transcript.kinds[tool.kind] ?? text.transcript.tool} </span>
-          {tool.title || tool.name}
+          {plainWords(tool.title || tool.name)}
         </span>
         {out.changes.length > 0 && (
           <span class="soft small" aria-label={text.transcript.changed(total.added, total.removed)}>
