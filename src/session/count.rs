@@ -26,7 +26,10 @@ impl Sessions {
     pub(crate) fn awake_by_agent(&self) -> BTreeMap<String, usize> {
         let mut awake = BTreeMap::new();
         let live = self.parts.live.lock();
-        for session in live.values().filter(|session| session.0.asks.get().is_some()) {
+        for session in live
+            .values()
+            .filter(|session| session.0.asks.get().is_some())
+        {
             *awake.entry(session.agent().to_owned()).or_default() += 1;
         }
         awake

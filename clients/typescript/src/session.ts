@@ -97,6 +97,8 @@ export class Session {
   #lastError: Failure | undefined;
   #tokensRefused = 0;
   #pulse: Pulse | undefined;
+  /** The run of the last prompt. */
+  #prompted: string | undefined;
   #wait: ReturnType<typeof setTimeout> | undefined;
   #retryAt: number | undefined;
   #timers = new Set<ReturnType<typeof setTimeout>>();
@@ -172,6 +174,7 @@ export class Session {
   /** Asks the agent something. The answer has the run's `taskId`, and `queued` if it has to wait. */
   async prompt(text: string, more: Partial<Omit<Protocol.SubmitPrompt, 'text'>> = {}): Promise<Protocol.Done & { taskId: string }> {
     const done = await this.send('SUBMIT_PROMPT', { mode: 'act', ...more, text });
+    this.#prompted = done.taskId ?? undefined;
     return { ...done, taskId: done.taskId ?? '' };
   }
 
@@ -188,10 +191,16 @@ export class Session {
     return this.#failure ? Promise.reject(this.#failure) : this.#endings.of(taskId, this.store.view);
   }
 
-  /** Cancels a run; without its id, the one that the store shows as under way. */
-  cancel(taskId = this.store.view.currentTask?.id): Promise<Protocol.Done> {
+  /** Cancels a run; without its id, the one that the store shows as under way, or that was asked for last. */
+  cancel(taskId = this.#underWay()): Promise<Protocol.Done> {
     // Without an id, a second try after a lost line might hit the next run.
     return this.send('CANCEL_TASK', taskId === undefined ? {} : { taskId });
+  }
+
+  /** The answer to a prompt may be here before its first event is. */
+  #underWay(): string | undefined {
+    const { currentTask } = this.store.view;
+    return currentTask?.status === 'running' ? currentTask.id : (this.#prompted ?? currentTask?.id);
   }
 
   /** Answers a question. */

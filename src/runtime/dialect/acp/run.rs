@@ -23,6 +23,8 @@ pub(super) struct Run {
     pub(super) cancelled: bool,
     /// Was something said aloud since the last complete utterance?
     pub(super) said: bool,
+    /// Or thought?
+    pub(super) thought: bool,
     /// The agent's name for the utterance that the last piece was of.
     pub(super) utterance: Option<String>,
 }
@@ -72,6 +74,7 @@ impl Acp {
             }),
             cancelled: false,
             said: false,
+            thought: false,
             utterance: None,
         });
         self.go_on(out);
@@ -150,10 +153,19 @@ impl Acp {
     /// What was said aloud is complete, if anything was.
     pub(super) fn complete(&mut self, out: &mut Out) {
         if let Some(run) = self.run.as_mut().filter(|run| run.said) {
-            run.said = false;
+            (run.said, run.thought) = (false, false);
             let (run, text) = (run.id, None);
             out.tell(FromAgent::Final { run, text });
         }
+    }
+
+    /// Something else begins: what was said or thought before it is complete, and what comes after it
+    /// stands behind it. Few agents name their utterances.
+    pub(super) fn interrupt(&mut self, out: &mut Out) {
+        if let Some(run) = &mut self.run {
+            run.said |= run.thought;
+        }
+        self.complete(out);
     }
 
     fn outcome(&self, result: &Value) -> RunOutcome {

@@ -34,6 +34,12 @@ impl Tools {
         self.seen.clear();
     }
 
+    /// Is this the first mention of a tool?
+    pub(super) fn is_new(&self, told: &Value) -> bool {
+        let id = told["toolCallId"].as_str();
+        id.is_some_and(|id| !self.seen.contains_key(id))
+    }
+
     /// A tool as it looks after this mention of it; none if it has no id.
     pub(super) fn mention(&mut self, told: &Value) -> Option<Tool> {
         let id = told["toolCallId"].as_str()?;

@@ -72,7 +72,9 @@ impl Acp {
             self.complete(out);
         }
         if let Some(run) = &mut self.run {
-            run.said |= channel == Channel::Text && !text.is_empty();
+            let is_something = !text.is_empty();
+            run.said |= channel == Channel::Text && is_something;
+            run.thought |= channel == Channel::Thought && is_something;
         }
         out.say(id, channel, text);
     }
@@ -81,8 +83,12 @@ impl Acp {
         let Some(run) = self.run.as_ref().filter(|run| !run.is_held()) else {
             return out.act(Act::Odd("a tool outside of a run".into()));
         };
+        let run = run.id;
+        if self.tools.is_new(update) {
+            self.interrupt(out);
+        }
         match self.tools.mention(update) {
-            Some(tool) => out.tell(FromAgent::Tool { run: run.id, tool }),
+            Some(tool) => out.tell(FromAgent::Tool { run, tool }),
             None => out.act(Act::Odd("a tool without an id".into())),
         }
     }
