@@ -170,9 +170,14 @@ impl Gateway {
     /// Kills it, if it runs, and starts it again on the same data.
     pub(crate) fn restart(&mut self) {
         self.kill();
+        self.starts_at("127.0.0.1:0");
+    }
+
+    /// Starts it on the same data, to listen there. It does not run.
+    pub(crate) fn starts_at(&mut self, address: &str) {
         let log = std::fs::File::create(self.data.with_extension("log")).unwrap();
         let mut child = self
-            .command(&["serve", "--listen", "127.0.0.1:0"])
+            .command(&["serve", "--listen", address])
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()

@@ -1,0 +1,72 @@
+//! Without a mouse.
+
+use crate::actors::{Chromium, Journal, Visitor};
+use crate::staff::{Gateway, PASSWORD};
+
+/// As `WebDriver` spells them.
+const TAB: &str = "\u{e004}";
+const ENTER: &str = "\u{e007}";
+
+impl Visitor {
+    /// Presses Tab until something has the focus.
+    async fn tabs_to(&self, selector: &str) {
+        let is_there = format!("return document.activeElement?.matches('{selector}') ?? false");
+        for _ in 0..80 {
+            if self.looks::<bool>(&is_there).await {
+                return;
+            }
+            self.presses(TAB).await;
+        }
+        panic!("Tab does not lead to {selector}");
+    }
+
+    /// Types a prompt into the field with the focus, key by key, and sends it.
+    async fn enters(&self, words: &str) {
+        self.presses(words).await;
+        // The first Enter may take up what was offered to complete it.
+        self.awaits("the prompt is sent", async || {
+            self.presses(ENTER).await;
+            let draft: Result<String, _> = self
+                .glances("return document.querySelector('textarea#prompt').value")
+                .await;
+            draft.is_ok_and(|draft| draft.is_empty()).then_some(())
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_keyboard_is_enough_to_log_in_ask_answer_and_cancel() {
+    let gateway = Gateway::start().await;
+    gateway.has_user("mia", "member");
+    let chromium = Chromium::start();
+    let mia = Visitor::comes(&chromium, &format!("http://{}", gateway.address())).await;
+    mia.opens("/").await;
+    mia.sees("#login").await;
+    mia.tabs_to("#username").await;
+    mia.presses("mia").await;
+    mia.tabs_to("#password").await;
+    mia.presses(PASSWORD).await;
+    mia.presses(ENTER).await;
+    mia.sees_workbench().await;
+
+    mia.tabs_to("textarea#prompt").await;
+    mia.enters("/tool").await;
+    let session = mia.sees_session().await;
+    mia.sees("[data-part=question][data-state=open]").await;
+    mia.tabs_to("[data-answer=allow_once]").await;
+    mia.presses(ENTER).await;
+    mia.sees("[data-part=question][data-state=resolved]").await;
+    mia.sees_rest().await;
+
+    mia.tabs_to("textarea#prompt").await;
+    mia.enters("/stream 100000 5").await;
+    mia.sees_answer_begin("10").await;
+    mia.tabs_to("[data-part=cancel]").await;
+    mia.presses(ENTER).await;
+    mia.sees("[data-entry=end]").await;
+    mia.sees_rest().await;
+    let journal = Journal::of(&session, &gateway.browser("mia").await).await;
+    assert_eq!(journal.outcomes(), ["allowed"]);
+    assert_eq!(journal.ends(), ["completed", "cancelled"]);
+}
