@@ -13,8 +13,10 @@ use tokio_util::task::TaskTracker;
 
 mod instance;
 mod owners;
+mod supervisor;
 
 pub use instance::{Instance, InstanceError, Running};
+pub use supervisor::Supervisor;
 
 use crate::auth::{AdminError, Auth, Invitation, OpenAuthError};
 use crate::bus::Notices;

@@ -38,6 +38,7 @@ mod presence;
 mod questions;
 mod queueing;
 mod resuming;
+mod service;
 mod sharing;
 mod slow_readers;
 mod sockets;
