@@ -232,6 +232,7 @@ impl Gateway {
             clock: self.clock.clone(),
             budgets: Arc::clone(&self.limits.sessions),
             limits: self.config.limits.clone(),
+            ping: Duration::from_secs(self.config.server.ping_secs.into()),
             metrics: socket_metrics,
             stop: shutdown.drain.clone(),
             connections: connections.clone(),
