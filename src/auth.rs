@@ -211,7 +211,7 @@ impl Auth {
         }
     }
 
-    /// A pass for the routes that tell how requests arrive; see [`probe`].
+    /// A pass for the routes that tell how requests arrive.
     pub fn probe_pass(&self) -> String {
         probe::sign(&self.0.keys.load(), self.0.clock.wall())
     }
