@@ -2,7 +2,8 @@
 //!
 //! [`Auth`] is the handle. Its parts: `login` (prove who you are, stay logged in), `account`
 //! (make and change users), `token` and `keys` (sign and verify), `revocation` (what is no good any
-//! more, in memory), `password` and `secret`. The only user of `jsonwebtoken` and `argon2`.
+//! more, in memory), `probe` (passes
+//! for `doctor`), `password` and `secret`. The only user of `jsonwebtoken` and `argon2`.
 //! Touches `session` (who may be where), `limits`, `store`, `domain`.
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ mod keys;
 mod login;
 mod metrics;
 mod password;
+mod probe;
 mod revocation;
 mod secret;
 mod token;
@@ -207,6 +209,16 @@ impl Auth {
         } else {
             Err(TokenError::Invalid)
         }
+    }
+
+    /// A pass for the routes that tell how requests arrive.
+    pub fn probe_pass(&self) -> String {
+        probe::sign(&self.0.keys.load(), self.0.clock.wall())
+    }
+
+    /// Is it such a pass?
+    pub(crate) fn accepts_probe(&self, pass: &str) -> bool {
+        probe::is_good(&self.0.keys.load(), pass, self.0.clock.wall())
     }
 
     /// Is what a token proved still good, apart from its end? Asks only memory.

@@ -27,7 +27,7 @@ mod stay;
 pub(crate) use close::CloseReason;
 pub(crate) use cursor::{Cursor, Outgoing};
 pub(crate) use ears::Ears;
-pub(crate) use greeting::{HEARTBEAT, Position, begin};
+pub(crate) use greeting::{Position, begin};
 pub(crate) use reception::{Metrics, Parts, Reception};
 pub(crate) use stack::{Answering, Frame};
 pub(crate) use stay::{Goodbye, Stay};

@@ -13,8 +13,10 @@ use tokio_util::task::TaskTracker;
 
 mod instance;
 mod owners;
+mod supervisor;
 
 pub use instance::{Instance, InstanceError, Running};
+pub use supervisor::Supervisor;
 
 use crate::auth::{AdminError, Auth, Invitation, OpenAuthError};
 use crate::bus::Notices;
@@ -230,6 +232,7 @@ impl Gateway {
             clock: self.clock.clone(),
             budgets: Arc::clone(&self.limits.sessions),
             limits: self.config.limits.clone(),
+            ping: Duration::from_secs(self.config.server.ping_secs.into()),
             metrics: socket_metrics,
             stop: shutdown.drain.clone(),
             connections: connections.clone(),

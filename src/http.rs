@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, FromRef, Request};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER};
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{Redirect, Response};
 use axum::routing::get;
@@ -22,7 +21,6 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::cors::CorsLayer;
 use tower_http::request_id::{
     MakeRequestId, PropagateRequestIdLayer, RequestId, SetRequestIdLayer,
 };
@@ -43,6 +41,7 @@ mod caller;
 mod commands;
 mod connections;
 mod cookie;
+mod cors;
 mod documents;
 mod error;
 mod export;
@@ -56,6 +55,7 @@ mod notices;
 mod origin;
 mod pages;
 mod places;
+mod probe;
 mod reports;
 mod sessions;
 mod stream;
@@ -95,6 +95,8 @@ pub struct Config {
     pub base_path: String,
     /// Which pages are served.
     pub pages: web::Pages,
+    /// After how much silence a socket or a stream is given a sign of life.
+    pub ping_secs: u32,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<Network>,
     /// Further pages that may call.
@@ -137,6 +139,12 @@ impl Config {
             complaints.push((
                 "server.max_connections_per_address",
                 "is larger than server.max_connections".into(),
+            ));
+        }
+        if !(2..=25).contains(&self.ping_secs) {
+            complaints.push((
+                "server.ping_secs",
+                format!("expected a number from 2 to 25, found {}", self.ping_secs),
             ));
         }
         complaints
@@ -199,6 +207,7 @@ pub(crate) struct AppState {
     reception: Arc<Reception>,
     draining: CancellationToken,
     request_timeout: Duration,
+    rules: Arc<probe::Rules>,
 }
 
 /// What the gateway brings along to build the door.
@@ -332,6 +341,7 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         reception: parts.reception,
         draining: parts.draining,
         request_timeout: millis(config.request_timeout_ms),
+        rules: probe::Rules::new(config, &origins),
     };
     let login = Router::from(login_routes()).layer(parts.limits.login_layer(error::rate_limited));
     let password =
@@ -365,7 +375,7 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         .layer(from_fn(error::render))
         .layer(CatchPanicLayer::custom(error::panicked))
         .layer(from_fn_with_state(origins, origin::check))
-        .layer(cors(&config.allowed_origins))
+        .layer(cors::layer(&config.allowed_origins))
         .layer(parts.limits.request_layer(error::rate_limited));
     let deadlines = ServiceBuilder::new()
         .layer(TimeoutLayer::with_status_code(
@@ -387,10 +397,15 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         )))
         .layer(DefaultBodyLimit::max(BODY_BYTES))
         .with_state(state.clone());
+    let probe = probe::routes().with_state(state.clone());
     let timed = api.merge(web::routes(config.pages)).merge(parts.sockets);
     at_base(
         config,
-        timed.layer(deadlines).merge(uploads).merge(slow),
+        timed
+            .layer(deadlines)
+            .merge(uploads)
+            .merge(slow)
+            .merge(probe),
         state,
     )
     .fallback(nothing_here)
@@ -415,33 +430,6 @@ fn at_base(config: &Config, router: Router, state: AppState) -> Router {
         .nest(base_path, router)
 }
 
-/// Lets exactly the configured pages call; without any, no CORS header is ever sent.
-fn cors(origins: &[Origin]) -> CorsLayer {
-    let allowed: Vec<HeaderValue> = origins
-        .iter()
-        .filter_map(|origin| HeaderValue::from_str(&origin.to_string()).ok())
-        .collect();
-    if allowed.is_empty() {
-        return CorsLayer::new();
-    }
-    CorsLayer::new()
-        .allow_origin(allowed)
-        .allow_methods([
-            Method::GET,
-            Method::POST,
-            Method::PATCH,
-            Method::PUT,
-            Method::DELETE,
-        ])
-        .allow_headers([
-            AUTHORIZATION,
-            CONTENT_TYPE,
-            IF_NONE_MATCH,
-            HeaderName::from_static("last-event-id"),
-        ])
-        .expose_headers([ETAG, RETRY_AFTER])
-}
-
 /// The listener that only Prometheus reaches.
 pub(crate) fn metrics_router(registry: Arc<Registry>) -> Router {
     Router::new()
@@ -450,6 +438,10 @@ pub(crate) fn metrics_router(registry: Arc<Registry>) -> Router {
 }
 
 async fn nothing_here() -> error::ApiError {
+    unknown_path()
+}
+
+fn unknown_path() -> error::ApiError {
     error::ApiError::not_found("There is nothing here. The routes are in /api/openapi.json.")
 }
 

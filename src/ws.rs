@@ -2,7 +2,7 @@
 //!
 //! `upgrade` decides who it is and which session; `connection` is the task, with its cursor into
 //! that session's journal and its `desk` for what comes in; `budget` is what it may send besides;
-//! `farewell` is how it ends. Touches `desk`, `wire`, `auth`, `limits`, `session`, `domain`.
+//! `farewell` is how it ends; `probe` is a socket for `doctor`. Touches `desk`, `wire`, `auth`, `limits`, `session`, `domain`.
 
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ mod connection;
 mod echo;
 mod farewell;
 mod meter;
+mod probe;
 mod pulse;
 mod upgrade;
 mod visit;

@@ -22,11 +22,13 @@ const FLOORS: [&[&str]; 12] = [
 const BESIDE: [&str; 3] = ["clock", "shutdown", "telemetry"];
 
 /// Crates that are one room's business.
-const OWNED: [(&str, &[&str]); 4] = [
+const OWNED: [(&str, &[&str]); 6] = [
     ("sqlx", &["store"]),
     ("jsonwebtoken", &["auth"]),
     ("argon2", &["auth"]),
     ("anyhow", &["cli"]),
+    ("rustls", &["cli"]),
+    ("webpki_roots", &["cli"]),
 ];
 
 fn sources() -> Vec<(PathBuf, String)> {

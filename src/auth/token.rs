@@ -11,11 +11,11 @@ use super::keys::{KeyError, KeyRing};
 use crate::domain::account::{Principal, Role, User, Username};
 use crate::domain::id::{KeyId, LoginId, SessionId, TokenId, UserId};
 
-const ISSUER: &str = "switchboard";
+pub(super) const ISSUER: &str = "switchboard";
 const AUDIENCE: &str = "switchboard";
 const ACCESS: &str = "access";
 /// Longer texts are not looked at.
-const MAX_TOKEN_BYTES: usize = 4096;
+pub(super) const MAX_TOKEN_BYTES: usize = 4096;
 
 /// Why a token is not accepted.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
@@ -89,7 +89,7 @@ pub(super) fn verify(ring: &KeyRing, token: &str, now: Timestamp) -> Result<Prin
 }
 
 /// Nothing in the header may choose how the token is checked, but for the id of a key of ours.
-fn key_id(token: &str) -> Result<KeyId, TokenError> {
+pub(super) fn key_id(token: &str) -> Result<KeyId, TokenError> {
     let header = jsonwebtoken::decode_header(token).map_err(|_| TokenError::Invalid)?;
     let plain = header.alg == Algorithm::EdDSA
         && header.typ.as_deref() == Some("JWT")

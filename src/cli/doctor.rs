@@ -2,17 +2,23 @@
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use jiff::Timestamp;
 use rustix::process::{Resource, getrlimit};
-use serde::Serialize;
+
+mod advice;
+mod finding;
+mod line;
+mod outside;
 
 use super::output::Output;
 use super::probe;
 use crate::config::{Config, Loaded};
 use crate::gateway::Instance;
 use crate::store::{self, Store};
+use finding::Finding;
 
 /// Less free space than this is a reason to worry.
 const FREE_BYTES: u64 = 500 * 1024 * 1024;
@@ -24,50 +30,22 @@ pub(super) struct Options {
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Verdict {
-    Ok,
-    Warning,
-    Problem,
-}
-
-/// One thing that was looked at.
-#[derive(Serialize)]
-struct Finding {
-    what: &'static str,
-    verdict: Verdict,
-    found: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fix: Option<String>,
-}
-
-impl Finding {
-    fn ok(what: &'static str, found: impl Into<String>) -> Self {
-        Self {
-            what,
-            verdict: Verdict::Ok,
-            found: found.into(),
-            fix: None,
-        }
-    }
-
-    fn warning(what: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self {
-            verdict: Verdict::Warning,
-            fix: Some(fix.into()),
-            ..Self::ok(what, found)
-        }
-    }
-
-    fn problem(what: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self {
-            verdict: Verdict::Problem,
-            ..Self::warning(what, found, fix)
-        }
-    }
+    /// Go through the address that people use, and say what a proxy on the way lacks
+    /// [default: `server.public_url` and `server.base_path`]
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
+    url: Option<String>,
+    /// Accept certificates of this authority only (PEM)
+    #[arg(long, value_name = "FILE", requires = "url")]
+    ca: Option<PathBuf>,
+    /// Accept any certificate
+    #[arg(long, requires = "url", conflicts_with = "ca")]
+    insecure: bool,
+    /// Do not wait to see whether a quiet WebSocket stays open
+    #[arg(long, requires = "url")]
+    quick: bool,
+    /// Where plain HTTP is to be redirected from
+    #[arg(long, value_name = "PORT", requires = "url", default_value_t = 80)]
+    http_port: u16,
 }
 
 pub(super) async fn run(
@@ -75,26 +53,18 @@ pub(super) async fn run(
     options: Options,
     mut out: Output,
 ) -> anyhow::Result<ExitCode> {
-    let findings = examine(&loaded).await;
+    let findings = match options.url {
+        Some(_) => outside::examine(loaded, &options).await?,
+        None => examine(&loaded).await,
+    };
     if options.json {
         out.json(&findings)?;
     } else {
         for finding in &findings {
-            let mark = match finding.verdict {
-                Verdict::Ok => "ok     ",
-                Verdict::Warning => "warning",
-                Verdict::Problem => "PROBLEM",
-            };
-            out.line(format!("{mark}  {:<14} {}", finding.what, finding.found))?;
-            if let Some(fix) = &finding.fix {
-                out.line(format!("                        {fix}"))?;
-            }
+            finding.print(&mut out)?;
         }
     }
-    let sick = findings
-        .iter()
-        .any(|finding| finding.verdict == Verdict::Problem);
-    Ok(if sick {
+    Ok(if findings.iter().any(Finding::is_problem) {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS

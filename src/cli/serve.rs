@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::output::Output;
 use crate::clock::Clock;
 use crate::config::Loaded;
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, Supervisor};
 use crate::shutdown::{Shutdown, Signals};
 use crate::telemetry;
 
@@ -32,11 +32,14 @@ async fn serve(loaded: Loaded, mut out: Output) -> anyhow::Result<()> {
     // Before anything is started: whoever reads the greeting may stop us at once.
     let signals = Signals::install().context("cannot follow signals")?;
     let shutdown = Shutdown::default();
+    let supervisor = Supervisor::from_environment();
     let gateway = Gateway::build(loaded.config, Clock::system()).await?;
     greet(&gateway, &mut out).await?;
     tracing::info!(address = %gateway.listening(), version = env!("CARGO_PKG_VERSION"), "serving");
+    supervisor.ready(gateway.addresses().base());
     tokio::select! {
         () = gateway.run(shutdown.clone()) => {}
+        () = supervisor.attend(&shutdown) => {}
         // Ends only after both wishes.
         () = shutdown.follow(signals) => {}
     }

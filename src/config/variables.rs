@@ -61,6 +61,8 @@ impl Inspection<'_> {
             );
         }
         let setting = match from_file {
+            // As with every optional key. Variables that stand in a file for many cases need a way to say no.
+            Some(_) if text.is_empty() => Ok(Setting::Unset),
             Some(_) => secret::read(text, target, &place).map(Setting::To),
             None => read(kind, text, &place).map_err(|refused| refused.problem(key, place)),
         }?;

@@ -1,7 +1,6 @@
 //! The first frames of a connection, and where its cursor begins.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::Desk;
 use super::cursor::{Cursor, Outgoing};
@@ -9,9 +8,6 @@ use crate::domain::account::Principal;
 use crate::domain::id::Epoch;
 use crate::session::Found;
 use crate::wire::outbound::{self, Ack, Resume, StateParts};
-
-/// How often the other end is asked for a sign of life.
-pub(crate) const HEARTBEAT: Duration = Duration::from_secs(25);
 
 /// From where a client reads on.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +49,7 @@ pub(crate) async fn begin(
         epoch: journal.epoch(),
         offset: head,
         resume,
-        heartbeat_seconds: HEARTBEAT.as_secs(),
+        heartbeat_seconds: desk.reception.ping.as_secs(),
         limits: desk.reception.told_limits(),
         token_expires_at: principal.expires_at,
         at: desk.reception.clock.wall(),

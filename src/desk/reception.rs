@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -32,6 +33,8 @@ pub(crate) struct Reception {
     pub(crate) notices: Notices,
     pub(crate) clock: Clock,
     pub(crate) limits: limits::Config,
+    /// After how much silence the other end is given, and asked for, a sign of life.
+    pub(crate) ping: Duration,
     pub(crate) metrics: Metrics,
     /// The gateway stops.
     pub(crate) stop: CancellationToken,
@@ -80,6 +83,7 @@ pub(crate) struct Parts {
     pub(crate) clock: Clock,
     pub(crate) budgets: Arc<SessionBudgets>,
     pub(crate) limits: limits::Config,
+    pub(crate) ping: Duration,
     pub(crate) metrics: Metrics,
     pub(crate) stop: CancellationToken,
     pub(crate) connections: TaskTracker,
@@ -101,6 +105,7 @@ impl Reception {
             clock: parts.clock,
             rules,
             limits: parts.limits,
+            ping: parts.ping,
             metrics: parts.metrics,
             stack: stack::stack(),
             stop: parts.stop,

@@ -282,6 +282,17 @@ async fn take_in<E>(
     Ok(arriving.finish().await.map_err(KeepError::from)?)
 }
 
+/// Counts the bytes that come, up to the largest file there may be.
+pub(super) async fn count<E>(
+    pieces: &mut (impl Stream<Item = Result<Bytes, E>> + Unpin),
+    max: u64,
+) -> Result<u64, ApiError> {
+    match read_on(pieces, 0, max).await? {
+        size if size > max => Err(too_large(max, size)),
+        size => Ok(size),
+    }
+}
+
 /// Reads on for a while: who is cut off while sending does not read why. Says how much there was.
 async fn read_on<E>(
     pieces: &mut (impl Stream<Item = Result<Bytes, E>> + Unpin),

@@ -20,7 +20,9 @@ use super::error::ApiError;
 use crate::domain::code::Code;
 
 /// Paths that machines without a name for us may ask.
-const PROBES: [&str; 2] = ["/healthz", "/readyz"];
+/// `/api/probe` tells its caller, who
+/// has shown a pass, what was wrong with the name.
+const PROBES: [&str; 3] = ["/healthz", "/readyz", "/api/probe"];
 
 /// Scheme, host and port of a page.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -168,7 +170,7 @@ impl Origins {
     }
 
     /// A `Host` carries no scheme: it fits if it does with either.
-    fn allows_host(&self, text: &str) -> bool {
+    pub(super) fn allows_host(&self, text: &str) -> bool {
         ["http", "https"]
             .iter()
             .any(|scheme| self.allows_origin(&format!("{scheme}://{text}")))

@@ -37,8 +37,17 @@ use crate::domain::code::Code;
 use crate::domain::id::{ConnectionId, Epoch, SessionId};
 use crate::session::{Access, JoinError, Member, Session};
 
-/// A quiet stream says so, or a proxy would take it for dead.
+/// A quiet stream says so at least this often, or a proxy would take it for dead.
 const PING: Duration = Duration::from_secs(15);
+/// Of every stream.
+pub(super) const HEADERS: [(HeaderName, &str); 4] = [
+    (CONTENT_TYPE, "text/event-stream"),
+    (CACHE_CONTROL, "no-store"),
+    // The line ends with the stream, so that it can be cut without harm to another request.
+    (CONNECTION, "close"),
+    // nginx does not buffer what says this.
+    (HeaderName::from_static("x-accel-buffering"), "no"),
+];
 const PING_LINE: &[u8] = b": ping\n\n";
 /// Text put together before the reader is asked to take it.
 const PAGE_BYTES: usize = 60 * 1024;
@@ -124,14 +133,7 @@ pub(super) async fn stream(
             reading.end(goodbye, &line).await;
         }
     });
-    let headers = [
-        (CONTENT_TYPE, "text/event-stream"),
-        (CACHE_CONTROL, "no-store"),
-        // The line ends with the stream, so that it can be cut without harm to another request.
-        (CONNECTION, "close"),
-        (HeaderName::from_static("x-accel-buffering"), "no"),
-    ];
-    Ok((headers, body(taken)).into_response())
+    Ok((HEADERS, body(taken)).into_response())
 }
 
 /// The session, if the caller may join it. A foreign one and none at all are the same.
@@ -188,7 +190,8 @@ impl Reading {
         if let Some(goodbye) = self.stay.shut_out(&self.desk) {
             return Some(goodbye);
         }
-        let mut ping = Instant::now() + PING;
+        let quiet = PING.min(self.desk.reception.ping);
+        let mut ping = Instant::now() + quiet;
         let mut alarm = pin!(tokio::time::sleep_until(ping));
         loop {
             let due = self.stay.due().min(ping);
@@ -212,7 +215,7 @@ impl Reading {
                         return Some(goodbye);
                     }
                     if ping <= now {
-                        ping = now + PING;
+                        ping = now + quiet;
                         // With a page under way, that is the sign of life.
                         self.pages.try_send(Bytes::from_static(PING_LINE)).ok();
                     }
@@ -230,7 +233,7 @@ impl Reading {
                     if let Some((page, frames)) = page(&mut self.stay, self.epoch) {
                         self.desk.reception.metrics.frames_out.inc_by(frames);
                         permit.send(page);
-                        ping = Instant::now() + PING;
+                        ping = Instant::now() + quiet;
                     }
                 }
                 // Also while storage does not answer: another look is due by the clock.

@@ -114,7 +114,7 @@ impl Connection {
         let Some((mut cursor, first)) = greeting else {
             return End::Close(None, CloseReason::RESTART);
         };
-        let pulse = Pulse::new(self.written.clone());
+        let pulse = Pulse::new(self.written.clone(), self.door.ping);
         let stay = Stay::new(&desk, principal, first);
         let mut visit = Visit::new(stay, pulse);
         match self.serve(&desk, &mut cursor, &mut visit, leave).await {

@@ -5,7 +5,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::meter::Written;
-use crate::desk::HEARTBEAT;
 
 const PONG_WITHIN: Duration = Duration::from_secs(10);
 /// While output is pending, alive means that some of it went out within this.
@@ -13,6 +12,8 @@ const PROGRESS_WITHIN: Duration = Duration::from_mins(1);
 
 /// When the other end was last heard, and when it last took something.
 pub(super) struct Pulse {
+    /// After so much silence the other end is asked for a sign of life.
+    patience: Duration,
     heard: Instant,
     pinged: Option<Instant>,
     written: Written,
@@ -20,9 +21,10 @@ pub(super) struct Pulse {
 }
 
 impl Pulse {
-    pub(super) fn new(written: Written) -> Self {
+    pub(super) fn new(written: Written, patience: Duration) -> Self {
         let now = Instant::now();
         Self {
+            patience,
             heard: now,
             pinged: None,
             taken: (written.bytes(), now),
@@ -42,13 +44,13 @@ impl Pulse {
             // A look now and then is enough to see whether a slow reader takes anything.
             _ if flushing => Instant::now() + Duration::from_secs(5),
             Some(pinged) => pinged + PONG_WITHIN,
-            None => self.heard + HEARTBEAT,
+            None => self.heard + self.patience,
         }
     }
 
     /// Notes that a ping is sent now, if it is time for one.
     pub(super) fn ping_is_due(&mut self, flushing: bool) -> bool {
-        let due = !flushing && self.pinged.is_none() && self.heard.elapsed() >= HEARTBEAT;
+        let due = !flushing && self.pinged.is_none() && self.heard.elapsed() >= self.patience;
         if due {
             self.pinged = Some(Instant::now());
         }
@@ -76,9 +78,11 @@ impl Pulse {
 mod tests {
     use super::*;
 
+    const HEARTBEAT: Duration = Duration::from_secs(25);
+
     #[tokio::test(start_paused = true)]
     async fn silence_after_a_ping_is_death() {
-        let mut pulse = Pulse::new(Written::default());
+        let mut pulse = Pulse::new(Written::default(), HEARTBEAT);
         tokio::time::advance(HEARTBEAT).await;
         assert!(pulse.ping_is_due(false) && !pulse.is_dead(false));
         tokio::time::advance(PONG_WITHIN).await;
@@ -89,7 +93,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_stands_still_is_dead_after_a_minute() {
-        let mut pulse = Pulse::new(Written::default());
+        let mut pulse = Pulse::new(Written::default(), HEARTBEAT);
         tokio::time::advance(Duration::from_secs(59)).await;
         assert!(!pulse.is_dead(true));
         pulse.hear();

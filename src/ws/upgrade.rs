@@ -25,6 +25,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use super::budget::Budget;
 use super::connection::{Connection, Socket};
 use super::meter::{Meter, Written};
+use super::probe;
 use crate::auth::{TokenError, bearer};
 use crate::desk::{CloseReason, Position, Reception};
 use crate::domain::account::Principal;
@@ -73,6 +74,12 @@ pub(super) async fn upgrade(
     let Some(key) = websocket_key(request.headers()) else {
         return no_handshake();
     };
+    if bearer(request.headers()).is_some_and(|pass| door.auth.accepts_probe(pass)) {
+        let serving = Arc::clone(&door);
+        return accept(&door, request, &key, &[], |upgrading| {
+            probe::serve(serving, upgrading)
+        });
+    }
     let offered = offered_protocols(request.headers());
     let principal = match credentials(&door, request.headers(), &offered, &wish).await {
         Credentials::Header(Err(error)) => {

@@ -5,12 +5,14 @@ pub(crate) mod contract;
 mod gateway;
 mod listener;
 mod member;
+mod proxy;
 mod wire;
 
 pub(crate) use browser::{Answer, Browser};
 pub(crate) use gateway::{Gateway, PASSWORD, Settings, Storage, program};
 pub(crate) use listener::{Heard, Listener};
 pub(crate) use member::{Member, next_json};
+pub(crate) use proxy::{Caddy, Nginx, Ports};
 pub(crate) use wire::Wire;
 
 /// How much of something a test does: more than the default where a variable asks for it.

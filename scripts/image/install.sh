@@ -1,0 +1,12 @@
+#!/bin/sh
+# Puts the gateway, its user and its volume into a root file system: install.sh BINARY ROOT. A step of the
+# Dockerfile. The user's number is fixed, so that files on the host can be given to it.
+set -eu
+binary=$1 root=${2%/}
+id=10001
+install -D -m 0755 "$binary" "$root/usr/local/bin/switchboard"
+mkdir -p "$root/etc"
+echo "switchboard:x:$id:" >>"$root/etc/group"
+echo "switchboard:x:$id:$id:Switchboard:/data:/usr/sbin/nologin" >>"$root/etc/passwd"
+install -d -m 0700 "$root/data"
+[ "$(id -u)" -ne 0 ] || chown "$id:$id" "$root/data"
