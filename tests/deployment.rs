@@ -208,9 +208,9 @@ fn gateway_variables(given: &BTreeMap<String, String>) -> BTreeMap<String, Strin
             variables.entry(name.to_owned()).or_insert(value.to_owned());
         }
     }
-    variables
-        .values_mut()
-        .for_each(|value| *value = interpolate(value, given));
+    for value in variables.values_mut() {
+        *value = interpolate(value, given);
+    }
     variables
 }
 

@@ -486,14 +486,11 @@ pub(super) struct AgentBody {
     )
 )]
 pub(super) async fn agents(State(state): State<AppState>, _: Authenticated) -> Answer<AgentsBody> {
-    let agents = state
-        .sessions
-        .agents()
-        .map(|name| AgentBody {
-            name: name.to_owned(),
-            capabilities: state.sessions.capabilities(name),
-        })
-        .collect();
+    let agent = |name: &str| AgentBody {
+        name: name.to_owned(),
+        capabilities: state.sessions.capabilities(name),
+    };
+    let agents = state.sessions.agents().map(agent).collect();
     Answer(AgentsBody {
         agents,
         default_agent: state.sessions.default_agent().to_owned(),

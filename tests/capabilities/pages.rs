@@ -49,13 +49,17 @@ async fn follow(visitor: &crate::actors::Browser, page: &str) -> Vec<String> {
     seen
 }
 
+fn is(name: &str, kind: &str) -> bool {
+    name.rsplit('.').next() == Some(kind)
+}
+
 /// Assets that a page (`assets/x`) or a module (`'./x.js'`) names.
 fn named(text: &str) -> Vec<String> {
     let after = |mark: &str| -> Vec<String> {
         text.split(mark)
             .skip(1)
             .map(|rest| rest.split(['"', '\'']).next().unwrap().to_owned())
-            .filter(|name| name.ends_with(".js") || name.ends_with(".css"))
+            .filter(|name| is(name, "js") || is(name, "css"))
             .collect()
     };
     [after("=\"assets/"), after("'./"), after("\"./")].concat()
@@ -82,7 +86,7 @@ async fn what_has_its_content_in_its_name_is_kept_for_ever_and_sent_compressed()
     let page = visitor.gets("/").await.is(200).text;
     let script = named(&page)
         .into_iter()
-        .find(|name| name.ends_with(".js"))
+        .find(|name| is(name, "js"))
         .unwrap();
     let path = format!("/assets/{script}");
     let whole = visitor.gets(&path).await.is(200);
