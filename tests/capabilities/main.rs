@@ -23,6 +23,7 @@ mod commands;
 mod configuration;
 mod conformance;
 mod control;
+mod data;
 mod deadlines;
 mod documents;
 mod faults;
