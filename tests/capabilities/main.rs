@@ -35,6 +35,7 @@ mod logins;
 mod opencode;
 mod operation;
 mod pages;
+mod papers;
 mod presence;
 mod questions;
 mod queueing;
