@@ -24,9 +24,10 @@ pub(super) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let store = store::open(&loaded.config.data).await?;
     let (place, version) = (store.place().to_owned(), store.schema_version());
-    let renewed = match options.new_epochs {
-        true => Some(renew(store.as_ref()).await),
-        false => None,
+    let renewed = if options.new_epochs {
+        Some(renew(store.as_ref()).await)
+    } else {
+        None
     };
     store.close().await;
     out.line(format!("{place} is at schema version {version}"))?;

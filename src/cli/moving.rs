@@ -18,7 +18,7 @@ use crate::store::{self, Config, Moved, Rehearsal};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Options {
-    /// An empty Postgres database [default: data.database_url]
+    /// An empty Postgres database [default: `data.database_url`]
     #[arg(long, value_name = "URL", conflicts_with = "to_file")]
     to: Option<String>,
     /// A file with its URL, for a password that others must not see in the list of processes

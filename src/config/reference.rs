@@ -59,7 +59,7 @@ fn settings(defaults: &str) -> Vec<Setting> {
     for line in defaults.lines() {
         let words = line.strip_prefix("# ");
         if let Some(name) = line.strip_prefix('[') {
-            section = name.trim_end_matches(']').to_owned();
+            name.trim_end_matches(']').clone_into(&mut section);
             about.clear();
         } else if let Some((key, value)) = assignment(words.unwrap_or(line)) {
             found.push(Setting {

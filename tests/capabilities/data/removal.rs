@@ -170,7 +170,8 @@ async fn nothing_of_somebody_who_was_removed_is_in_any_table() {
         .start()
         .await;
     says_it_everywhere(&gateway).await;
-    let hex: String = CANARY.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let hex: Vec<String> = CANARY.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex.concat();
     let words = [CANARY, &hex];
     let before = tables_with(&database.url, &words).await;
     for table in [
