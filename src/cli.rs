@@ -18,9 +18,12 @@ mod desk;
 mod doctor;
 mod health;
 mod key;
+mod leavings;
 mod migrate;
+mod moving;
 mod output;
 mod probe;
+mod restore;
 mod serve;
 mod setup_url;
 mod token;
@@ -83,12 +86,16 @@ enum Command {
     #[command(subcommand)]
     Config(config::Command),
     /// Bring the database's schema up to date
-    Migrate,
+    Migrate(migrate::Options),
+    /// Move everything from SQLite into an empty Postgres database, while no gateway runs
+    Move(moving::Options),
     /// Copy the SQLite database into FILE, and the uploaded files beside it, while the gateway runs
     Backup {
         /// A file that does not exist yet
         file: PathBuf,
     },
+    /// Put a backup in place, while no gateway runs
+    Restore(restore::Options),
     /// Ask the running gateway whether it is ready
     Health,
     /// Say what is wrong and how to fix it
@@ -162,8 +169,10 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
             umask,
             command,
         } => Err(launch(parent, umask, &command).into()),
-        Command::Migrate => block_on(migrate::run(load()?, out)),
+        Command::Migrate(options) => block_on(migrate::run(load()?, options, out)),
+        Command::Move(options) => block_on(moving::run(load()?, options, out)),
         Command::Backup { file } => block_on(backup::run(load()?, file, out)),
+        Command::Restore(options) => block_on(restore::run(load()?, options, out)),
         Command::Health => health::run(&load()?, out),
         Command::Doctor(options) => block_on(doctor::run(load()?, options, out)),
         Command::Schema(which) => schema(&which, &load()?, out),

@@ -14,6 +14,7 @@ mod key;
 mod layers;
 mod print;
 mod problem;
+mod reference;
 mod refusal;
 mod schema;
 mod secret;
@@ -43,6 +44,11 @@ const RULES: Rules<'static> = Rules {
     ],
     open_tables: &["agents"],
 };
+
+/// A page about every setting.
+pub fn reference() -> String {
+    reference::page(DEFAULTS, &RULES)
+}
 
 /// All sections.
 #[derive(Debug, Deserialize, Serialize)]

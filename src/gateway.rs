@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -280,10 +281,12 @@ impl Gateway {
         }
         let (auth, following) = (self.auth.clone(), stop.clone());
         tasks.spawn(async move { auth.follow_changes(following).await });
+        let somebody_left = Arc::new(Notify::new());
         tasks.spawn(owners::follow(
             self.auth.changes(),
             Arc::clone(&store),
             sessions.clone(),
+            Arc::clone(&somebody_left),
             stop.clone(),
         ));
         tasks.spawn(sweep(
@@ -297,7 +300,7 @@ impl Gateway {
             &self.config.journal,
             &self.config.audit,
         );
-        tasks.spawn(tidy(keeper, kept, stop.clone()));
+        tasks.spawn(tidy(keeper, kept, somebody_left, stop.clone()));
         (self.instance, sessions)
     }
 }
@@ -350,11 +353,17 @@ async fn take_up(sessions: &Sessions) {
 async fn tidy(
     keeper: Keeper,
     (contents, store): (Arc<Contents>, Arc<dyn Store>),
+    somebody_left: Arc<Notify>,
     stop: CancellationToken,
 ) {
-    let sweep = async || match contents.sweep(store.as_ref()).await {
-        Ok(removed) => tracing::debug!(removed, "looked through all files"),
-        Err(error) => tracing::warn!(%error, "files that nobody needs could not be removed"),
+    let sweep = async || {
+        match contents.sweep(store.as_ref()).await {
+            Ok(removed) => tracing::debug!(removed, "looked through all files"),
+            Err(error) => tracing::warn!(%error, "files that nobody needs could not be removed"),
+        }
+        if let Err(error) = store.scrub().await {
+            tracing::warn!(%error, "what was removed is not overwritten yet; trying again later");
+        }
     };
     // Not at once: whoever comes back after a restart comes first.
     let mut tick = tokio::time::interval_at(Instant::now() + SWEEP, TIDY_EVERY);
@@ -362,7 +371,12 @@ async fn tidy(
     let rounds = async {
         loop {
             sweep().await;
-            tick.tick().await;
+            tokio::select! {
+                biased;
+                // Their files do not wait for the next round.
+                () = somebody_left.notified() => continue,
+                _ = tick.tick() => {}
+            }
             match keeper.round().await {
                 Ok(tidied) => tracing::debug!(?tidied, "looked through all journals"),
                 Err(error) => tracing::warn!(%error, "journals could not be looked through"),

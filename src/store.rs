@@ -24,9 +24,11 @@ mod journals;
 mod keys;
 mod links;
 mod logins;
+mod moving;
 mod overview;
 mod postgres;
 mod removal;
+mod restore;
 mod retention;
 mod schema;
 mod search;
@@ -53,8 +55,10 @@ pub use links::{LinkKind, Links, NewLink, Redeemed, SetUpError};
 pub use logins::{
     LoginKind, LoginRow, Logins, NewLogin, RefreshError, Refreshed, Rotation, StartLoginError,
 };
+pub use moving::{MoveError, Moved, Rehearsal, move_to_postgres};
 pub use overview::{Counts, Overview, SessionFacts, SessionFilter, SessionStatus};
 pub use removal::Removal;
+pub use restore::{Existing, RestoreError, Restored, beside, restore};
 pub use retention::{JournalFacts, Retention};
 pub use search::{Hit, Search, SearchText};
 pub use sessions::{NewSession, SessionChange, SessionRow, Sessions};

@@ -188,3 +188,24 @@ fn files_stay_one_noun_long() {
         );
     }
 }
+
+#[test]
+fn no_statement_asks_for_whatever_columns_there_are() {
+    // A program that runs while another adds a column would read the wrong ones.
+    let asks = |line: &str| {
+        let all = line.contains("select * from ") && !line.trim_end().ends_with('(');
+        let of_a_table = line
+            .split(".*")
+            .skip(1)
+            .any(|rest| rest.starts_with([',', ' ']));
+        (all || of_a_table) && !line.contains("unnest")
+    };
+    assert!(asks("select users.*, id from users") && asks("select * from users"));
+    assert!(!asks("select * from ("));
+    for (path, text) in sources() {
+        if path.to_string_lossy().contains("/store/") {
+            let found = text.lines().find(|line| asks(line));
+            assert_eq!(found, None, "{}", path.display());
+        }
+    }
+}

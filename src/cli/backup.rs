@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 
 use super::output::Output;
 use crate::config::Loaded;
-use crate::store::{self, BackupError, Contents, Store};
+use crate::store::{self, BackupError, Contents, Store, beside};
 
 pub(super) async fn run(
     loaded: Loaded,
@@ -53,11 +53,4 @@ async fn copy(store: &dyn Store, data: &Path, file: &Path) -> anyhow::Result<usi
         std::fs::remove_dir_all(&target)?;
     }
     copied
-}
-
-/// Where the uploaded files of a copy are.
-fn beside(file: &Path) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(".attachments");
-    name.into()
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::output::Output;
-use crate::config::{ConfigError, DEFAULTS, Loaded};
+use crate::config::{ConfigError, DEFAULTS, Loaded, reference};
 
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub(super) enum Command {
@@ -15,6 +15,8 @@ pub(super) enum Command {
     Print,
     /// Print every setting with its default and what it is for
     Default,
+    /// Print a page about every setting, in Markdown
+    Reference,
 }
 
 pub(super) fn run(
@@ -32,6 +34,7 @@ pub(super) fn run(
         }
         Command::Print => out.text(load()?.print())?,
         Command::Default => out.text(DEFAULTS)?,
+        Command::Reference => out.text(&reference())?,
     }
     Ok(ExitCode::SUCCESS)
 }

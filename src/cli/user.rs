@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::desk::{Desk, read_password};
+use super::leavings;
 use super::output::Output;
 use crate::config::Loaded;
 use crate::domain::account::{Role, User, Username};
@@ -65,6 +66,9 @@ pub(super) enum Command {
     Remove {
         /// Whom
         name: Username,
+        /// Also what agents made for them below `workspaces` in the data directory
+        #[arg(long)]
+        workspaces: bool,
     },
 }
 
@@ -132,9 +136,10 @@ async fn carry_out(desk: &Desk, command: Command, out: &mut Output) -> anyhow::R
             desk.auth.enable(&desk.user(&name).await?, by).await?;
             Ok(out.line(format!("{name} can log in again"))?)
         }
-        Command::Remove { name } => {
+        Command::Remove { name, workspaces } => {
             desk.auth.remove(&desk.user(&name).await?, by).await?;
-            Ok(out.line(format!("{name} is removed"))?)
+            out.line(format!("{name} is removed"))?;
+            leavings::clear(desk, &name, workspaces, out).await
         }
     }
 }

@@ -99,6 +99,12 @@ pub enum Action {
     LimitsChanged,
     /// A question of an agent was decided, by a human or by a rule.
     QuestionAnswered,
+    /// A backup was put in place of what was there.
+    Restored,
+    /// Everything was moved to another database.
+    Moved,
+    /// Journals got a new epoch.
+    EpochsRenewed,
 }
 
 impl Action {
@@ -130,6 +136,9 @@ impl Action {
             Self::AgentTested => "agent.tested",
             Self::LimitsChanged => "limits.changed",
             Self::QuestionAnswered => "question.answered",
+            Self::Restored => "data.restored",
+            Self::Moved => "data.moved",
+            Self::EpochsRenewed => "data.epochs_renewed",
         }
     }
 }

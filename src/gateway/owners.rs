@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::session::Sessions;
@@ -17,6 +17,7 @@ pub(super) async fn follow(
     mut changes: watch::Receiver<i64>,
     store: Arc<dyn Store>,
     sessions: Sessions,
+    somebody_left: Arc<Notify>,
     stop: CancellationToken,
 ) {
     // What happened before is in the database, and no session was awake.
@@ -26,7 +27,9 @@ pub(super) async fn follow(
             // Not beyond what has been revoked by now: somebody who was removed is signed out, and
             // then their sessions end.
             let until = *changes.borrow_and_update();
-            while let Err(error) = catch_up(&mut seen, until, store.as_ref(), &sessions).await {
+            while let Err(error) =
+                catch_up(&mut seen, until, store.as_ref(), &sessions, &somebody_left).await
+            {
                 tracing::warn!(%error, "cannot see whose sessions are over; trying again");
                 tokio::time::sleep(AGAIN).await;
             }
@@ -40,6 +43,7 @@ async fn catch_up(
     until: i64,
     store: &dyn Store,
     sessions: &Sessions,
+    somebody_left: &Notify,
 ) -> Result<(), StoreError> {
     while *seen < until {
         let changes = store.changes_after(*seen).await?;
@@ -47,6 +51,9 @@ async fn catch_up(
         for change in changes.iter().filter(|change| change.revision <= until) {
             if let Subject::User(user, _) = change.subject {
                 sessions.owner_changed(user).await?;
+                if store.user(user).await?.is_none() {
+                    somebody_left.notify_one();
+                }
             }
         }
         *seen = last.revision.min(until);

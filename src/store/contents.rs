@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -91,6 +91,40 @@ impl Contents {
             }
         }
         Ok(count)
+    }
+
+    /// Brings the contents of a backup to a new place, as [`copy`](Self::copy) does; says which of those
+    /// that are needed are not there, or not what their name says.
+    pub(super) fn bring(
+        from: &Path,
+        target: &Path,
+        needed: &[ContentHash],
+    ) -> io::Result<Vec<ContentHash>> {
+        let mut missing = Vec::new();
+        for hash in needed {
+            let name = hex(hash);
+            let (folder, file) = (&name[..2], &name);
+            let source = from.join(folder).join(file);
+            if !has_hash(&source, hash)? {
+                missing.push(*hash);
+                continue;
+            }
+            let dir = target.join(folder);
+            make(&dir)?;
+            copy_one(&source, &dir.join(file))?;
+            File::open(&dir)?.sync_all()?;
+        }
+        Ok(missing)
+    }
+
+    /// Is there no content in a directory of contents?
+    pub(super) fn is_empty(dir: &Path) -> io::Result<bool> {
+        for folder in names(dir)? {
+            if !folder.starts_with(ARRIVING) && !names(&dir.join(folder))?.is_empty() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Room for a content that is about to arrive. It is gone when dropped.
@@ -321,6 +355,22 @@ fn copy_one(from: &Path, to: &Path) -> io::Result<bool> {
     }
     File::open(to)?.sync_all()?;
     Ok(true)
+}
+
+/// Is it there, and is it what its name says?
+fn has_hash(path: &Path, hash: &ContentHash) -> io::Result<bool> {
+    let mut file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        file => file?,
+    };
+    let mut context = digest::Context::new(&digest::SHA256);
+    let mut piece = vec![0; 64 * 1024];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(context.finish().as_ref() == hash),
+            read => context.update(&piece[..read]),
+        }
+    }
 }
 
 /// A hash as people write it.

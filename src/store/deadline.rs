@@ -251,6 +251,14 @@ impl<S: Store> Upkeep for Deadline<S> {
         self.0.backup(target).await
     }
 
+    async fn renew_epochs(&self) -> Result<u64, StoreError> {
+        self.0.renew_epochs().await
+    }
+
+    async fn scrub(&self) -> Result<(), StoreError> {
+        within(UPKEEP, self.0.scrub()).await
+    }
+
     async fn record(&self, act: &Act) -> Result<(), StoreError> {
         within(PATIENCE, self.0.record(act)).await
     }

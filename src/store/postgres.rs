@@ -71,18 +71,18 @@ impl Backend {
             place: place.to_owned(),
             source,
         };
-        let options = PgConnectOptions::from_str(url)
+        let options = options(url)
             .map_err(|source| failed("(data.database_url)", source))?
-            .application_name("switchboard")
-            .options([
-                ("statement_timeout", "2500ms"),
-                ("client_min_messages", "warning"),
-            ]);
+            .options([("statement_timeout", "2500ms")]);
         let place = place(&options);
         let mut connection = PgConnection::connect_with(&options)
             .await
             .map_err(|source| failed(&place, source))?;
         schema::bring_up_to_date(&MIGRATIONS, &mut connection, &place).await?;
+        let renewed = settle(&mut connection)
+            .await
+            .map_err(|source| failed(&place, source))?;
+        schema::tell_renewed(&place, renewed);
         connection
             .close()
             .await
@@ -157,6 +157,45 @@ impl Backend {
     }
 }
 
+/// What a database is known by: the server, its time line (a new one begins when it is set back to an
+/// earlier moment, or when a standby takes over), the database in it, and the table as it was made there.
+const HERE: &str = "select concat_ws('/',
+    (select system_identifier from pg_control_system()),
+    left(pg_walfile_name(pg_current_wal_lsn()), 8),
+    (select oid from pg_database where datname = current_database()),
+    cast('sessions' as regclass)::oid)";
+/// The same where a role may not ask for all of it.
+const HERE_AT_LEAST: &str = "select concat_ws('/',
+    (select oid from pg_database where datname = current_database()),
+    cast('sessions' as regclass)::oid)";
+
+/// A dump that was restored, also into the same database, is another one than it was.
+async fn settle(connection: &mut PgConnection) -> sqlx::Result<Option<u64>> {
+    let here: String = match sqlx::query_scalar(HERE).fetch_one(&mut *connection).await {
+        Ok(here) => here,
+        Err(sqlx::Error::Database(_)) => {
+            sqlx::query_scalar(HERE_AT_LEAST)
+                .fetch_one(&mut *connection)
+                .await?
+        }
+        Err(error) => return Err(error),
+    };
+    let mut tx = connection.begin().await?;
+    sqlx::query("set local statement_timeout = '60s'")
+        .execute(&mut *tx)
+        .await?;
+    let renewed = sql::home::settle(&mut tx, &here).await?;
+    tx.commit().await?;
+    Ok(renewed)
+}
+
+/// How to connect.
+pub(super) fn options(url: &str) -> sqlx::Result<PgConnectOptions> {
+    Ok(PgConnectOptions::from_str(url)?
+        .application_name("switchboard")
+        .options([("client_min_messages", "warning")]))
+}
+
 /// A connection whose statement was given up, to a server that says nothing, would keep its place in
 /// the pool until the kernel loses its patience, a quarter of an hour later.
 async fn is_well(connection: &mut PgConnection) -> sqlx::Result<bool> {
@@ -172,7 +211,7 @@ pub(super) fn is_url(text: &str) -> bool {
 }
 
 /// What a person needs to recognise the database, without user or password.
-fn place(options: &PgConnectOptions) -> String {
+pub(super) fn place(options: &PgConnectOptions) -> String {
     format!(
         "postgres://{}:{}/{}",
         options.get_host(),
@@ -211,6 +250,21 @@ impl Upkeep for Backend {
 
     async fn backup(&self, _target: &Path) -> Result<(), BackupError> {
         Err(BackupError::NotSqlite)
+    }
+
+    async fn renew_epochs(&self) -> Result<u64, StoreError> {
+        let mut tx = self.begin_long().await?;
+        let renewed = sql::home::renew_epochs(&mut tx).await?;
+        tx.commit().await?;
+        Ok(renewed)
+    }
+
+    async fn scrub(&self) -> Result<(), StoreError> {
+        // Rows that are gone are for the server's own vacuum.
+        sqlx::query("update store_home set scrub_due = 0 where scrub_due > 0")
+            .execute(&self.pool)
+            .await?;
+        Ok(())
     }
 
     async fn record(&self, act: &Act) -> Result<(), StoreError> {

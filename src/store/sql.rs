@@ -33,6 +33,8 @@ mod branches;
 mod changes;
 #[path = "sql/grants.rs"]
 mod grants;
+#[path = "sql/home.rs"]
+pub(super) mod home;
 #[path = "sql/journals.rs"]
 mod journals;
 #[path = "sql/keys.rs"]

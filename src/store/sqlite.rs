@@ -25,10 +25,13 @@ use super::upkeep::{AuditRow, BackupError, Upkeep};
 use crate::domain::act::Act;
 use crate::domain::id::SessionId;
 
+mod backup;
 mod log;
+mod scrub;
 #[path = "sql.rs"]
 mod sql;
 
+pub(super) use backup::{copy_of, examine};
 use log::{Log, Turn};
 
 type Connection = SqliteConnection;
@@ -108,9 +111,13 @@ impl Backend {
             .await
             .map_err(failed)?;
         log::carry_over(&mut left).await.map_err(failed)?;
+        let renewed = sql::home::settle(&mut left, backup::HERE)
+            .await
+            .map_err(failed)?;
         left.commit().await.map_err(failed)?;
         connection.close().await.map_err(failed)?;
         drop(turn);
+        schema::tell_renewed(&place, renewed);
         Ok(Self {
             writer: pool(1)
                 .after_release(|connection, _| Box::pin(is_well(connection)))
@@ -213,6 +220,8 @@ fn writing(options: SqliteConnectOptions) -> SqliteConnectOptions {
     options
         .pragma("cache_size", WRITER_CACHE)
         .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+        // What is removed is overwritten where its page is written anyway; the rest is for `scrub`.
+        .pragma("secure_delete", "fast")
         .pragma("temp_store", "memory")
 }
 
@@ -277,33 +286,18 @@ impl Upkeep for Backend {
     }
 
     async fn backup(&self, target: &Path) -> Result<(), BackupError> {
-        let path = target.display().to_string();
-        let write = |source| BackupError::Write {
-            path: path.clone(),
-            source,
-        };
-        match OpenOptions::new()
-            .create_new(true)
-            .write(true)
-            .mode(0o600)
-            .open(target)
-        {
-            Ok(_) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                return Err(BackupError::Exists(path));
-            }
-            Err(error) => return Err(write(error)),
-        }
-        let copied = self.copy_into(target, &path).await;
-        if copied.is_err()
-            && let Err(error) = std::fs::remove_file(target)
-        {
-            tracing::warn!(%error, "a backup that failed could not be removed");
-        }
-        copied?;
-        File::open(target)
-            .and_then(|file| file.sync_all())
-            .map_err(write)
+        backup::make(&self.reader, target).await
+    }
+
+    async fn renew_epochs(&self) -> Result<u64, StoreError> {
+        let mut tx = self.begin_act().await?;
+        let renewed = sql::home::renew_epochs(&mut tx).await?;
+        tx.commit().await?;
+        Ok(renewed)
+    }
+
+    async fn scrub(&self) -> Result<(), StoreError> {
+        Ok(self.write_over_what_was_removed().await?)
     }
 
     async fn record(&self, act: &Act) -> Result<(), StoreError> {
@@ -321,29 +315,5 @@ impl Upkeep for Backend {
         self.reader.close().await;
         self.searcher.close().await;
         self.writer.close().await;
-    }
-}
-
-impl Backend {
-    /// SQLite itself writes the copy from one snapshot, into the empty file made for it.
-    async fn copy_into(&self, target: &Path, path: &str) -> Result<(), BackupError> {
-        sqlx::query("vacuum into $1")
-            .bind(path)
-            .execute(&self.reader)
-            .await
-            .map_err(StoreError::from)?;
-        let options = SqliteConnectOptions::new().filename(target).read_only(true);
-        let mut copy = SqliteConnection::connect_with(&options)
-            .await
-            .map_err(StoreError::from)?;
-        let verdict: String = sqlx::query_scalar("pragma integrity_check")
-            .fetch_one(&mut copy)
-            .await
-            .map_err(StoreError::from)?;
-        if verdict == "ok" {
-            Ok(())
-        } else {
-            Err(BackupError::Damaged(verdict))
-        }
     }
 }

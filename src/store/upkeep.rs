@@ -73,6 +73,14 @@ pub trait Upkeep: Send + Sync {
     /// Makes a consistent copy while everything goes on.
     async fn backup(&self, target: &Path) -> Result<(), BackupError>;
 
+    /// Gives every journal a new epoch, so that no client goes on from an offset that may mean something
+    /// else now; says how many there are. Whoever writes a journal meanwhile is kept out.
+    async fn renew_epochs(&self) -> Result<u64, StoreError>;
+
+    /// If accounts or sessions were removed since the last time: makes that nothing of them is left in
+    /// the free parts of the database's files. A little at a time; others write in between.
+    async fn scrub(&self) -> Result<(), StoreError>;
+
     /// Writes an audit row for something that changed nothing else.
     async fn record(&self, act: &Act) -> Result<(), StoreError>;
 

@@ -1,15 +1,15 @@
 //! A journal as a conversation that people read: Markdown, event by event. Pure.
 //!
 //! Whatever was said is quoted, and what tools took and gave stands between fences longer than any
-//! in it: nothing in a text can end its block, or look like a part of this document. Thoughts, plans,
-//! settings and usage are left out. Touches `domain` only.
+//! in it: nothing in a text can end its block, or look like a part of this document. The last plan
+//! of a run stands at its end, and how much was thought; settings and usage are left out. Touches `domain` only.
 
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
 use crate::domain::command::{Attachment, Prompt};
-use crate::domain::event::{Author, Channel, Event, Recorded, Resolver};
+use crate::domain::event::{Author, Channel, Event, PlanStep, Recorded, Resolver};
 use crate::domain::id::{MessageId, SessionId};
 use crate::domain::run::RunOutcome;
 use crate::domain::tool::Tool;
@@ -29,6 +29,10 @@ pub(crate) struct Markdown {
     speaking: Option<MessageId>,
     /// Uses of tools that have not ended.
     tools: Vec<Tool>,
+    /// The plan of the run under way, as it was last told.
+    plan: Vec<PlanStep>,
+    /// Characters that were thought in it.
+    thought: usize,
 }
 
 impl Markdown {
@@ -51,6 +55,8 @@ impl Markdown {
             quote: Quote::default(),
             speaking: None,
             tools: Vec::new(),
+            plan: Vec::new(),
+            thought: 0,
         };
         (document, beginning)
     }
@@ -70,6 +76,8 @@ impl Markdown {
                 text,
                 ..
             } => self.piece(*message, text, at, out),
+            Event::MessageDelta { text, .. } => self.thought += text.chars().count(),
+            Event::PlanUpdated { steps } => self.plan.clone_from(steps),
             Event::MessageFinal {
                 message,
                 author,
@@ -115,6 +123,7 @@ impl Markdown {
     pub(crate) fn end(mut self, out: &mut String) {
         self.quote.close(out);
         self.write_open_tools(out);
+        self.write_plan_and_thoughts(out);
     }
 
     fn prompt(&mut self, prompt: &Prompt, at: Timestamp, out: &mut String) {
@@ -205,10 +214,31 @@ impl Markdown {
         }
     }
 
+    fn write_plan_and_thoughts(&mut self, out: &mut String) {
+        let plan = std::mem::take(&mut self.plan);
+        if !plan.is_empty() {
+            self.remark("Plan", out);
+            for step in &plan {
+                let mark = if step.status == "completed" { 'x' } else { ' ' };
+                let (title, status) = (inline(&step.title), inline(&step.status));
+                writeln!(out, "- [{mark}] {title} ({status})").expect("a string takes it");
+            }
+            out.push('\n');
+        }
+        let thought = std::mem::take(&mut self.thought);
+        if thought > 0 {
+            self.remark(
+                &format!("Thoughts ({thought} characters) are left out"),
+                out,
+            );
+        }
+    }
+
     fn run_ended(&mut self, outcome: &RunOutcome, out: &mut String) {
         self.speaking = None;
         self.quote.close(out);
         self.write_open_tools(out);
+        self.write_plan_and_thoughts(out);
         match outcome {
             RunOutcome::Completed => {}
             RunOutcome::Cancelled => self.remark("Cancelled.", out),

@@ -12,12 +12,17 @@ const MOST: usize = 10_485_760;
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n0000IHDR";
 
 impl Browser {
-    async fn opens_a_session(&self) -> String {
+    pub(crate) async fn opens_a_session(&self) -> String {
         let made = self.posts("/api/sessions", json!({})).await.is(201).json();
         made["id"].as_str().unwrap().to_owned()
     }
 
-    async fn uploads(&self, session: &str, name: &str, content: impl Into<Vec<u8>>) -> Answer {
+    pub(crate) async fn uploads(
+        &self,
+        session: &str,
+        name: &str,
+        content: impl Into<Vec<u8>>,
+    ) -> Answer {
         let path = format!("/api/sessions/{session}/attachments?name={name}");
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         let request = client
@@ -33,7 +38,7 @@ impl Browser {
         }
     }
 
-    async fn downloads(&self, session: &str, attachment: &Value) -> Response {
+    pub(crate) async fn downloads(&self, session: &str, attachment: &Value) -> Response {
         let id = attachment["id"].as_str().unwrap();
         let path = format!("/api/sessions/{session}/attachments/{id}");
         let client = reqwest::Client::builder().no_proxy().build().unwrap();

@@ -87,6 +87,8 @@ async fn every_command_explains_itself() {
         "config",
         "migrate",
         "backup",
+        "restore",
+        "move",
         "health",
         "doctor",
         "schema",

@@ -28,6 +28,7 @@ mod attachments;
 mod audit;
 mod branches;
 mod changes;
+mod compatibility;
 mod grants;
 mod journals;
 mod keys;

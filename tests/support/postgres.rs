@@ -189,7 +189,7 @@ fn as_postgres(program: &str) -> Command {
 }
 
 /// Debian keeps one directory per major version.
-fn bin_dir() -> PathBuf {
+pub(crate) fn bin_dir() -> PathBuf {
     let mut versions: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
         .map(|entries| {
             entries

@@ -38,10 +38,13 @@ impl Attachments for Backend {
     }
 
     async fn attachments(&self, session: SessionId) -> Result<Vec<AttachmentRow>, StoreError> {
-        let rows = sqlx::query("select * from attachments where session_id = $1 order by id")
-            .bind(session.to_string())
-            .fetch_all(self.reader())
-            .await?;
+        let rows = sqlx::query(
+            "select id, session_id, owner_id, content_hash, name, media_type,
+                 size_bytes, created_at from attachments where session_id = $1 order by id",
+        )
+        .bind(session.to_string())
+        .fetch_all(self.reader())
+        .await?;
         Ok(rows.iter().map(read).collect::<sqlx::Result<_>>()?)
     }
 

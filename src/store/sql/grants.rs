@@ -15,7 +15,8 @@ use crate::store::grants::{GrantRow, Grants, ShareError};
 impl Grants for Backend {
     async fn grants(&self, session: SessionId) -> Result<Vec<GrantRow>, StoreError> {
         let rows = sqlx::query(
-            "select session_grants.*, users.username
+            "select session_grants.session_id, session_grants.user_id, session_grants.role,
+             session_grants.granted_by, session_grants.created_at, users.username
              from session_grants join users on users.id = session_grants.user_id
              where session_id = $1 order by users.username",
         )
@@ -46,7 +47,8 @@ impl Grants for Backend {
             return Err(ShareError::NoSuchSession);
         }
         let found =
-            sqlx::query("select users.*, users.id as user_id from users where username = $1")
+            sqlx::query("select users.username, users.role, users.password_hash, users.disabled,
+             users.generation, users.created_at, users.id as user_id from users where username = $1")
                 .bind(with.as_str())
                 .fetch_optional(&mut *tx)
                 .await

@@ -21,7 +21,7 @@ const UNNOTICED_MILLIS: i64 = 3_600_000;
 impl Keys for Backend {
     async fn keys(&self, now: Timestamp) -> Result<Vec<StoredKey>, StoreError> {
         let rows = sqlx::query(
-            "select * from signing_keys where expires_at is null or expires_at > $1
+            "select id, private_key, public_key, created_at, retired_at, expires_at from signing_keys where expires_at is null or expires_at > $1
              order by created_at desc, id desc",
         )
         .bind(millis(now))

@@ -64,7 +64,8 @@ impl Links for Backend {
         .fetch_optional(&mut *tx)
         .await?;
         let row = sqlx::query(
-            "select users.*, users.id as user_id, logins.id as login_id, logins.session_id,
+            "select users.username, users.role, users.password_hash, users.disabled,
+             users.generation, users.created_at, users.id as user_id, logins.id as login_id, logins.session_id,
                     logins.token_expires_at
              from logins join users on users.id = logins.user_id
              where logins.id = $1 and logins.ended_at is null and not users.disabled",
@@ -122,7 +123,8 @@ impl Links for Backend {
 
     async fn invited(&self, hash: [u8; 32], now: Timestamp) -> Result<Option<User>, StoreError> {
         let row = sqlx::query(
-            "select users.*, users.id as user_id
+            "select users.username, users.role, users.password_hash, users.disabled,
+             users.generation, users.created_at, users.id as user_id
              from one_time_links join users on users.id = one_time_links.user_id
              where hash = $1 and kind = 'invite' and expires_at > $2 and not disabled",
         )
@@ -220,9 +222,12 @@ async fn use_up_invite(
 }
 
 async fn find(connection: &mut Connection, id: &str) -> sqlx::Result<User> {
-    let row = sqlx::query("select users.*, users.id as user_id from users where id = $1")
-        .bind(id)
-        .fetch_one(connection)
-        .await?;
+    let row = sqlx::query(
+        "select users.username, users.role, users.password_hash, users.disabled,
+             users.generation, users.created_at, users.id as user_id from users where id = $1",
+    )
+    .bind(id)
+    .fetch_one(connection)
+    .await?;
     user(&row)
 }

@@ -145,7 +145,8 @@ async fn rotate(
         .execute(&mut *connection)
         .await?;
     let row = sqlx::query(
-        "select users.*, users.id as user_id, logins.id as login_id, logins.session_id
+        "select users.username, users.role, users.password_hash, users.disabled,
+             users.generation, users.created_at, users.id as user_id, logins.id as login_id, logins.session_id
          from logins join users on users.id = logins.user_id where logins.id = $1",
     )
     .bind(login)

@@ -6,7 +6,7 @@ use sqlx::Row as _;
 
 use super::journals::{newest, number_of};
 use super::sessions::{count, drop_attachments};
-use super::{Backend, audit, millis, optional_time, search, time, word};
+use super::{Backend, audit, home, millis, optional_time, search, time, word};
 use crate::domain::act::Act;
 use crate::domain::id::SessionId;
 use crate::store::error::StoreError;
@@ -196,6 +196,7 @@ impl Retention for Backend {
         if removed.rows_affected() == 0 {
             return Ok(false);
         }
+        home::remember_to_scrub(&mut tx).await?;
         audit(&mut tx, act).await?;
         turn.commit(tx).await?;
         Ok(true)

@@ -54,7 +54,9 @@ static FIND: LazyLock<String> = LazyLock::new(|| {
                  and (updated_at < $5 or (updated_at = $5 and sessions.id < $6))
              order by updated_at desc, sessions.id desc limit $7
          )
-         select sessions.*, users.username as owner_name, null as granted,
+         select sessions.id, sessions.owner_id, sessions.agent, sessions.title, sessions.epoch, sessions.head,
+                 sessions.messages, sessions.last_prompt, sessions.running, sessions.waiting, sessions.queued,
+                 sessions.control, sessions.created_at, sessions.updated_at, sessions.archived_at, sessions.ended_at, users.username as owner_name, null as granted,
              session_texts.text as hit, (
              select max(\"offset\") from journal_events where session_id = sessions.id
          ) as newest

@@ -60,7 +60,9 @@ impl Sessions for Backend {
                      order by updated_at desc, sessions.id desc limit $4
                  ) as shared
              )
-             select sessions.*, users.username as owner_name, session_grants.role as granted, (
+             select sessions.id, sessions.owner_id, sessions.agent, sessions.title, sessions.epoch, sessions.head,
+                 sessions.messages, sessions.last_prompt, sessions.running, sessions.waiting, sessions.queued,
+                 sessions.control, sessions.created_at, sessions.updated_at, sessions.archived_at, sessions.ended_at, users.username as owner_name, session_grants.role as granted, (
                  select max(\"offset\") from journal_events where session_id = sessions.id
              ) as newest
              from page join sessions on sessions.id = page.id
@@ -218,7 +220,9 @@ impl Backend {
     /// A session, with what that user was granted in it; nobody has an empty id.
     async fn look_up(&self, id: SessionId, user: String) -> Result<Option<SessionRow>, StoreError> {
         let row = sqlx::query(
-            "select sessions.*, users.username as owner_name, session_grants.role as granted, (
+            "select sessions.id, sessions.owner_id, sessions.agent, sessions.title, sessions.epoch, sessions.head,
+                 sessions.messages, sessions.last_prompt, sessions.running, sessions.waiting, sessions.queued,
+                 sessions.control, sessions.created_at, sessions.updated_at, sessions.archived_at, sessions.ended_at, users.username as owner_name, session_grants.role as granted, (
                  select max(\"offset\") from journal_events where session_id = sessions.id
              ) as newest
              from sessions join users on users.id = sessions.owner_id

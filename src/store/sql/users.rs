@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use sqlx::Row as _;
 
 use super::{
-    Backend, Connection, announce, audit, millis, next_revision, now, optional_word, user,
+    Backend, Connection, announce, audit, home, millis, next_revision, now, optional_word, user,
 };
 use crate::domain::account::{Role, User, Username};
 use crate::domain::act::Act;
@@ -25,15 +25,19 @@ impl Users for Backend {
     }
 
     async fn user(&self, id: UserId) -> Result<Option<User>, StoreError> {
-        let row = sqlx::query("select users.*, users.id as user_id from users where id = $1")
-            .bind(id.to_string())
-            .fetch_optional(self.reader())
-            .await?;
+        let row = sqlx::query(
+            "select users.username, users.role, users.password_hash, users.disabled,
+             users.generation, users.created_at, users.id as user_id from users where id = $1",
+        )
+        .bind(id.to_string())
+        .fetch_optional(self.reader())
+        .await?;
         Ok(row.as_ref().map(user).transpose()?)
     }
 
     async fn credentials(&self, username: &Username) -> Result<Option<Credentials>, StoreError> {
-        let row = sqlx::query("select users.*, users.id as user_id from users where username = $1")
+        let row = sqlx::query("select users.username, users.role, users.password_hash, users.disabled,
+             users.generation, users.created_at, users.id as user_id from users where username = $1")
             .bind(username.as_str())
             .fetch_optional(self.reader())
             .await?;
@@ -46,7 +50,8 @@ impl Users for Backend {
 
     async fn users(&self, after: Option<&str>, limit: u32) -> Result<Vec<User>, StoreError> {
         let rows = sqlx::query(
-            "select users.*, users.id as user_id from users where username > $1
+            "select users.username, users.role, users.password_hash, users.disabled,
+             users.generation, users.created_at, users.id as user_id from users where username > $1
              order by username limit $2",
         )
         .bind(after.unwrap_or_default())
@@ -141,6 +146,9 @@ impl Users for Backend {
         if removed.rows_affected() == 0 {
             return Err(ChangeUserError::NotFound);
         }
+        home::remember_to_scrub(&mut tx)
+            .await
+            .map_err(StoreError::from)?;
         audit(&mut tx, act).await.map_err(StoreError::from)?;
         Ok(tx.commit().await.map_err(StoreError::from)?)
     }

@@ -96,13 +96,23 @@ fn a_conversation_reads_in_its_order() {
             whole(run, message, "Here they are", ""),
             tool(run, "running", Some(json!({ "cmd": "ls" })), None),
             tool(run, "completed", None, Some(json!("a.rs\nb.rs"))),
+            Event::PlanUpdated {
+                steps: [("Look", "completed"), ("Tell", "pending")]
+                    .map(|(title, status)| PlanStep {
+                        title: title.into(),
+                        status: status.into(),
+                    })
+                    .into(),
+            },
             ended(run, RunOutcome::Completed),
         ],
     );
     let expected = "## User · 2026-01-31 10:00:00 UTC\n\n> List\n> them\n\n\
         ## demo · 2026-01-31 10:00:00 UTC\n\n> Here they are\n\n\
         **Tool shell: List files (completed)**\n\nInput:\n\n```json\n{\n  \"cmd\": \"ls\"\n}\n```\n\n\
-        Output:\n\n```\na.rs\nb.rs\n```\n\n";
+        Output:\n\n```\na.rs\nb.rs\n```\n\n\
+        **Plan**\n\n- [x] Look (completed)\n- [ ] Tell (pending)\n\n\
+        **Thoughts (6 characters) are left out**\n\n";
     assert_eq!(body, expected);
 }
 

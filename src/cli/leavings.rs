@@ -1,0 +1,65 @@
+//! What somebody who was removed leaves outside of the database's rows: uploaded files, free pages,
+//! workspaces.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use super::desk::Desk;
+use super::output::Output;
+use crate::domain::account::Username;
+use crate::gateway::Instance;
+use crate::store::Contents;
+
+/// A running gateway feels a removal within a second, and ends that user's agents.
+const AGENTS_END: Duration = Duration::from_secs(2);
+const TRIES: usize = 5;
+
+/// Takes it away, and says what stays.
+pub(super) async fn clear(
+    desk: &Desk,
+    name: &Username,
+    workspaces: bool,
+    out: &mut Output,
+) -> anyhow::Result<()> {
+    let data = &desk.config.data.dir;
+    // A running gateway looks after the files itself: only it knows what is arriving.
+    let alone = Instance::claim(data).await;
+    if alone.is_ok() {
+        let contents = Contents::open(data)?;
+        contents.sweep(desk.store.as_ref()).await?;
+    }
+    desk.store.scrub().await.context(
+        "the rows are gone, but not yet overwritten; the gateway does that when it runs",
+    )?;
+    let own = data.join("workspaces").join(name.as_str());
+    if !own.exists() {
+        return Ok(());
+    }
+    if !workspaces {
+        let place = own.display();
+        out.line(format!(
+            "What agents made stays in {place}: remove it if nobody needs it (next time: --workspaces)"
+        ))?;
+        return Ok(());
+    }
+    if alone.is_err() {
+        tokio::time::sleep(AGENTS_END).await;
+    }
+    remove(&own)
+        .await
+        .with_context(|| format!("cannot remove {}", own.display()))?;
+    Ok(out.line(format!("{} is removed", own.display()))?)
+}
+
+/// An agent that is being ended may still write.
+async fn remove(dir: &Path) -> std::io::Result<()> {
+    for _ in 0..TRIES {
+        if std::fs::remove_dir_all(dir).is_ok() {
+            return Ok(());
+        }
+        tokio::time::sleep(AGENTS_END / 4).await;
+    }
+    std::fs::remove_dir_all(dir)
+}

@@ -1,0 +1,86 @@
+//! `switchboard restore`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use super::output::Output;
+use crate::clock::Clock;
+use crate::config::Loaded;
+use crate::domain::act::{Action, By};
+use crate::gateway::Instance;
+use crate::store::{self, Existing, Restored, beside, hex};
+
+/// So many missing files are named one by one.
+const NAMED: usize = 10;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Options {
+    /// A file made by `switchboard backup`; its uploaded files are looked for in FILE.attachments
+    file: PathBuf,
+    /// Move what is there aside, into a directory `replaced-…` of the data directory
+    #[arg(long)]
+    replace: bool,
+}
+
+pub(super) async fn run(
+    loaded: Loaded,
+    options: Options,
+    mut out: Output,
+) -> anyhow::Result<ExitCode> {
+    let config = loaded.config.data;
+    store::make_directory(&config)?;
+    // Until the end: no gateway starts meanwhile.
+    let _alone = Instance::claim(&config.dir).await?;
+    let existing = if options.replace {
+        Existing::MoveAside
+    } else {
+        Existing::Refuse
+    };
+    let now = Clock::system().wall();
+    let restored = store::restore(&config, &options.file, existing, now).await?;
+    let store = store::open(&config).await?;
+    let act = By::operator(now).did(Action::Restored, options.file.display().to_string());
+    let recorded = store.record(&act).await;
+    store.close().await;
+    recorded?;
+    tell(&restored, &options, &mut out)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell(restored: &Restored, options: &Options, out: &mut Output) -> anyhow::Result<()> {
+    let until = restored.newest.map_or_else(
+        || "nothing had happened in a session".to_owned(),
+        |at| format!("the last event is of {at:.0}"),
+    );
+    out.line(format!(
+        "{} is in place: {} users, {} sessions, {} uploaded files; {until}",
+        options.file.display(),
+        restored.users,
+        restored.sessions,
+        restored.files
+    ))?;
+    if let Some(aside) = &restored.aside {
+        out.line(format!("What was there is in {} now", aside.display()))?;
+    }
+    if !restored.missing.is_empty() {
+        out.line(format!(
+            "MISSING: {} uploaded files are not whole in {}; downloads of them will fail:",
+            restored.missing.len(),
+            beside(&options.file).display()
+        ))?;
+        for hash in restored.missing.iter().take(NAMED) {
+            out.line(format!("  {}", hex(hash)))?;
+        }
+    }
+    out.line(
+        "Journals have a new epoch: clients that come back get the state, and go on from there",
+    )?;
+    out.line(
+        "Before you start the gateway, look at what happened after the backup and is undone now:",
+    )?;
+    out.line(
+        "  switchboard user list        accounts that were disabled, removed or had another role",
+    )?;
+    out.line("  switchboard key rotate --drop-old   if logins were ended because a token leaked")?;
+    Ok(out.line("  switchboard doctor           is everything else well?")?)
+}

@@ -1,0 +1,112 @@
+//! Postgres, copied and restored by its own tools.
+
+use std::process::Command;
+
+use super::{has_all, journal, streams};
+use crate::actors::{Member, Settings, Storage};
+use crate::postgres::{Database, bin_dir};
+
+fn runs(program: &str, arguments: &[&str]) {
+    let ran = Command::new(bin_dir().join(program))
+        .args(arguments)
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{program}: {told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dump_under_load_is_restored_whole_and_journals_have_a_new_epoch() {
+    let (old, new) = (Database::create().await, Database::create().await);
+    let mut gateway = Settings::new()
+        .storing(Storage::Postgres(old.url.clone()))
+        .start()
+        .await;
+    let token = gateway.browser("root").await.token.unwrap();
+    let mut members = streams(&gateway, &token, 2, "/stream 5000 2").await;
+    let seen: Vec<_> = members.iter().map(|member| member.events.clone()).collect();
+    let dir = tempfile::tempdir().unwrap();
+    let dump = dir.path().join("dump");
+    let dump = dump.to_str().unwrap();
+    tokio::task::block_in_place(|| {
+        runs("pg_dump", &["--format=custom", "--file", dump, &old.url]);
+    });
+    for member in &mut members {
+        let more = member.events.len() + 100;
+        while member.events.len() < more {
+            member.receives().await.unwrap();
+        }
+    }
+    gateway.kill();
+
+    // Into a new database, and over the old one: both are noticed, once.
+    runs("pg_restore", &["--no-owner", "--dbname", &new.url, dump]);
+    let clean = [
+        "--clean",
+        "--if-exists",
+        "--no-owner",
+        "--dbname",
+        &old.url,
+        dump,
+    ];
+    runs("pg_restore", &clean);
+    for url in [&new.url, &old.url] {
+        gateway.set("DATA__DATABASE_URL", Some(url));
+        let mut positions: Vec<String> = members.iter().map(Member::position).collect();
+        for resume in ["snapshot", "replayed"] {
+            gateway.restart();
+            for (position, member) in positions.iter_mut().zip(&members) {
+                let mut back = Member::joins(gateway.address(), &token, position).await;
+                assert_eq!(back.ack["resume"], resume, "{position}");
+                assert_ne!(back.ack["epoch"], member.ack["epoch"]);
+                if resume == "snapshot" {
+                    assert_eq!(back.receives().await.unwrap()["type"], "FULL_STATE");
+                }
+                *position = back.position_after(1);
+            }
+        }
+        let page = gateway.browser("root").await;
+        for (member, seen) in members.iter().zip(&seen) {
+            has_all(&journal(&page, &member.session()).await, seen);
+        }
+    }
+    // What cannot be noticed is said.
+    let back = Member::joins(gateway.address(), &token, &members[0].position()).await;
+    let told = gateway.says(&["migrate", "--new-epochs"]);
+    assert!(told.contains("2 journals have a new epoch"), "{told}");
+    gateway.restart();
+    let again = Member::joins(gateway.address(), &token, &back.position_after(1)).await;
+    assert_eq!(again.ack["resume"], "snapshot");
+}
+
+#[tokio::test]
+async fn an_ordinary_role_can_see_where_its_database_is_at_home() {
+    let database = Database::create().await;
+    let mut admin = crate::postgres::connect(&database.url).await;
+    let role = format!("role_{}", uuid::Uuid::now_v7().simple());
+    let (server, name) = database.url.rsplit_once('/').unwrap();
+    for statement in [
+        format!("create role {role} login"),
+        format!("alter database {name} owner to {role}"),
+        format!("grant all on schema public to {role}"),
+    ] {
+        sqlx::query(sqlx::AssertSqlSafe(statement))
+            .execute(&mut admin)
+            .await
+            .unwrap();
+    }
+    let own = format!(
+        "{}/{name}",
+        server.replace("postgres@", &format!("{role}@"))
+    );
+    let gateway = Settings::new()
+        .storing(Storage::Postgres(own))
+        .start()
+        .await;
+    drop(gateway);
+    let home: String = sqlx::query_scalar("select home from store_home")
+        .fetch_one(&mut admin)
+        .await
+        .unwrap();
+    assert_eq!(home.split('/').count(), 4, "{home}");
+}

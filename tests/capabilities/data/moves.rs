@@ -1,0 +1,170 @@
+//! From SQLite to Postgres.
+
+use serde_json::json;
+
+use super::{complaint, journal};
+use crate::actors::{Gateway, Member, Settings, Storage};
+use crate::postgres::Database;
+
+async fn sqlite() -> Gateway {
+    Settings::new().storing(Storage::Sqlite(None)).start().await
+}
+
+#[tokio::test]
+async fn everything_is_the_same_on_postgres() {
+    let mut gateway = sqlite().await;
+    gateway.has_user("mia", "member");
+    let mut page = gateway.browser("root").await;
+    let mut mia = gateway.browser("mia").await;
+    let token = page.token.clone().unwrap();
+    let mut root = Member::joins(gateway.address(), &token, "").await;
+    let prompt = json!({
+        "type": "SUBMIT_PROMPT", "idempotencyKey": "key-1", "messageId": "m",
+        "payload": { "text": "/echo swordfish", "mode": "act" }
+    });
+    root.writes(&prompt.to_string()).await;
+    root.sees_run_end().await;
+    root.prompts("/stream 300").await;
+    root.sees_run_end().await;
+    root.prompts("/confirm").await;
+    root.sees("QUESTION").await;
+    let session = root.session();
+    let file = page
+        .uploads(&session, "a%20b", "the file")
+        .await
+        .is(201)
+        .json();
+    let path = format!("/api/sessions/{session}");
+    page.sends("PATCH", &path, Some(json!({ "title": "Über 'alles'" })))
+        .await
+        .is(200);
+    let grant = Some(json!({ "role": "viewer" }));
+    page.sends("PUT", &format!("{path}/grants/mia"), grant)
+        .await
+        .is(200);
+    let before = journal(&page, &session).await;
+    let acts = page.gets("/api/admin/audit?limit=100").await.is(200).json();
+
+    let target = Database::create().await;
+    let refused = gateway.runs(&["move", "--to", &target.url]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(complaint(&refused).contains("runs on the data directory"));
+    gateway.signal("-TERM");
+    assert_eq!(gateway.exit_code(), Some(0));
+    let after_stop = gateway.says(&["move", "--to", &target.url, "--dry-run", "--json"]);
+    let rehearsed: serde_json::Value = serde_json::from_str(&after_stop).unwrap();
+    assert_eq!(rehearsed["moved"], false);
+    let moved = gateway.says(&["move", "--to", &target.url, "--json"]);
+    let moved: serde_json::Value = serde_json::from_str(&moved).unwrap();
+    let count = |told: &serde_json::Value| -> Vec<(String, u64)> {
+        let tables = told["tables"].as_array().unwrap();
+        tables
+            .iter()
+            .map(|table| {
+                let rows = table["rows"].as_u64().unwrap();
+                (table["table"].as_str().unwrap().to_owned(), rows)
+            })
+            .collect()
+    };
+    assert_eq!(
+        count(&rehearsed),
+        count(&moved),
+        "what was said is what was moved"
+    );
+    let rows = |name: &str| {
+        count(&moved)
+            .iter()
+            .find(|(table, _)| table == name)
+            .unwrap()
+            .1
+    };
+    assert_eq!(
+        (rows("users"), rows("sessions"), rows("session_grants")),
+        (2, 1, 1)
+    );
+    assert!(rows("audit_log") > 3 && rows("logins") >= 2 && rows("commands") == 1);
+    assert!(rows("attachments") == 1 && rows("signing_keys") == 1 && rows("session_texts") > 2);
+    let again = gateway.runs(&["move", "--to", &target.url]);
+    assert!(
+        complaint(&again).contains("name an empty database"),
+        "{again:?}"
+    );
+
+    gateway.set("DATA__DATABASE_URL", Some(&target.url));
+    gateway.restart();
+    // The ports differ, the people do not.
+    let (cookie, token_of_mia) = (page.cookie.clone(), mia.token.clone());
+    page = gateway.visitor();
+    page.token = Some(token.clone());
+    page.cookie = cookie;
+    mia = gateway.visitor();
+    mia.token = token_of_mia;
+    page.me().await.is(200);
+    mia.gets(&path).await.is(200);
+    let now = journal(&page, &session).await;
+    assert_eq!(now[..before.len()], before[..], "every event is as it was");
+    let mut back = Member::joins(gateway.address(), &token, &root.position_after(7)).await;
+    assert_eq!(back.ack["resume"], "replayed");
+    assert_eq!(back.ack["epoch"], root.ack["epoch"]);
+    while back.offsets().last() < Some(&(before.len() as u64)) {
+        back.receives().await.unwrap();
+    }
+    assert_eq!(
+        back.offsets(),
+        (8..=before.len() as u64).collect::<Vec<_>>()
+    );
+    back.sends("REQUEST_STATE", json!({})).await;
+    let state = back.sees("FULL_STATE").await;
+    assert_eq!(state["payload"]["questions"].as_array().unwrap().len(), 1);
+    back.writes(&prompt.to_string()).await;
+    let repeated = back.sees("ACK").await;
+    assert_eq!(repeated["payload"]["repeated"], true, "{repeated}");
+    for word in ["swordfish", "über"] {
+        let found = page.gets(&format!("/api/sessions?q={word}")).await.is(200);
+        assert!(found.text.contains(&session), "{word}: {}", found.text);
+    }
+    let content = page.downloads(&session, &file).await;
+    assert_eq!(content.text().await.unwrap(), "the file");
+    let later = page.gets("/api/admin/audit?limit=100").await.is(200).json();
+    let ids = |acts: &serde_json::Value| -> Vec<serde_json::Value> {
+        let list = acts["acts"].as_array();
+        list.unwrap().iter().map(|act| act["id"].clone()).collect()
+    };
+    let later_ids = ids(&later);
+    assert!(ids(&acts).iter().all(|id| later_ids.contains(id)));
+    assert!(later.to_string().contains("data.moved"), "{later}");
+    page.refreshes().await.is(200);
+    // New rows take numbers of their own.
+    gateway.has_user("ada", "member");
+    back.prompts("/echo afterwards").await;
+
+    gateway.kill();
+    gateway.set("DATA__DATABASE_URL", None);
+    gateway.restart();
+    let page = gateway.browser("root").await;
+    assert_eq!(
+        journal(&page, &session).await[..before.len()],
+        before[..],
+        "SQLite is as it was"
+    );
+}
+
+#[tokio::test]
+async fn a_move_that_cannot_be_is_refused_and_says_why() {
+    let mut gateway = sqlite().await;
+    gateway.kill();
+    for (arguments, words) in [
+        (vec!["move"], "where to?"),
+        (vec!["move", "--to", "mysql://x/y"], "postgres://"),
+        (
+            vec!["move", "--to", "postgres://nobody@127.0.0.1:1/none"],
+            "cannot open the database",
+        ),
+        (vec!["move", "--to-file", "/nonexistent"], "cannot read"),
+    ] {
+        let refused = gateway.runs(&arguments);
+        assert_eq!(refused.status.code(), Some(1), "{arguments:?}");
+        let told = complaint(&refused);
+        assert!(told.contains(words), "{words}: {told}");
+    }
+}

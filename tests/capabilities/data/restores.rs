@@ -1,0 +1,183 @@
+//! A backup made while people work, put in place again.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::{complaint, has_all, is_whole, journal, streams};
+use crate::actors::{Gateway, Member, Settings, Storage, program};
+
+async fn sqlite() -> Gateway {
+    Settings::new().storing(Storage::Sqlite(None)).start().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_under_load_has_all_that_was_seen_before_it_and_clients_of_the_old_life_get_the_state()
+ {
+    let mut gateway = sqlite().await;
+    let page = gateway.browser("root").await;
+    let token = page.token.clone().unwrap();
+    let session = page.opens_a_session().await;
+    let kept = page.uploads(&session, "kept", "kept").await.is(201).json();
+    let mut members = streams(&gateway, &token, 4, "/stream 5000 2").await;
+    let seen: Vec<_> = members.iter().map(|member| member.events.clone()).collect();
+
+    let target = tempfile::tempdir().unwrap();
+    let file = target.path().join("copy.db");
+    let name = file.to_str().unwrap().to_owned();
+    let copied = tokio::task::block_in_place(|| gateway.runs(&["backup", &name]));
+    assert!(copied.status.success(), "{}", complaint(&copied));
+    let in_the_copy = members[0].events.len();
+    for member in &mut members {
+        let more = member.events.len() + 500;
+        while member.events.len() < more {
+            member.receives().await.unwrap();
+        }
+    }
+    gateway.kill();
+
+    let data = target.path().join("data");
+    let data = data.to_str().unwrap();
+    let restored = program(target.path(), &["restore", &name, "--data-dir", data], &[]);
+    let told = String::from_utf8_lossy(&restored.stdout).into_owned();
+    assert!(restored.status.success(), "{}", complaint(&restored));
+    for words in [
+        "1 users, 5 sessions, 1 uploaded files",
+        "new epoch",
+        "user list",
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    let place = std::path::PathBuf::from(data);
+    is_whole(&place.join("switchboard.db")).await;
+    let mode = std::fs::metadata(place.join("switchboard.db")).unwrap();
+    assert_eq!(mode.permissions().mode() & 0o077, 0);
+
+    let restored = Settings::new()
+        .storing(Storage::Sqlite(Some(place)))
+        .start()
+        .await;
+    let page = restored.browser("root").await;
+    for (member, seen) in members.iter().zip(&seen) {
+        has_all(&journal(&page, &member.session()).await, seen);
+    }
+    assert!(in_the_copy > 0);
+    let back = page.downloads(&session, &kept).await;
+    assert_eq!(back.text().await.unwrap(), "kept");
+    // The token of the old life is still good; its place in a journal is not.
+    for member in &members {
+        let mut back = Member::joins(restored.address(), &token, &member.position()).await;
+        assert_eq!(back.ack["resume"], "snapshot");
+        assert_ne!(back.ack["epoch"], member.ack["epoch"]);
+        let state = back.receives().await.unwrap();
+        assert_eq!(state["type"], "FULL_STATE");
+        // A place that both lives have is no better: it may mean something else.
+        let early = Member::joins(restored.address(), &token, &member.position_after(5)).await;
+        assert_eq!(early.ack["resume"], "snapshot");
+    }
+    let acts = page.gets("/api/admin/audit?action=data.restored").await;
+    assert!(acts.text.contains("copy.db"), "{}", acts.text);
+}
+
+#[tokio::test]
+async fn a_copy_that_is_put_in_place_by_hand_has_new_epochs_too() {
+    let mut gateway = sqlite().await;
+    let page = gateway.browser("root").await;
+    let token = page.token.clone().unwrap();
+    let mut member = Member::joins(gateway.address(), &token, "").await;
+    member.prompts("/echo one").await;
+    member.sees_run_end().await;
+    let target = tempfile::tempdir().unwrap();
+    let file = target.path().join("copy.db");
+    gateway.says(&["backup", file.to_str().unwrap()]);
+    // An ordinary restart changes nothing, and neither does having been copied.
+    gateway.restart();
+    let back = Member::joins(gateway.address(), &token, &member.position()).await;
+    assert_eq!(back.ack["resume"], "replayed");
+    gateway.kill();
+    for ending in ["-wal", "-shm"] {
+        let old = format!("{}{ending}", gateway.sqlite_file().display());
+        drop(std::fs::remove_file(old));
+    }
+    std::fs::copy(&file, gateway.sqlite_file()).unwrap();
+    for resume in ["snapshot", "replayed"] {
+        gateway.restart();
+        let back = Member::joins(gateway.address(), &token, &member.position()).await;
+        assert_eq!(back.ack["resume"], resume, "new epochs are given once");
+        member.ack = back.ack;
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_put_in_place_of_data_unless_it_is_asked_for_and_never_under_a_gateway() {
+    let mut gateway = sqlite().await;
+    let page = gateway.browser("root").await;
+    let session = page.opens_a_session().await;
+    page.uploads(&session, "a", "a file").await.is(201);
+    let target = tempfile::tempdir().unwrap();
+    let file = target.path().join("copy.db");
+    let name = file.to_str().unwrap();
+    gateway.says(&["backup", name]);
+    gateway.has_user("later", "member");
+
+    let refused = gateway.runs(&["restore", name, "--replace"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(complaint(&refused).contains("runs on the data directory"));
+    gateway.kill();
+    let refused = gateway.runs(&["restore", name]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(complaint(&refused).contains("--replace"), "{refused:?}");
+    assert!(gateway.says(&["user", "list"]).contains("later"));
+
+    // A file that is lost from the backup is told of, and the rest is restored.
+    let files = target.path().join("copy.db.attachments");
+    std::fs::rename(&files, target.path().join("elsewhere")).unwrap();
+    let told = gateway.says(&["restore", name, "--replace"]);
+    assert!(told.contains("MISSING: 1 uploaded files"), "{told}");
+    assert!(!gateway.says(&["user", "list"]).contains("later"));
+    let aside = told.split("was there is in ").nth(1).unwrap();
+    let aside = std::path::Path::new(aside.split(" now").next().unwrap());
+    is_whole(&aside.join("switchboard.db")).await;
+    assert!(aside.join("attachments").exists());
+}
+
+#[tokio::test]
+async fn what_is_no_whole_backup_is_refused_before_anything_is_touched() {
+    let mut gateway = sqlite().await;
+    gateway.kill();
+    let target = tempfile::tempdir().unwrap();
+    let good = target.path().join("good.db");
+    gateway.says(&["backup", good.to_str().unwrap()]);
+    let damaged = target.path().join("damaged.db");
+    let mut bytes = std::fs::read(&good).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 4096].fill(0xA5);
+    std::fs::write(&damaged, bytes).unwrap();
+    let text = target.path().join("text");
+    std::fs::write(
+        &text,
+        "this is no database at all, but long enough to be read as one",
+    )
+    .unwrap();
+    let newer = target.path().join("newer.db");
+    std::fs::copy(&good, &newer).unwrap();
+    let mut connection =
+        <sqlx::SqliteConnection as sqlx::Connection>::connect(&newer.display().to_string())
+            .await
+            .unwrap();
+    sqlx::query("update _sqlx_migrations set version = 9999 where version = 9")
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    sqlx::Connection::close(connection).await.unwrap();
+    for (file, words) in [
+        (damaged, "damaged"),
+        (text, "is no backup of Switchboard"),
+        (newer, "schema version 9999"),
+        (target.path().join("nothing"), "is no backup of Switchboard"),
+    ] {
+        let refused = gateway.runs(&["restore", file.to_str().unwrap(), "--replace"]);
+        assert_eq!(refused.status.code(), Some(1));
+        let told = complaint(&refused);
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    assert!(gateway.says(&["user", "list"]).contains("root"));
+}

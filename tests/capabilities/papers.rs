@@ -1,0 +1,277 @@
+//! The documents are true: blocks of commands run, examples are as described, tables name what exists.
+
+use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::actors::{Gateway, Member, PASSWORD, Settings, Storage, contract, program};
+
+/// What the blocks say and cannot be done here, and what is done in its place. Left to right, from the
+/// top to the bottom; whatever is not in this table is run as it stands.
+const EQUIVALENTS: [(&str, &str); 12] = [
+    // The gateway of this test has been built, and runs already, with the administrator that the setup
+    // link would have made.
+    ("cargo build --release", "switchboard --version"),
+    (
+        "cargo run --release     # build and start",
+        "switchboard health     # started",
+    ),
+    ("./target/release/switchboard serve", "switchboard health"),
+    (
+        "./scripts/test          # every",
+        "test -x \"$REPOSITORY/scripts/test\"  # every",
+    ),
+    ("http://127.0.0.1:7717", "http://$ADDRESS"),
+    // In quotation marks of the shell's other kind.
+    ("ws://127.0.0.1:7717/ws\"", "ws://'\"$ADDRESS\"'/ws\""),
+    // What Debian's package node-ws brings, without the network.
+    (
+        "npm i --silent --prefix /tmp/talk ws",
+        "test -e /usr/share/nodejs/ws",
+    ),
+    (
+        "NODE_PATH=/tmp/talk/node_modules",
+        "NODE_PATH=/usr/share/nodejs",
+    ),
+    ("./target/release/switchboard", "switchboard"),
+    // What a person fills in.
+    ("'the password you chose'", "\"$THE_PASSWORD\""),
+    (
+        "'what stands behind #t= in the link'",
+        "\"$(sed -n 's/.*#t=//p' \"$PRINTED\" | tail -1)\"",
+    ),
+    ("ses_…", "$(the_session)"),
+];
+/// Programs that fetch, build or change the machine: none may be left.
+const NOT_HERE: [&str; 8] = [
+    "cargo ",
+    "npm ",
+    "npx ",
+    "docker",
+    "podman",
+    "sudo ",
+    "apt",
+    "systemctl",
+];
+
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let begin = format!("```{language}\n");
+    let lines = |block: &str| block.split("```").next().unwrap().to_owned();
+    page.split(&begin).skip(1).map(lines).collect()
+}
+
+/// The blocks of a page as one script.
+fn script(page: &str) -> String {
+    let mut script = blocks(page, "sh").concat();
+    assert!(
+        script.len() > 200,
+        "the blocks are not where they are looked for"
+    );
+    for (said, done) in EQUIVALENTS {
+        script = script.replace(said, done);
+    }
+    for line in script.lines() {
+        let left = NOT_HERE.iter().find(|word| line.contains(**word));
+        assert_eq!(left, None, "no equivalent for: {line}");
+    }
+    assert!(!script.contains('…'), "nobody fills this in: {script}");
+    script
+}
+
+async fn runs(page: &str) -> String {
+    // The first five minutes are on SQLite.
+    let gateway = Settings::untouched()
+        .storing(Storage::Sqlite(None))
+        .with("ADMIN__USERNAME", "admin")
+        .with("ADMIN__PASSWORD", PASSWORD)
+        .start()
+        .await;
+    let dir = tempfile::tempdir().unwrap();
+    let own = gateway.shell_function("own");
+    let script = format!(
+        "set -euo pipefail\n{own}\n\
+         switchboard() {{ own \"$@\" | tee -a \"$PRINTED\"; }}\n\
+         the_session() {{ curl -s -H \"Authorization: Bearer $TOKEN\" \"http://$ADDRESS/api/sessions\" \
+         | grep -o 'ses_[0-9a-f]*' | head -1; }}\n{}",
+        script(page)
+    );
+    let address = gateway.address().to_string();
+    let place = dir.path().to_owned();
+    let ran = tokio::task::spawn_blocking(move || {
+        Command::new("bash")
+            .args(["-c", &script])
+            .current_dir(&place)
+            .env("ADDRESS", address)
+            .env("PRINTED", place.join("printed"))
+            .env("REPOSITORY", env!("CARGO_MANIFEST_DIR"))
+            .env("THE_PASSWORD", PASSWORD)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    });
+    let ran = ran.await.unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    let complaints = String::from_utf8_lossy(&ran.stderr);
+    assert!(
+        ran.status.success() && complaints.is_empty(),
+        "{complaints}{said}"
+    );
+    said
+}
+
+#[tokio::test]
+async fn every_block_of_the_readme_runs() {
+    let said = runs(include_str!("../../README.md")).await;
+    for words in [
+        "\"username\":\"admin\"",
+        "\"username\":\"mia\"",
+        "AUTH_FAILED",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn every_block_of_the_quickstart_runs() {
+    let page = include_str!("../../docs/quickstart.md");
+    let said = runs(page).await;
+    for words in [
+        "hello",
+        "/invite#t=",
+        "The configuration is good",
+        "holds a checked copy",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    for file in blocks(page, "toml") {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("switchboard.toml"), file).unwrap();
+        let checked = program(dir.path(), &["config", "check"], &[]);
+        assert!(checked.status.success(), "{checked:?}");
+    }
+}
+
+#[test]
+fn the_page_of_every_setting_is_current() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = program(dir.path(), &["config", "reference"], &[]);
+    assert!(
+        String::from_utf8(made.stdout).unwrap() == include_str!("../../docs/configuration.md"),
+        "bring it up to date: switchboard config reference > docs/configuration.md"
+    );
+}
+
+#[test]
+fn every_test_that_the_threat_model_names_exists() {
+    let page = include_str!("../../docs/security.md");
+    let table = page.split("## Threat model").nth(1).unwrap();
+    let table = table.split("\n## ").next().unwrap();
+    let rows: Vec<&str> = table
+        .lines()
+        .filter(|line| line.starts_with("| "))
+        .skip(1)
+        .collect();
+    assert!(rows.len() > 20, "{}", rows.len());
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut sources, mut left) = (String::new(), vec![root.join("tests"), root.join("src")]);
+    while let Some(place) = left.pop() {
+        for entry in std::fs::read_dir(place).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                left.push(path);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                sources += &std::fs::read_to_string(path).unwrap();
+            }
+        }
+    }
+    for row in rows {
+        let tests = row.trim_end_matches(" |").rsplit("| ").next().unwrap();
+        let mut named = 0;
+        for name in tests.split(", ").map(|name| name.trim_matches('`')) {
+            assert!(
+                sources.contains(&format!("fn {name}(")),
+                "there is no test {name}"
+            );
+            named += 1;
+        }
+        assert!(named > 0, "{row}");
+    }
+}
+
+/// The examples of one side: the type in the heading, and the frame.
+fn examples(side: &str) -> Vec<(String, Value)> {
+    let page = include_str!("../../docs/client-protocol-examples.md");
+    let part = page.split(&format!("## {side}")).nth(1).unwrap();
+    let part = part.split("\n## ").next().unwrap();
+    let example = |text: &str| {
+        let kind = text
+            .lines()
+            .next()
+            .unwrap()
+            .trim()
+            .trim_matches('`')
+            .to_owned();
+        let frame = blocks(text, "json").concat();
+        (
+            kind,
+            serde_json::from_str(&frame).unwrap_or_else(|error| panic!("{error}: {text}")),
+        )
+    };
+    part.split("\n### ").skip(1).map(example).collect()
+}
+
+fn described(side: &str) -> BTreeSet<String> {
+    let document = switchboard::http::asyncapi("");
+    let messages = document["components"]["messages"].as_object().unwrap();
+    messages
+        .keys()
+        .filter_map(|name| name.strip_prefix(side).map(str::to_owned))
+        .collect()
+}
+
+#[test]
+fn there_is_an_example_of_every_message_and_it_is_as_described() {
+    for (heading, side) in [
+        ("From the client", "client."),
+        ("From the gateway", "gateway."),
+    ] {
+        let mut shown = BTreeSet::new();
+        for (kind, frame) in examples(heading) {
+            assert_eq!(frame["type"], kind);
+            match side {
+                "client." => contract::of_client(&frame.to_string()),
+                _ => contract::of_gateway(&frame),
+            }
+            assert!(shown.insert(kind));
+        }
+        assert_eq!(shown, described(side));
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_understands_every_example_of_a_client() {
+    let gateway = Gateway::start().await;
+    let token = gateway.browser("root").await.token.unwrap();
+    for (kind, frame) in examples("From the client") {
+        let mut member = Member::joins(gateway.address(), &token, "").await;
+        member.writes(&frame.to_string()).await;
+        let answer = loop {
+            let answer = member.receives().await.unwrap();
+            let is_answer = answer["messageId"] == frame["messageId"];
+            if is_answer || answer["type"] == "TASK_STATUS_UPDATE" || answer["type"] == "HEARTBEAT"
+            {
+                break answer;
+            }
+        };
+        // Ids and tokens of the page belong to another life; its form does not.
+        let code = answer["payload"]["code"].as_str().unwrap_or_default();
+        assert_ne!(code, "INVALID_MESSAGE", "{kind}: {answer}");
+        if code == "VALIDATION_ERROR" {
+            assert!(
+                ["AUTH_REFRESH", "BRANCH_SESSION", "WITHDRAW"].contains(&kind.as_str()),
+                "{kind}: {answer}"
+            );
+        }
+    }
+}
