@@ -16,6 +16,8 @@ export interface SendOptions {
   timeoutMs?: number;
   /** Only under this taking of control. */
   fence?: number;
+  /** A key of one's own, under which it takes effect once, also if another program sends it again. */
+  idempotencyKey?: string;
 }
 
 interface Waiting {
@@ -36,9 +38,9 @@ export function newId(): string {
 }
 
 /** A command made ready. */
-export function parcel(sessionId: string, type: CommandType, payload: unknown, fence?: number): Parcel {
+export function parcel(sessionId: string, type: CommandType, payload: unknown, { fence, idempotencyKey }: SendOptions = {}): Parcel {
   const messageId = newId();
-  const key = KEYLESS.has(type) ? {} : { idempotencyKey: messageId };
+  const key = KEYLESS.has(type) ? {} : { idempotencyKey: idempotencyKey ?? messageId };
   const text = JSON.stringify({ type, payload, sessionId, messageId, ...key, ...(fence === undefined ? {} : { fence }) });
   return { type, messageId, text };
 }

@@ -160,7 +160,7 @@ export class Session {
    */
   send<T extends CommandType>(type: T, payload: Protocol.ClientPayloads[T], options: SendOptions = {}): Promise<Reply<T>> {
     if (this.#failure) return Promise.reject(this.#failure);
-    const made = parcel(this.id, type, payload, options.fence);
+    const made = parcel(this.id, type, payload, options);
     const most = this.#ack?.limits.messageBytes ?? Infinity;
     const bytes = utf8Bytes(made.text);
     if (bytes > most) {

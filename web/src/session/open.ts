@@ -1,8 +1,9 @@
 // The session that is open: one seat in it, what is shown of it, and what can be done in it.
 import { batch, computed, signal } from '@preact/signals';
-import type { Protocol, Reply, Session, SessionEvent, View } from '@switchboard/client';
+import type { Protocol, Reply, SendOptions, Session, SessionEvent, View } from '@switchboard/client';
 import { Failure } from '@switchboard/client';
 import { account, noticeEnd, request } from '../account';
+import { text } from '../text';
 import { emptyTimeline, foldAll, join, ofState } from './timeline';
 import type { Timeline } from './timeline';
 
@@ -23,6 +24,8 @@ export type Connection =
 const PAGE = 500;
 /** How long it is said that the line is back. */
 const RESUMED_MS = 4_000;
+/** So many notices are kept. */
+const NOTICES = 20;
 
 /** A session that is open on the screen. */
 export class OpenSession {
@@ -69,7 +72,7 @@ export class OpenSession {
       const now = this.connection.value.is;
       if (now === 'live' || now === 'resumed' || now === 'slow') this.connection.value = { is: isSlow ? 'slow' : 'live' };
     });
-    session.on('notice', (notice) => (this.notices.value = [...this.notices.value, { ...notice, at: Date.now() }]));
+    session.on('notice', (notice) => (this.notices.value = [...this.notices.value, { ...notice, at: Date.now() }].slice(-NOTICES)));
     session.on('ended', (failure) => {
       this.connection.value = { is: 'ended', failure };
       noticeEnd(this.#mine, failure);
@@ -92,8 +95,8 @@ export class OpenSession {
   }
 
   /** Any command of the protocol. */
-  send<T extends keyof Protocol.ClientPayloads>(type: T, payload: Protocol.ClientPayloads[T]): Promise<Reply<T>> {
-    return this.#session.send(type, payload);
+  send<T extends keyof Protocol.ClientPayloads>(type: T, payload: Protocol.ClientPayloads[T], options: SendOptions = {}): Promise<Reply<T>> {
+    return this.#session.send(type, payload, options);
   }
 
   prompt(text: string, more: Partial<Omit<Protocol.SubmitPrompt, 'text'>> = {}) {
@@ -232,28 +235,19 @@ export class OpenSession {
 
 /** What the gateway answers to whoever is signed in, as it is. */
 export async function ask(path: string): Promise<Response> {
-  const mine = account();
-  const once = () =>
-    fetch(mine.login.reach.base + path, { headers: { Authorization: `Bearer ${mine.login.token}` }, cache: 'no-store' });
-  let response = await once();
-  if (response.status === 401) {
-    await mine.login.renew(mine.login.token);
-    response = await once();
-  }
-  if (!response.ok) throw await Failure.of(response);
-  return response;
+  return account().login.fetch(path);
 }
 
 /** The lines of an NDJSON answer. */
 async function lines(path: string): Promise<string[]> {
-  const answer = await account().login.fetch(path);
+  const answer = await ask(path);
   return (await answer.text()).split('\n').filter((line) => line !== '');
 }
 
 /** Branches off a session after one of its events; answers the id of the new one. */
 export async function branch(session: OpenSession, fromOffset: number): Promise<string> {
   const { sessionId } = await session.send('BRANCH_SESSION', { fromOffset });
-  if (!sessionId) throw new Failure('INTERNAL', 'no session');
+  if (!sessionId) throw new Failure('INTERNAL', text.common.fault);
   return sessionId;
 }
 

@@ -5,6 +5,7 @@ import { notice } from '../notices';
 import { address } from '../place';
 import { text } from '../text';
 import { Composer } from './composer/composer';
+import { Kept } from './composer/kept';
 import { whyEnded } from './connection';
 import { current } from './current';
 import { SessionHeader } from './header';
@@ -18,10 +19,10 @@ export function SessionPage({ id }: { id: string }) {
   useEffect(() => {
     const opened = new OpenSession(id);
     current.value = opened;
-    let told = 0;
+    const told = new Set<unknown>();
     const stop = opened.notices.subscribe((notices) => {
-      notices.slice(told).forEach(notice);
-      told = notices.length;
+      notices.filter((one) => !told.has(one)).forEach(notice);
+      notices.forEach((one) => told.add(one));
     });
     setSession(opened);
     return () => {
@@ -50,6 +51,7 @@ function Inside({ session }: { session: OpenSession }) {
     return (
       <div class="session-over card" data-part="ended">
         <p>{whyEnded(line.failure)}</p>
+        <Kept session={session.id} />
         <a class="button" href={address({ page: 'new' })}>{text.sessions.create}</a>
       </div>
     );

@@ -5,7 +5,7 @@
 import { computed, signal } from '@preact/signals';
 import { Backoff, Failure } from '@switchboard/client';
 import type { Http } from '@switchboard/client';
-import { request } from '../account';
+import { request, standing } from '../account';
 import { place } from '../place';
 import { onTabs, tellTabs } from '../tabs';
 
@@ -112,9 +112,11 @@ export class SessionList {
   async loadMore(): Promise<void> {
     if (this.more.value !== 'some' || !this.#next) return;
     this.more.value = 'loading';
+    const mine = standing.value;
     try {
       const page = await ask(this.#next);
-      if (!this.#isRunning) return;
+      // Somebody else may be signed in by now.
+      if (!this.#isRunning || standing.value !== mine) return;
       const known = new Set(this.rows.value.map((row) => row.id));
       this.rows.value = sorted([...this.rows.value, ...page.sessions.filter((row) => !known.has(row.id))]);
       this.#setNext(page.next);

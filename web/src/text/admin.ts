@@ -58,6 +58,14 @@ const ACTIONS: Record<string, { all: string; each: Record<string, string> }> = {
   limits: { all: 'Limits', each: { 'limits.changed': 'Changed limits' } },
   token: { all: 'Tokens for programs', each: { 'token.created': 'Made a token' } },
   key: { all: 'Signing keys', each: { 'key.rotated': 'Replaced the signing key' } },
+  data: {
+    all: 'The data',
+    each: {
+      'data.restored': 'Restored a backup',
+      'data.moved': 'Moved everything to Postgres',
+      'data.epochs_renewed': 'Began the journals anew after a copy',
+    },
+  },
   gateway: { all: 'The server', each: { 'gateway.set_up': 'Made the first administrator' } },
 };
 

@@ -15,6 +15,8 @@ export const composer = {
   reopen: 'Put it into the box',
   discard: 'Discard',
   needsText: 'Write what to do with the files.',
+  kept: 'This was typed here and never sent:',
+  keptMove: 'Take it to a new session',
   filesGone: 'The session that the files were brought to is gone. Attach them again.',
   failedFiles: 'A file did not arrive. Try it again or remove it, then send.',
   onlyQueued: 'Files can only go with a queued prompt.',

@@ -10,18 +10,12 @@ export function newId(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
+const TYPES = { prompt: 'SUBMIT_PROMPT', steer: 'STEER', followUp: 'FOLLOW_UP', suggest: 'SUGGEST' } as const;
+
 /** Over the session's line, which sends it again until it is answered. */
 export function say(session: OpenSession, letter: Letter): Promise<unknown> {
-  switch (letter.manner) {
-    case 'steer':
-      return session.send('STEER', { text: letter.text });
-    case 'followUp':
-      return session.send('FOLLOW_UP', { text: letter.text });
-    case 'suggest':
-      return session.send('SUGGEST', { text: letter.text });
-    default:
-      return session.send('SUBMIT_PROMPT', promptOf(letter));
-  }
+  const options = letter.key === undefined ? {} : { idempotencyKey: letter.key };
+  return session.send(TYPES[letter.manner], payloadOf(letter), options);
 }
 
 /**
@@ -29,7 +23,7 @@ export function say(session: OpenSession, letter: Letter): Promise<unknown> {
  * page it is brought. Fails only if it was refused.
  */
 export async function deliver(session: string, letter: Letter, stop: AbortSignal): Promise<void> {
-  const envelope = { type: 'SUBMIT_PROMPT', payload: promptOf(letter), messageId: letter.id, idempotencyKey: letter.key };
+  const envelope = { type: TYPES[letter.manner], payload: payloadOf(letter), messageId: letter.id, idempotencyKey: letter.key };
   for (let waitMs = 1_000; ; waitMs = Math.min(waitMs * 2, 30_000)) {
     const failure = await post(session, envelope);
     stop.throwIfAborted();
@@ -40,7 +34,10 @@ export async function deliver(session: string, letter: Letter, stop: AbortSignal
   }
 }
 
-function promptOf({ text, mode, files }: Letter): Protocol.SubmitPrompt {
+/** The same each time: under one key nothing else may be said. */
+function payloadOf({ manner, text, mode, files }: Letter): Protocol.SubmitPrompt {
+  // Only a prompt has more than its text.
+  if (manner !== 'prompt') return { text } as Protocol.SubmitPrompt;
   const attachments = files.map(({ id }) => ({ attachmentId: id }));
   return { text, mode, ...(attachments.length > 0 ? { attachments } : {}) };
 }

@@ -1,5 +1,6 @@
 // The files that go with what is being written: chosen, under way, there.
 import { computed, signal } from '@preact/signals';
+import { Failure } from '@switchboard/client';
 import { explain } from '../../account';
 import { text } from '../../text';
 import type { KeptFile } from './drafts';
@@ -106,7 +107,8 @@ export class Files {
       const { id, name, size, type } = await upload(session, file, (part) => this.#change(key, { part }), stop.signal);
       this.#change(key, { state: 'ready', id, name, size, type });
     } catch (error) {
-      if (!stop.signal.aborted) this.#change(key, { state: 'failed', why: explain(error) });
+      const isHopeless = error instanceof Failure && error.status === 413;
+      if (!stop.signal.aborted) this.#change(key, { state: 'failed', why: explain(error), isHopeless });
     } finally {
       this.#stops.delete(key);
       this.#pump();

@@ -75,8 +75,8 @@ export class Writing {
   }
 
   /** Takes what is in the box out of it, as something to send. */
-  take(manner: Manner, after: number, key?: string): Letter {
-    const letter = { id: newId(), text: this.text.value, files: this.files.kept, mode: this.mode.value, manner, after, ...(key ? { key } : {}) };
+  take(manner: Manner, after: number): Letter {
+    const letter = { id: newId(), text: this.text.value, files: this.files.kept, mode: this.mode.value, manner, after, key: newId() };
     this.#own.add(letter.id);
     batch(() => {
       this.letters.value = [...this.letters.value, { ...letter, state: 'sending' }];
@@ -96,7 +96,7 @@ export class Writing {
 
   /** Hands what is in the box over to the box of a session, which sends it. */
   handOver(session: string): void {
-    const letter = this.take('prompt', 0, newId());
+    const letter = this.take('prompt', 0);
     keepDraft(this.#user, session, { ...emptyDraft(), letters: [letter] });
     this.made.value = undefined;
     this.drop(letter.id);

@@ -1,8 +1,8 @@
-// What somebody is about to answer, and how far the answer is. It lives as long as the page, so that
-// scrolling away from a card loses nothing; secrets are no part of it.
-import { signal } from '@preact/signals';
+// What somebody is about to answer, and how far the answer is. It is kept as long as the tab is, so that
+// neither scrolling away nor a reload loses anything; secrets are no part of it.
+import { effect, signal } from '@preact/signals';
 import type { Protocol } from '@switchboard/client';
-import { explain } from '../../account';
+import { explain, standing } from '../../account';
 import { text } from '../../text';
 import type { OpenSession } from '../open';
 
@@ -10,6 +10,7 @@ const words = text.questions;
 const MOST = 100;
 /** A first press counts for so long. */
 const ARMED_MS = 8_000;
+const PREFIX = 'switchboard.reply:';
 const replies = new Map<string, Reply>();
 
 /** The reply to one question. */
@@ -27,8 +28,18 @@ export class Reply {
   readonly armed = signal('');
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(readonly question: Protocol.Question) {
+  constructor(readonly question: Protocol.Question, readonly name: string) {
     this.value.value = question.secret ? '' : (question.defaultValue ?? '');
+    if (question.secret) return;
+    const kept = read(name);
+    if (kept) [this.value.value, this.ids.value, this.reason.value] = kept;
+    this.wantsReason.value = this.reason.value !== '';
+    let isFirst = true;
+    effect(() => {
+      const now: Kept = [this.value.value, this.ids.value, this.reason.value];
+      if (!isFirst) keep(name, now);
+      isFirst = false;
+    });
   }
 
   /** True if that may be done now; a critical question wants to be told twice. */
@@ -56,6 +67,7 @@ export class Reply {
         ...(this.question.allowReason && is === 'no' && reason !== '' ? { reason } : {}),
         ...(this.question.allowRemember && this.remember.value ? { remember: true } : {}),
       });
+      keep(this.name, undefined);
       if (done.accepted === false) this.beaten.value = done.by ? words.faster(done.by) : words.gone;
       return true;
     } catch (error) {
@@ -67,12 +79,33 @@ export class Reply {
   }
 }
 
-/** The reply to a question, as far as it is. */
+type Kept = [value: string, ids: readonly string[], reason: string];
+
+function read(name: string): Kept | undefined {
+  try {
+    return JSON.parse(sessionStorage.getItem(name) ?? 'null') ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function keep(name: string, kept: Kept | undefined): void {
+  try {
+    if (kept) sessionStorage.setItem(name, JSON.stringify(kept));
+    else sessionStorage.removeItem(name);
+  } catch {
+    // Then it lives as long as the page.
+  }
+}
+
+/** The reply to a question, as far as it is: of the one who is signed in, and of nobody after them. */
 export function replyTo(question: Protocol.Question): Reply {
-  const known = replies.get(question.questionId);
+  const now = standing.value;
+  const name = `${PREFIX}${now.is === 'in' ? now.user.id : ''}:${question.questionId}`;
+  const known = replies.get(name);
   if (known) return known;
-  const reply = new Reply(question);
-  replies.set(question.questionId, reply);
+  const reply = new Reply(question, name);
+  replies.set(name, reply);
   const oldest = replies.keys().next().value;
   if (replies.size > MOST && oldest !== undefined) replies.delete(oldest);
   return reply;
