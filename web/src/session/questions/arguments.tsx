@@ -6,12 +6,14 @@ import { takeApart } from './parts';
 import type { Change } from './parts';
 
 const words = text.questions;
+/** Agents that have no names for their tools tell what kind they are; the title says more. */
+const KINDS: ReadonlySet<string> = new Set(['read', 'edit', 'delete', 'move', 'search', 'execute', 'think', 'fetch', 'other']);
 
 export function Arguments({ tool }: { tool: Protocol.AskedTool }) {
   const { command, changes, rest } = takeApart(tool.args);
   return (
     <div class="question-tool">
-      <p class="small soft">{words.ofTool(plainly(tool.name))}</p>
+      {!KINDS.has(tool.name) && <p class="small soft">{words.ofTool(plainly(tool.name))}</p>}
       {command !== undefined && <Code title={words.wouldDo} code={command} />}
       {changes.map((change) => <Changed key={`${change.path}:${change.before}`} {...change} />)}
       {rest !== undefined && <Code title={command === undefined && changes.length === 0 ? words.withArguments : ''} code={rest} />}
