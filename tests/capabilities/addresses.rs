@@ -15,12 +15,18 @@ async fn everything_is_under_the_base_path() {
         "/agents/",
         "/agents/setup",
         "/agents/invite",
-        "/agents/assets/style.css",
         "/agents/version",
         "/agents/api/openapi.json",
     ] {
         visitor.gets(path).await.is(200);
     }
+    let page = visitor.gets("/agents/").await.text;
+    let asset = page.split("=\"assets/").nth(1).unwrap();
+    let asset = asset.split('"').next().unwrap();
+    visitor
+        .gets(&format!("/agents/assets/{asset}"))
+        .await
+        .is(200);
     let moved = visitor.gets("/agents").await.is(308);
     assert_eq!(moved.header("location"), "/agents/");
     for path in ["/", "/setup", "/version", "/agents2/", "/agents/agents/"] {

@@ -460,7 +460,7 @@ async fn the_overview_counts_what_is_there() {
         ("users", 2),
         ("sessions", 1),
         ("runningRuns", 1),
-        ("awakeSessions", 2),
+        ("awakeSessions", 1),
         ("connections", 2),
     ] {
         assert_eq!(overview[name], expected, "{name}: {overview}");
