@@ -11,6 +11,7 @@ import { focusCard, pressKey } from './keys';
 const words = text.questions;
 /** So much of a card is enough to know what it asks. */
 const SEEN = 0.7;
+const LOOK_MS = 200;
 
 export function OpenQuestions({ session }: { session: OpenSession }) {
   const { questions } = session.view.value;
@@ -77,11 +78,21 @@ function useIsInSight(id: string | undefined, isInTranscript: boolean): boolean 
   const [isInSight, setInSight] = useState(false);
   useEffect(() => {
     setInSight(false);
-    const card = id !== undefined && isInTranscript ? document.querySelector(`[data-entry=question] [data-question="${id}"]`) : null;
-    if (!card) return;
+    if (id === undefined || !isInTranscript) return;
     const observer = new IntersectionObserver((seen) => setInSight((seen.at(-1)?.intersectionRatio ?? 0) >= SEEN), { threshold: SEEN });
-    observer.observe(card);
-    return () => observer.disconnect();
+    // The conversation may be drawn later than this bar.
+    const look = () => {
+      const card = document.querySelector(`[data-entry=question] [data-question="${id}"]`);
+      if (!card) return;
+      clearInterval(timer);
+      observer.observe(card);
+    };
+    const timer = setInterval(look, LOOK_MS);
+    look();
+    return () => {
+      clearInterval(timer);
+      observer.disconnect();
+    };
   }, [id, isInTranscript]);
   return isInSight;
 }
