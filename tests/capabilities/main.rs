@@ -34,6 +34,7 @@ mod foreign_clients;
 mod history;
 mod limits;
 mod logins;
+mod observability;
 mod opencode;
 mod operation;
 mod pages;
