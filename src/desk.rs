@@ -28,7 +28,7 @@ pub(crate) use close::CloseReason;
 pub(crate) use cursor::{Cursor, Outgoing};
 pub(crate) use ears::Ears;
 pub(crate) use greeting::{Position, begin};
-pub(crate) use reception::{Metrics, Parts, Reception};
+pub(crate) use reception::{Metrics, Parts, Reception, Through};
 pub(crate) use stack::{Answering, Frame};
 pub(crate) use stay::{Goodbye, Stay};
 
@@ -40,6 +40,7 @@ use crate::domain::command::Inquiry;
 use crate::domain::id::ConnectionId;
 use crate::limits::{Aside, Payer, Refusal, SlidingWindow};
 use crate::session::{self, Access, Effect, Sent, Session};
+use crate::telemetry::{Remote, Span};
 use crate::wire::inbound::{self, Inbound, Kind, Rejected, Request};
 use crate::wire::outbound::{self, StateParts};
 
@@ -51,6 +52,8 @@ pub(crate) struct Desk {
     /// From where its user acts.
     address: IpAddr,
     way: Way,
+    /// The trace that what is said here belongs to, if its sender says so.
+    pub(crate) remote: Option<Remote>,
 }
 
 /// How what is said comes here.
@@ -93,6 +96,7 @@ impl Desk {
             connection,
             address,
             way: Way::Connected(heartbeats),
+            remote: None,
         }
     }
 
@@ -109,6 +113,7 @@ impl Desk {
             address,
             way: connection.map_or(Way::Alone, |_| Way::Beside),
             connection: connection.unwrap_or_else(ConnectionId::new),
+            remote: None,
         }
     }
 
@@ -195,12 +200,14 @@ impl Desk {
                         ..rejected
                     }));
                 }
+                let mut span = self.enter(command.name(), frame, principal);
                 let claim = self.claim(principal, Access::Editor, wheel);
                 let sent = Sent {
                     by: self.by(principal),
                     still: Arc::new(move || claim.check()),
                     message_id: message_id.clone(),
                     once: idempotency_key.map(|key| (key, digest(frame))),
+                    trace: span.context(),
                 };
                 match self
                     .session
@@ -208,10 +215,30 @@ impl Desk {
                     .await
                 {
                     Ok(effect) => self.effect(&effect, id),
-                    Err(refused) => Outcome::Answer(self.error(refused.code, &refused.message, id)),
+                    Err(refused) => {
+                        span.fail(refused.code.as_str());
+                        Outcome::Answer(self.error(refused.code, &refused.message, id))
+                    }
                 }
             }
         }
+    }
+
+    /// The first span of what a command leads to.
+    fn enter(&self, name: &'static str, frame: &str, principal: &Principal) -> Span {
+        let mut span = self.reception.tracer.enter(name, self.remote);
+        if span.context().is_some() {
+            let door = match self.way {
+                Way::Connected(_) => "ws",
+                Way::Beside | Way::Alone => "http",
+            };
+            span.set("door", door);
+            span.set("session.id", self.session.id());
+            span.set("connection.id", self.connection);
+            span.set("user.id", principal.user);
+            span.set("size_bytes", frame.len());
+        }
+        span
     }
 
     /// Who acts, from where.

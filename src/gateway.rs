@@ -28,10 +28,10 @@ use crate::domain::act::By;
 use crate::http::{self, Addresses, Door};
 use crate::limits::{ConnectionCaps, Limits};
 use crate::runtime::{Catalog, Workshop};
-use crate::session::{Keeper, Sessions, Stopping, TIDY_EVERY};
+use crate::session::{Instruments, Keeper, Sessions, Stopping, TIDY_EVERY};
 use crate::shutdown::Shutdown;
-use crate::store::{self, Contents, OpenError, Store, StoreError};
-use crate::telemetry::Process;
+use crate::store::{self, Contents, Failures, OpenError, Store, StoreError};
+use crate::telemetry::{self, Destination, Process, Traces};
 use crate::ws;
 
 /// How often what has expired is dropped.
@@ -39,6 +39,8 @@ const SWEEP: Duration = Duration::from_secs(30);
 
 /// After the grace, for runs to be recorded as ended and agents to go.
 const LAST_WORDS: Duration = Duration::from_secs(3);
+/// For the last traces to be delivered.
+const LAST_TRACES: Duration = Duration::from_secs(2);
 /// This program, also when its file was replaced meanwhile.
 const OWN_BINARY: &str = "/proc/self/exe";
 
@@ -85,6 +87,8 @@ pub struct Gateway {
     listening: SocketAddr,
     metrics_listener: Option<TcpListener>,
     catalog: Catalog,
+    /// Where traces go.
+    traces: Traces,
     /// What goes on beside the doors, and what ends it at last.
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -136,6 +140,7 @@ impl Gateway {
             listening,
             metrics_listener,
             catalog,
+            traces: Traces::default(),
             tasks,
             stop,
             instance,
@@ -144,6 +149,13 @@ impl Gateway {
             .instance
             .announce(gateway.addresses().base(), listening);
         Ok(gateway)
+    }
+
+    /// The same, with its traces brought to a collector.
+    #[must_use]
+    pub fn traced(mut self, destination: Option<Destination>) -> Self {
+        self.traces = Traces::start(destination, &self.clock);
+        self
     }
 
     /// Where it listens.
@@ -163,15 +175,18 @@ impl Gateway {
     }
 
     /// Serves until told to stop, then drains: no new connections, a while for what is under way.
-    pub async fn run(self, shutdown: Shutdown) {
+    pub async fn run(mut self, shutdown: Shutdown) {
         let grace = Duration::from_secs(self.config.server.shutdown_grace_secs.into());
         let store = Arc::clone(&self.store);
+        let (traces, failures) = (std::mem::take(&mut self.traces), Failures::default());
+        let instruments = (&traces, failures);
         let (tasks, connections) = (self.tasks.clone(), TaskTracker::new());
         let stopping = Stopping {
             drain: shutdown.drain.clone(),
             stop: self.stop.clone(),
         };
-        let (instance, sessions) = self.start(&shutdown, &stopping, &tasks, &connections);
+        let (instance, sessions) =
+            self.start(&shutdown, &stopping, &tasks, &connections, instruments);
         shutdown.drain.cancelled().await;
         tasks.close();
         connections.close();
@@ -196,6 +211,7 @@ impl Gateway {
                 }
             }
         }
+        traces.finish(LAST_TRACES).await;
         store.close().await;
         drop(instance);
     }
@@ -207,14 +223,21 @@ impl Gateway {
         stopping: &Stopping,
         tasks: &TaskTracker,
         connections: &TaskTracker,
+        (traces, failures): (&Traces, Failures),
     ) -> (Instance, Sessions) {
         let mut registry = Registry::default();
-        registry.register_collector(Box::new(Process));
+        registry.register_collector(Box::new(Process {
+            started: self.clock.wall().as_duration().as_secs_f64(),
+        }));
         let ours = registry.sub_registry_with_prefix("switchboard");
-        let metrics = http::Metrics::new(ours);
+        let database = self.config.data.database();
+        telemetry::build_info(ours, self.store.schema_version(), database);
+        traces.register_metrics(ours);
+        store::register_metrics(&failures, &self.config.data, ours);
+        let metrics = http::Metrics::new(ours, failures.clone());
         self.auth.register_metrics(ours);
         self.limits.register_metrics(ours);
-        let socket_metrics = desk::Metrics::new(ours);
+        let socket_metrics = desk::Metrics::new(ours, failures.clone());
         let notices = Notices::new();
         let (sessions, commits) = Sessions::new(
             Arc::clone(&self.store),
@@ -223,8 +246,20 @@ impl Gateway {
             &self.config.sessions,
             &self.config.journal,
             stopping.clone(),
+            Instruments {
+                tracer: traces.tracer().clone(),
+                failures,
+            },
         );
         sessions.register_metrics(ours);
+        let server = &self.config.server;
+        let caps = ConnectionCaps::new(
+            server.max_connections,
+            server.max_connections_per_address,
+            &self.config.limits.exempt_addresses,
+            &server.proxies(),
+        );
+        caps.register_metrics(ours);
         let registry = Arc::new(registry);
         let reception = Arc::new(Reception::new(desk::Parts {
             auth: self.auth.clone(),
@@ -235,6 +270,7 @@ impl Gateway {
             limits: self.config.limits.clone(),
             ping: Duration::from_secs(self.config.server.ping_secs.into()),
             metrics: socket_metrics,
+            tracer: traces.tracer().clone(),
             stop: shutdown.drain.clone(),
             connections: connections.clone(),
         }));
@@ -258,13 +294,6 @@ impl Gateway {
             listening: self.listening,
             draining: shutdown.drain.clone(),
         };
-        let server = &self.config.server;
-        let caps = ConnectionCaps::new(
-            server.max_connections,
-            server.max_connections_per_address,
-            &self.config.limits.exempt_addresses,
-            &server.proxies(),
-        );
         let door = |listener, router| Door {
             listener,
             router,
@@ -332,6 +361,7 @@ async fn sweep(auth: Auth, limits: Limits, sessions: Sessions, stop: Cancellatio
         }
         limits.sweep();
         sessions.sweep();
+        sessions.count_stored().await;
         take_up(&sessions).await;
         if let Err(error) = auth.sweep().await {
             tracing::warn!(%error, "what has expired could not be dropped; trying again later");

@@ -10,12 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, FromRef, Request};
+use axum::extract::{DefaultBodyLimit, FromRef, MatchedPath, Request};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{Redirect, Response};
 use axum::routing::get;
-use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -195,7 +194,7 @@ pub(crate) struct AppState {
     addresses: Addresses,
     registry: Arc<Registry>,
     metrics_token: Arc<Option<Secret>>,
-    policy_reports: Counter,
+    metrics: Metrics,
     openapi: Arc<utoipa::openapi::OpenApi>,
     asyncapi: Arc<serde_json::Value>,
     sessions: Sessions,
@@ -331,7 +330,7 @@ pub(crate) fn router(config: &Config, parts: Parts) -> Router {
         addresses: Addresses::new(config, parts.listening),
         registry: parts.registry,
         metrics_token: Arc::new(parts.metrics_token),
-        policy_reports: parts.metrics.policy_reports.clone(),
+        metrics: parts.metrics.clone(),
         openapi: Arc::new(openapi(&config.base_path)),
         asyncapi: Arc::new(asyncapi(&config.base_path)),
         sessions: parts.sessions,
@@ -465,11 +464,18 @@ fn span(request: &Request) -> tracing::Span {
         .get::<RequestId>()
         .and_then(|id| id.header_value().to_str().ok())
         .unwrap_or_default();
+    // What leads nowhere may be anything that somebody has typed or pasted.
+    let is_known = request.extensions().get::<MatchedPath>().is_some();
+    let path = if is_known {
+        request.uri().path()
+    } else {
+        "(none)"
+    };
     tracing::info_span!(
         "request",
         request.id = id,
-        method = %request.method(),
-        path = request.uri().path(),
+        method = metrics::known_method(request.method()),
+        path,
     )
 }
 
@@ -477,6 +483,6 @@ fn log_response(response: &Response, took: Duration, _span: &tracing::Span) {
     tracing::debug!(
         status = response.status().as_u16(),
         duration_ms = took.as_millis(),
-        "answered"
+        "a request was answered"
     );
 }

@@ -19,6 +19,7 @@ mod launcher;
 mod leftovers;
 mod lines;
 mod link;
+mod memory;
 mod metrics;
 mod pace;
 mod pending;

@@ -63,7 +63,8 @@ use crate::domain::grant::ControlMode;
 use crate::domain::id::{Epoch, SessionId, UserId};
 use crate::limits::Turns;
 use crate::runtime::{Agents, Catalog, Described};
-use crate::store::{ClaimError, NewSession, SessionRow, Store, StoreError};
+use crate::store::{ClaimError, Failures, NewSession, SessionRow, Store, StoreError};
+use crate::telemetry::Tracer;
 use ask::Ask;
 use branch::Branching;
 use journal::Committer;
@@ -99,6 +100,8 @@ pub(crate) struct Parts {
     branching: Branching,
     /// A search goes through much.
     searching: Turns,
+    metrics: Arc<metrics::Metrics>,
+    tracer: Tracer,
 }
 
 /// The two wishes to stop, one after the other.
@@ -108,6 +111,13 @@ pub(crate) struct Stopping {
     pub(crate) drain: CancellationToken,
     /// Runs end now.
     pub(crate) stop: CancellationToken,
+}
+
+/// What is used to see what goes on.
+#[derive(Default)]
+pub(crate) struct Instruments {
+    pub(crate) tracer: Tracer,
+    pub(crate) failures: Failures,
 }
 
 /// A live session, as connections and requests hold it.
@@ -171,8 +181,12 @@ impl Sessions {
         config: &Config,
         journal: &JournalConfig,
         stopping: Stopping,
+        instruments: Instruments,
     ) -> (Self, CommitLoop) {
-        let (committer, commits) = Committer::new(Arc::clone(&store), clock.clone());
+        let Instruments { tracer, failures } = instruments;
+        let metrics = Arc::new(metrics::Metrics::default());
+        let watched = (Arc::clone(&metrics), failures);
+        let (committer, commits) = Committer::new(Arc::clone(&store), clock.clone(), watched);
         let live = Live::default();
         let parts = Parts {
             store,
@@ -189,6 +203,8 @@ impl Sessions {
             tracker: TaskTracker::new(),
             branching: Branching::new(journal),
             searching: history::searching(),
+            metrics,
+            tracer,
         };
         let sessions = Self {
             parts: Arc::new(parts),
@@ -321,7 +337,9 @@ impl Sessions {
             // One that cannot be woken keeps no other from it.
             match self.wake_if_resting(id).await {
                 Ok(is_woken) => woken += usize::from(is_woken),
-                Err(error) => tracing::warn!(%error, session.id = %id, "cannot be taken up"),
+                Err(error) => {
+                    tracing::warn!(%error, session.id = %id, "a session cannot be taken up");
+                }
             }
         }
         Ok(woken)
@@ -382,7 +400,7 @@ impl Sessions {
 
     /// Puts what is held in memory under its name.
     pub(crate) fn register_metrics(&self, registry: &mut prometheus_client::registry::Registry) {
-        registry.register_collector(Box::new(metrics::Held(Arc::clone(&self.parts))));
+        metrics::register(&self.parts, registry);
         registry.register_collector(Box::new(Agents(self.parts.catalog.clone())));
     }
 

@@ -24,6 +24,7 @@ mod journals;
 mod keys;
 mod links;
 mod logins;
+mod metrics;
 mod moving;
 mod overview;
 mod postgres;
@@ -55,6 +56,7 @@ pub use links::{LinkKind, Links, NewLink, Redeemed, SetUpError};
 pub use logins::{
     LoginKind, LoginRow, Logins, NewLogin, RefreshError, Refreshed, Rotation, StartLoginError,
 };
+pub(crate) use metrics::{Failures, Wanted, register as register_metrics};
 pub use moving::{MoveError, Moved, Rehearsal, move_to_postgres};
 pub use overview::{Counts, Overview, SessionFacts, SessionFilter, SessionStatus};
 pub use removal::Removal;
@@ -109,6 +111,14 @@ impl Config {
             ));
         }
         complaints
+    }
+
+    /// What kind of database it is, in a word.
+    pub(crate) fn database(&self) -> &'static str {
+        match self.database_url {
+            Some(_) => "postgres",
+            None => "sqlite",
+        }
     }
 
     /// The file of the SQLite database.

@@ -1,13 +1,26 @@
-//! Logs and the metrics of the process itself.
+//! Logs, traces, and the metrics of the process itself.
 
 use std::io::IsTerminal as _;
 
 use serde::{Deserialize, Serialize};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{FilterExt as _, filter_fn};
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, fmt};
 
+mod destination;
+mod durations;
+mod exporter;
+mod otlp;
 mod process;
+mod sampler;
+mod trace;
 
-pub(crate) use process::Process;
+pub use destination::Destination;
+pub(crate) use durations::Durations;
+pub(crate) use exporter::Traces;
+pub(crate) use process::{Process, build_info};
+pub(crate) use trace::{Context, Kind, Remote, Span, Tracer, chosen};
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -52,26 +65,35 @@ impl Config {
 /// Sends log lines to standard error from now on. The first call in a process wins.
 pub fn start_logging(config: &Config) {
     let filter = EnvFilter::try_new(&config.level).unwrap_or_else(|_| EnvFilter::new("info"));
+    // Libraries write down what passes through them, frames and statements, once they are asked for
+    // details: whatever the level, they are not asked.
+    let discreet = filter_fn(|line| {
+        line.target().starts_with(env!("CARGO_PKG_NAME")) || *line.level() <= tracing::Level::INFO
+    });
+    let filter = filter.and(discreet);
     let terminal = std::io::stderr().is_terminal();
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
     let json = match config.format {
         Format::Auto => !terminal,
         Format::Text => false,
         Format::Json => true,
     };
-    let started = if json {
-        builder
+    let lines = fmt::layer().with_writer(std::io::stderr);
+    let lines = if json {
+        lines
             .json()
             .flatten_event(true)
             .with_current_span(true)
             .with_span_list(false)
-            .try_init()
+            .with_filter(filter)
+            .boxed()
     } else {
-        builder.with_ansi(terminal).with_target(false).try_init()
+        lines
+            .with_ansi(terminal)
+            .with_target(false)
+            .with_filter(filter)
+            .boxed()
     };
-    if let Err(error) = started {
+    if let Err(error) = tracing_subscriber::registry().with(lines).try_init() {
         tracing::debug!(%error, "logging was started before");
     }
 }

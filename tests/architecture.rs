@@ -27,8 +27,8 @@ const OWNED: [(&str, &[&str]); 6] = [
     ("jsonwebtoken", &["auth"]),
     ("argon2", &["auth"]),
     ("anyhow", &["cli"]),
-    ("rustls", &["cli"]),
-    ("webpki_roots", &["cli"]),
+    ("rustls", &["cli", "telemetry"]),
+    ("webpki_roots", &["cli", "telemetry"]),
 ];
 
 fn sources() -> Vec<(PathBuf, String)> {

@@ -98,11 +98,11 @@ impl Auth {
             Ok(_) => self.0.delays.succeeded(&account),
             Err(LoginError::Refused | LoginError::NoSuchSession) => {
                 self.0.delays.failed(&account);
-                self.0.metrics.failed_logins.inc();
+                self.0.metrics.login("refused");
                 self.record_failure(anonymous(user.as_ref()), attempt.caller.address)
                     .await?;
             }
-            Err(_) => {}
+            Err(LoginError::Busy(_) | LoginError::Store(_)) => self.0.metrics.login("failed"),
         }
         started
     }
@@ -130,6 +130,17 @@ impl Auth {
 
     /// Exchanges a refresh token for the next one and a new access token.
     pub async fn refresh(&self, presented: &str, address: IpAddr) -> Result<Grant, RefreshError> {
+        let refreshed = self.renew(presented, address).await;
+        self.0.metrics.refresh(match &refreshed {
+            Ok(_) => "renewed",
+            Err(RefreshError::Reused) => "reused",
+            Err(RefreshError::Unknown) => "unknown",
+            Err(RefreshError::Store(_)) => "failed",
+        });
+        refreshed
+    }
+
+    async fn renew(&self, presented: &str, address: IpAddr) -> Result<Grant, RefreshError> {
         let presented = hash_presented(presented).ok_or(RefreshError::Unknown)?;
         let now = self.0.clock.wall();
         let expires_at = now + self.0.config.access_token_life();
@@ -298,7 +309,7 @@ impl Auth {
             Err(StartLoginError::AccountChanged) => return Err(LoginError::Refused),
             Err(StartLoginError::Store(error)) => return Err(error.into()),
         }
-        self.0.metrics.logins.inc();
+        self.0.metrics.login("started");
         Ok(Grant {
             token: self.sign(&user, login, session, expires_at),
             expires_at,

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _};
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
@@ -13,19 +14,43 @@ use super::revocation::Revocations;
 /// Counters of one gateway.
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
-    /// Logins that were started.
-    pub(super) logins: Counter,
-    /// Attempts that were refused.
-    pub(super) failed_logins: Counter,
+    logins: Family<Outcome, Counter>,
+    refreshes: Family<Outcome, Counter>,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Outcome {
+    outcome: &'static str,
 }
 
 impl Metrics {
+    /// An attempt to log in came to this.
+    pub(super) fn login(&self, outcome: &'static str) {
+        self.logins.get_or_create(&Outcome { outcome }).inc();
+    }
+
+    /// An attempt to renew a login came to this.
+    pub(super) fn refresh(&self, outcome: &'static str) {
+        self.refreshes.get_or_create(&Outcome { outcome }).inc();
+    }
+
     pub(super) fn register(&self, registry: &mut Registry, revocations: Arc<Revocations>) {
-        registry.register("auth_logins", "Logins started", self.logins.clone());
+        // There from the start: what was never seen cannot be alerted on.
+        for outcome in ["started", "refused", "failed"] {
+            drop(self.logins.get_or_create_owned(&Outcome { outcome }));
+        }
+        for outcome in ["renewed", "reused", "unknown", "failed"] {
+            drop(self.refreshes.get_or_create_owned(&Outcome { outcome }));
+        }
         registry.register(
-            "auth_logins_failed",
-            "Login attempts refused",
-            self.failed_logins.clone(),
+            "auth_logins",
+            "Attempts to log in: started, refused, or failed for a reason of ours",
+            self.logins.clone(),
+        );
+        registry.register(
+            "auth_refreshes",
+            "Logins renewed; `reused` is a refresh token that was used twice",
+            self.refreshes.clone(),
         );
         registry.register_collector(Box::new(Held(revocations)));
     }

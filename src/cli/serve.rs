@@ -1,5 +1,6 @@
 //! `switchboard serve`.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::clock::Clock;
 use crate::config::Loaded;
 use crate::gateway::{Gateway, Supervisor};
 use crate::shutdown::{Shutdown, Signals};
-use crate::telemetry;
+use crate::telemetry::{self, Destination};
 
 /// Once draining is over, threads that are still busy are not waited for longer than this.
 const LAST_MOMENT: Duration = Duration::from_millis(200);
@@ -34,6 +35,7 @@ async fn serve(loaded: Loaded, mut out: Output) -> anyhow::Result<()> {
     let shutdown = Shutdown::default();
     let supervisor = Supervisor::from_environment();
     let gateway = Gateway::build(loaded.config, Clock::system()).await?;
+    let gateway = gateway.traced(traces_to());
     greet(&gateway, &mut out).await?;
     tracing::info!(address = %gateway.listening(), version = env!("CARGO_PKG_VERSION"), "serving");
     supervisor.ready(gateway.addresses().base());
@@ -44,6 +46,25 @@ async fn serve(loaded: Loaded, mut out: Output) -> anyhow::Result<()> {
         () = shutdown.follow(signals) => {}
     }
     Ok(())
+}
+
+/// Where traces go, if anywhere. What is wrong with that is no reason not to serve.
+fn traces_to() -> Option<Destination> {
+    let variables = std::env::vars_os();
+    let text = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    match Destination::from_variables(variables.filter_map(text)) {
+        Ok(Some(destination)) => {
+            tracing::info!(collector = destination.place(), "traces are on");
+            Some(destination)
+        }
+        Ok(None) => None,
+        Err(error) => {
+            tracing::warn!(%error, "traces are off: a variable cannot be used");
+            None
+        }
+    }
 }
 
 /// To people, on standard output: the link is a secret and does not belong into a log.

@@ -4,6 +4,7 @@
 //! it has not been sent lies in the journal.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
@@ -44,11 +45,17 @@ struct Place {
 pub(crate) struct Outgoing {
     pub(crate) text: Utf8Bytes,
     pub(crate) offset: Option<u64>,
+    /// When that became known, if it was just now.
+    pub(crate) committed: Option<Instant>,
 }
 
 impl From<Utf8Bytes> for Outgoing {
     fn from(text: Utf8Bytes) -> Self {
-        Self { text, offset: None }
+        Self {
+            text,
+            offset: None,
+            committed: None,
+        }
     }
 }
 
@@ -121,7 +128,12 @@ impl Place {
             if let Some(text) = self.frame(group) {
                 bytes += text.len();
                 let offset = Some(self.sent);
-                frames.push(Outgoing { text, offset });
+                let committed = group.first().and_then(|first| first.committed());
+                frames.push(Outgoing {
+                    text,
+                    offset,
+                    committed,
+                });
             }
         }
         // What fitted says nothing of what would have.

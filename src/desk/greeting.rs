@@ -40,6 +40,11 @@ pub(crate) async fn begin(
         }
         Some(_) => (Resume::Snapshot, head),
     };
+    desk.reception.metrics.begins(match resume {
+        Resume::New => "new",
+        Resume::Replayed => "replayed",
+        Resume::Snapshot => "snapshot",
+    });
     let ack = Ack {
         session: desk.session.id(),
         server_version: env!("CARGO_PKG_VERSION"),
@@ -62,6 +67,7 @@ pub(crate) async fn begin(
         frames.push(Outgoing {
             text: desk.full_state(&state, StateParts::WHOLE, None),
             offset: Some(state.offset),
+            committed: None,
         });
     }
     Some((cursor, frames))

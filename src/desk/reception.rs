@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use axum::http::HeaderMap;
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +22,8 @@ use crate::clock::Clock;
 use crate::domain::id::SessionId;
 use crate::limits::{self, Aside, SessionBudgets};
 use crate::session::{Entry, Sessions};
+use crate::store::Failures;
+use crate::telemetry::{Durations, Remote, Tracer};
 use crate::wire::inbound::{Rejected, Rules};
 use crate::wire::outbound::AckLimits;
 
@@ -36,6 +41,7 @@ pub(crate) struct Reception {
     /// After how much silence the other end is given, and asked for, a sign of life.
     pub(crate) ping: Duration,
     pub(crate) metrics: Metrics,
+    pub(crate) tracer: Tracer,
     /// The gateway stops.
     pub(crate) stop: CancellationToken,
     pub(crate) connections: TaskTracker,
@@ -48,21 +54,76 @@ pub(crate) struct Reception {
 }
 
 /// Counters of all connections.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Metrics {
-    pub(crate) open: Gauge,
+    open: Family<ByDoor, Gauge>,
     pub(crate) frames_in: Counter,
     pub(crate) frames_out: Counter,
     pub(crate) isolation_violations: Counter,
+    /// From the commit of the oldest event of a flush to its end.
+    pub(crate) delivery: Durations,
+    pub(super) resumes: Family<Verdict, Counter>,
+    pub(super) failures: Failures,
+}
+
+/// Which door a connection came through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Through {
+    /// A WebSocket.
+    Socket,
+    /// A stream of server-sent events.
+    Stream,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByDoor {
+    door: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub(super) struct Verdict {
+    verdict: &'static str,
+}
+
+/// A connection that counts as open, until dropped.
+#[derive(Debug)]
+pub(crate) struct Counted(Gauge);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
 }
 
 impl Metrics {
-    pub(crate) fn new(registry: &mut Registry) -> Self {
-        let metrics = Self::default();
+    pub(crate) fn new(registry: &mut Registry, failures: Failures) -> Self {
+        let metrics = Self {
+            open: Family::default(),
+            frames_in: Counter::default(),
+            frames_out: Counter::default(),
+            isolation_violations: Counter::default(),
+            delivery: Durations::short(),
+            resumes: Family::default(),
+            failures,
+        };
+        // There from the start: what was never seen cannot be alerted on.
+        for through in [Through::Socket, Through::Stream] {
+            drop(metrics.opens(through));
+        }
         registry.register(
-            "ws_connections_open",
-            "Sockets open now",
+            "connections_open",
+            "Sockets and streams open now, by door",
             metrics.open.clone(),
+        );
+        registry.register(
+            "delivery_seconds",
+            "From the commit of the oldest event of a write to the moment it was handed to the kernel",
+            metrics.delivery.clone(),
+        );
+        registry.register(
+            "resumes",
+            "How connections began: new, replayed, or with a snapshot",
+            metrics.resumes.clone(),
         );
         registry.register("ws_frames_in", "Frames received", metrics.frames_in.clone());
         registry.register("ws_frames_out", "Frames sent", metrics.frames_out.clone());
@@ -72,6 +133,22 @@ impl Metrics {
             metrics.isolation_violations.clone(),
         );
         metrics
+    }
+
+    /// A connection opens.
+    pub(crate) fn opens(&self, through: Through) -> Counted {
+        let door = match through {
+            Through::Socket => "ws",
+            Through::Stream => "sse",
+        };
+        let gauge = self.open.get_or_create_owned(&ByDoor { door });
+        gauge.inc();
+        Counted(gauge)
+    }
+
+    /// How a connection begins.
+    pub(super) fn begins(&self, verdict: &'static str) {
+        self.resumes.get_or_create(&Verdict { verdict }).inc();
     }
 }
 
@@ -85,6 +162,7 @@ pub(crate) struct Parts {
     pub(crate) limits: limits::Config,
     pub(crate) ping: Duration,
     pub(crate) metrics: Metrics,
+    pub(crate) tracer: Tracer,
     pub(crate) stop: CancellationToken,
     pub(crate) connections: TaskTracker,
 }
@@ -107,11 +185,18 @@ impl Reception {
             limits: parts.limits,
             ping: parts.ping,
             metrics: parts.metrics,
+            tracer: parts.tracer,
             stack: stack::stack(),
             stop: parts.stop,
             connections: parts.connections,
             turn: AtomicU64::new(0),
         }
+    }
+
+    /// The trace that a request belongs to, if it says so and anybody wants to know.
+    pub(crate) fn remote(&self, headers: &HeaderMap) -> Option<Remote> {
+        let header = headers.get("traceparent").filter(|_| self.tracer.is_on())?;
+        Remote::parse(header.to_str().ok()?)
     }
 
     /// Those of the entries that are of this session; any other is counted and goes nowhere.

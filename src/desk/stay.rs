@@ -15,6 +15,7 @@ use super::cursor::{Cursor, Next, Outgoing};
 use super::ears::Signal;
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
+use crate::store::Wanted;
 use crate::wire::outbound::{self, StateParts};
 
 /// How long before its token ends a client is told.
@@ -186,12 +187,18 @@ impl Stay {
                     cursor.jump(state.offset);
                     let text = desk.full_state(&state, StateParts::WHOLE, None);
                     let offset = Some(state.offset);
-                    self.waiting.push_back(Outgoing { text, offset });
+                    let committed = None;
+                    self.waiting.push_back(Outgoing {
+                        text,
+                        offset,
+                        committed,
+                    });
                 }
                 None => self.retry = again,
             },
             Err(error) => {
-                tracing::warn!(%error, connection.id = %desk.connection, "a journal cannot be read now");
+                desk.reception.metrics.failures.count(Wanted::Read);
+                tracing::warn!(%error, session.id = %desk.session.id(), connection.id = %desk.connection, "a journal cannot be read now");
                 self.retry = again;
             }
         }

@@ -221,6 +221,25 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// What kind of command it is, in a word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::SubmitPrompt { .. } => "submit_prompt",
+            Self::Steer { .. } => "steer",
+            Self::FollowUp { .. } => "follow_up",
+            Self::Suggest { .. } => "suggest",
+            Self::Cancel { .. } => "cancel",
+            Self::Withdraw { .. } => "withdraw",
+            Self::Answer { .. } => "answer",
+            Self::UpdateSettings(_) => "update_settings",
+            Self::UpdateContext(_) => "update_context",
+            Self::SetQueueMode { .. } => "set_queue_mode",
+            Self::SetTools { .. } => "set_tools",
+        }
+    }
+}
+
 /// What is asked of the agent itself; its answer goes to the asker only.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Inquiry {

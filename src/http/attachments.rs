@@ -31,6 +31,7 @@ use super::arrival::{Arrival, FOREWORD_BYTES, Progress};
 use super::caller::{Holder, check_token};
 use super::error::{ApiError, Problem};
 use super::extract::{Named, Query};
+use super::metrics::Uploading;
 use super::sessions::find;
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
@@ -117,13 +118,28 @@ pub(super) async fn upload(
     Extension(line): Extension<Line>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let principal = caller.principal;
+    // Counted also if whoever uploads hangs up.
+    let _counted = Uploading::new(&state.metrics);
+    let stored = store(&state, caller.principal, id, &wish, &line, request).await;
+    let size = stored.as_ref().map(|row| row.size_bytes);
+    state.metrics.upload(size.ok());
+    Ok((StatusCode::CREATED, Answer(AttachmentBody::from(stored?))).into_response())
+}
+
+async fn store(
+    state: &AppState,
+    principal: Principal,
+    id: SessionId,
+    wish: &Called,
+    line: &Line,
+    request: Request,
+) -> Result<AttachmentRow, ApiError> {
     let wished = wish.name.as_deref().map(check_name).transpose()?;
     state.sessions.keep_draft(&principal, id).await?;
-    find(&state, &principal, id, UPLOAD).await?;
-    let place = state.uploads.take(principal.user)?;
+    find(state, &principal, id, UPLOAD).await?;
+    let _place = state.uploads.take(principal.user)?;
     line.carry(LONGEST + LAST_WORD);
-    let receiving = receive(&state, &principal, id, request);
+    let receiving = receive(state, &principal, id, request);
     let arrived = tokio::time::timeout(LONGEST, receiving).await;
     let (content, given) = arrived.unwrap_or_else(|_| Err(broken_off()))?;
     let name = match (wished, given) {
@@ -132,9 +148,7 @@ pub(super) async fn upload(
         (None, None) => "file".to_owned(),
     };
     let keeping = keep(state.clone(), principal, id, name, content);
-    let kept = state.sees_through(keeping).await?;
-    drop(place);
-    Ok((StatusCode::CREATED, Answer(AttachmentBody::from(kept))).into_response())
+    state.sees_through(keeping).await
 }
 
 /// Keeps what has arrived. That may have taken long: it is asked again whether it may.

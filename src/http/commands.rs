@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -62,12 +62,14 @@ pub(super) async fn send(
     Holder(caller): Holder,
     Named(id): Named<SessionId>,
     Query(beside): Query<Beside>,
+    headers: HeaderMap,
     JsonText(text): JsonText,
 ) -> Result<Response, ApiError> {
     let session = join(&state, &caller.principal, id).await?;
     let connection = connection(&state, &caller.principal, id, beside)?;
     let reception = Arc::clone(&state.reception);
-    let desk = Desk::beside(reception, session, connection, caller.address);
+    let mut desk = Desk::beside(reception, session, connection, caller.address);
+    desk.remote = state.reception.remote(&headers);
     let desk = Arc::new(desk);
     state.reception.metrics.frames_in.inc();
     let frame = Frame {

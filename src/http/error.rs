@@ -321,6 +321,8 @@ pub(super) async fn render(request: Request, next: Next) -> Response {
     response
         .headers_mut()
         .remove(axum::http::header::CONTENT_LENGTH);
+    // For whoever counts.
+    response.extensions_mut().insert(error.code);
     response
 }
 

@@ -10,6 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::AppState;
+use crate::store::Wanted;
 
 /// A probe must hear soon, whatever the component does.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -48,10 +49,15 @@ pub(super) async fn readyz(State(state): State<AppState>) -> (StatusCode, Json<H
     let database = match tokio::time::timeout(PATIENCE, state.store.ping()).await {
         Ok(Ok(())) => "ok",
         Ok(Err(error)) => {
+            state.metrics.failures.count(Wanted::Probe);
             tracing::warn!(%error, "the database does not answer a probe");
             "failing"
         }
-        Err(_) => "failing",
+        Err(_) => {
+            state.metrics.failures.count(Wanted::Probe);
+            tracing::warn!("the database does not answer a probe in time");
+            "failing"
+        }
     };
     let status = if state.draining.is_cancelled() {
         "draining"

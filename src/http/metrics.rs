@@ -19,7 +19,9 @@ use super::AppState;
 use super::caller::Administrator;
 use super::error::ApiError;
 use crate::auth::bearer;
+use crate::domain::code::Code;
 use crate::domain::secret::Secret;
+use crate::store::{Failures, Wanted};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const DURATION_BUCKETS_SECS: [f64; 10] =
@@ -44,17 +46,33 @@ pub(crate) struct Metrics {
     pub(super) refused_connections: Counter,
     /// Reports of browsers about the content security policy.
     pub(super) policy_reports: Counter,
+    /// Files that are being uploaded.
+    pub(super) uploading: Gauge,
+    /// Files that were uploaded, and their bytes.
+    pub(super) uploads: Family<Upload, Counter>,
+    pub(super) uploaded_bytes: Counter,
+    /// What storage failed to do.
+    pub(super) failures: Failures,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub(super) struct Upload {
+    pub(super) outcome: &'static str,
 }
 
 impl Metrics {
     /// Counts from zero, under these names.
-    pub(crate) fn new(registry: &mut Registry) -> Self {
+    pub(crate) fn new(registry: &mut Registry, failures: Failures) -> Self {
         let metrics = Self {
             requests: Family::default(),
             durations: Histogram::new(DURATION_BUCKETS_SECS),
             open_connections: Gauge::default(),
             refused_connections: Counter::default(),
             policy_reports: Counter::default(),
+            uploading: Gauge::default(),
+            uploads: Family::default(),
+            uploaded_bytes: Counter::default(),
+            failures,
         };
         registry.register(
             "http_requests",
@@ -81,7 +99,52 @@ impl Metrics {
             "Things that browsers have blocked on the pages",
             metrics.policy_reports.clone(),
         );
+        registry.register(
+            "uploads_running",
+            "Files that are being uploaded",
+            metrics.uploading.clone(),
+        );
+        for outcome in ["stored", "refused"] {
+            drop(metrics.uploads.get_or_create_owned(&Upload { outcome }));
+        }
+        registry.register(
+            "uploads",
+            "Files that somebody wanted to upload: stored or refused",
+            metrics.uploads.clone(),
+        );
+        registry.register(
+            "uploaded_bytes",
+            "Bytes of files that were stored",
+            metrics.uploaded_bytes.clone(),
+        );
         metrics
+    }
+
+    /// An upload came to this.
+    pub(super) fn upload(&self, stored_bytes: Option<u64>) {
+        let outcome = if stored_bytes.is_some() {
+            "stored"
+        } else {
+            "refused"
+        };
+        self.uploads.get_or_create(&Upload { outcome }).inc();
+        self.uploaded_bytes.inc_by(stored_bytes.unwrap_or_default());
+    }
+}
+
+/// An upload under way, counted until dropped.
+pub(super) struct Uploading(Gauge);
+
+impl Uploading {
+    pub(super) fn new(metrics: &Metrics) -> Self {
+        metrics.uploading.inc();
+        Self(metrics.uploading.clone())
+    }
+}
+
+impl Drop for Uploading {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 
@@ -104,13 +167,17 @@ pub(super) async fn measure(
         route,
         status: response.status().as_u16(),
     };
+    let code = response.extensions().get::<Code>();
+    if code == Some(&Code::StorageUnavailable) {
+        metrics.failures.count(Wanted::Request);
+    }
     metrics.requests.get_or_create(&labels).inc();
     metrics.durations.observe(started.elapsed().as_secs_f64());
     response
 }
 
 /// A client can invent methods; labels must stay few.
-fn known_method(method: &axum::http::Method) -> &'static str {
+pub(super) fn known_method(method: &axum::http::Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",
         "HEAD" => "HEAD",
@@ -146,18 +213,22 @@ pub(super) async fn get_metrics(
         )
         .await?;
     }
-    Ok(exposition(&state.registry))
+    Ok(exposition(Arc::clone(&state.registry)).await)
 }
 
 /// The same without asking who it is, for a listener of its own.
 pub(super) async fn get_metrics_openly(State(registry): State<Arc<Registry>>) -> Response {
-    exposition(&registry)
+    exposition(registry).await
 }
 
-fn exposition(registry: &Registry) -> Response {
-    let mut text = String::new();
-    match encode(&mut text, registry) {
-        Ok(()) => ([(CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
+/// What is looked up for it, some of it in files, is not for the threads that serve.
+async fn exposition(registry: Arc<Registry>) -> Response {
+    let written = tokio::task::spawn_blocking(move || {
+        let mut text = String::new();
+        encode(&mut text, &registry).map(|()| text)
+    });
+    match written.await.unwrap_or(Err(std::fmt::Error)) {
+        Ok(text) => ([(CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
         Err(error) => {
             tracing::error!(%error, "metrics cannot be written down");
             axum::http::StatusCode::INTERNAL_SERVER_ERROR.into_response()

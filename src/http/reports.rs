@@ -15,7 +15,7 @@ use super::AppState;
     responses((status = 204, description = "Counted"))
 )]
 pub(super) async fn count(State(state): State<AppState>, report: Bytes) -> StatusCode {
-    state.policy_reports.inc();
+    state.metrics.policy_reports.inc();
     tracing::warn!(
         size_bytes = report.len(),
         "a browser has blocked something on a page: a fault of the page, or an attempt to run foreign code"

@@ -31,7 +31,7 @@ use super::caller::{Authenticated, Holder, check_token};
 use super::error::{ApiError, Problem};
 use super::extract::{Named, Query};
 use super::sessions::find;
-use crate::desk::{self, Cursor, Desk, Ears, Goodbye, Outgoing, Position, Stay};
+use crate::desk::{self, Cursor, Desk, Ears, Goodbye, Outgoing, Position, Stay, Through};
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::domain::id::{ConnectionId, Epoch, SessionId};
@@ -124,11 +124,10 @@ pub(super) async fn stream(
         pages,
     });
     state.reception.connections.spawn(async move {
-        let metrics = reading.desk.reception.metrics.clone();
-        metrics.open.inc();
+        let open = reading.desk.reception.metrics.opens(Through::Stream);
         let goodbye = reading.serve(membership.leave().clone()).await;
         drop(membership);
-        metrics.open.dec();
+        drop(open);
         if let Some(goodbye) = goodbye {
             reading.end(goodbye, &line).await;
         }
@@ -230,9 +229,14 @@ impl Reading {
                         let head = journal.head();
                         self.stay.take_from(&self.desk, &mut self.cursor, head).await;
                     }
+                    let oldest = self.stay.waiting.iter().find_map(|frame| frame.committed);
                     if let Some((page, frames)) = page(&mut self.stay, self.epoch) {
-                        self.desk.reception.metrics.frames_out.inc_by(frames);
+                        let metrics = &self.desk.reception.metrics;
+                        metrics.frames_out.inc_by(frames);
                         permit.send(page);
+                        if let Some(committed) = oldest {
+                            metrics.delivery.observe(committed.elapsed());
+                        }
                         ping = Instant::now() + quiet;
                     }
                 }

@@ -12,7 +12,10 @@ use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use prometheus_client::registry::Registry;
+
 use super::address::AddressBucket;
+use super::metrics::Places;
 use super::network::{Network, TrustedProxies};
 
 /// The caps on open connections; clones share their counts.
@@ -81,6 +84,16 @@ impl ConnectionCaps {
             open: Arc::clone(&self.open),
             counted_under,
         })
+    }
+
+    /// Puts its counts under their names.
+    pub(crate) fn register_metrics(&self, registry: &mut Registry) {
+        registry.register_collector(Box::new(Places(self.clone())));
+    }
+
+    /// How many are taken, and how many there are.
+    pub(super) fn places(&self) -> (u32, u32) {
+        (lock(&self.open).total, self.total.get())
     }
 
     #[cfg(test)]

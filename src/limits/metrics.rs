@@ -7,7 +7,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use super::Limits;
+use super::{ConnectionCaps, Limits};
 
 /// Counted when somebody asks.
 #[derive(Debug)]
@@ -38,6 +38,32 @@ impl Collector for Remembered {
         for limit in self.0.in_force() {
             let counter = ConstCounter::new(limit.refused);
             counter.encode(descriptor.encode_family(&[("limit", limit.name)])?)?;
+        }
+        Ok(())
+    }
+}
+
+/// The places for connections, counted when somebody asks.
+#[derive(Debug)]
+pub(super) struct Places(pub(super) ConnectionCaps);
+
+impl Collector for Places {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let (taken, all) = self.0.places();
+        for (name, help, value) in [
+            (
+                "connection_places_taken",
+                "TCP connections that are open, sockets and streams among them",
+                taken,
+            ),
+            (
+                "connection_places",
+                "TCP connections that may be open (server.max_connections)",
+                all,
+            ),
+        ] {
+            let gauge = ConstGauge::new(i64::from(value));
+            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The agents that can be started, as configured.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +47,8 @@ pub(crate) struct Described {
     pub(crate) crashes: u64,
     pub(crate) strays: u64,
     pub(crate) odd: u64,
+    /// The process groups of those that run.
+    pub(crate) groups: BTreeSet<i32>,
     /// What was wrong last, and when.
     pub(crate) last_error: Option<(Timestamp, String)>,
     /// What the last one that ended wrote to its standard error.
@@ -211,11 +213,17 @@ impl Catalog {
                 crashes: told.crashes,
                 strays: told.strays,
                 odd: told.odd,
+                groups: told.groups,
                 last_error: told.last_error,
                 last_words: told.last_words,
             }
         };
         self.agents.values().map(describe).collect()
+    }
+
+    /// How many agents run that need a place, and how many places there are.
+    pub(super) fn places(&self) -> (usize, usize) {
+        self.seats.count()
     }
 
     /// What an agent can do, as far as is known; nothing if there is none of this name.

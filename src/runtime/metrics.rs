@@ -8,6 +8,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::catalog::{Catalog, Described};
+use super::memory;
 
 /// The agents of a catalog. Their names are the operator's: there are never many.
 #[derive(Debug)]
@@ -47,6 +48,35 @@ impl Collector for Agents {
         for agent in &agents {
             let gauge = ConstGauge::new(i64::try_from(agent.live).unwrap_or(i64::MAX));
             gauge.encode(live.encode_family(&[("agent", agent.name.as_str())])?)?;
+        }
+        let wanted = agents.iter().flat_map(|agent| &agent.groups).copied();
+        let held = memory::of_groups(&wanted.collect());
+        let help = "Memory of agents and of what they have started, in bytes";
+        let mut memory = encoder.encode_descriptor("agent_memory_bytes", help, None, kind)?;
+        for agent in &agents {
+            let bytes: u64 = agent
+                .groups
+                .iter()
+                .filter_map(|group| held.get(group))
+                .sum();
+            let gauge = ConstGauge::new(i64::try_from(bytes).unwrap_or(i64::MAX));
+            gauge.encode(memory.encode_family(&[("agent", agent.name.as_str())])?)?;
+        }
+        let (taken, all) = self.0.places();
+        for (name, help, count) in [
+            (
+                "agent_places_taken",
+                "Sessions whose agent has a place",
+                taken,
+            ),
+            (
+                "agent_places",
+                "Agents that may run at once (runtime.max_agents)",
+                all,
+            ),
+        ] {
+            let gauge = ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
+            gauge.encode(encoder.encode_descriptor(name, help, None, kind)?)?;
         }
         for (name, help, count) in COUNTS {
             let kind = ConstCounter::new(0_u64).metric_type();

@@ -67,6 +67,11 @@ impl Process {
         }
     }
 
+    /// The number of its group.
+    pub(super) fn group(&self) -> Option<i32> {
+        self.pid.map(|pid| pid.as_raw_nonzero().get())
+    }
+
     /// What it wrote to its standard error.
     pub(super) fn words(&self) -> &LastWords {
         &self.words

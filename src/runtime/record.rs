@@ -1,7 +1,7 @@
 //! What has become of an agent's processes: for the operator, for the metrics, and to know when one
 //! crashes too often.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -50,6 +50,8 @@ pub(crate) struct Told {
     pub(crate) strays: u64,
     /// Lines that made no sense.
     pub(crate) odd: u64,
+    /// The process groups of those that run.
+    pub(crate) groups: BTreeSet<i32>,
     /// What was wrong last, and when.
     pub(crate) last_error: Option<(Timestamp, String)>,
     /// What the last one that ended wrote to its standard error.

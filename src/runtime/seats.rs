@@ -41,6 +41,12 @@ impl Seats {
         }
     }
 
+    /// How many are taken, and how many there are.
+    pub(super) fn count(&self) -> (usize, usize) {
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        (taken.len(), self.most)
+    }
+
     /// Takes one. A session whose last agent is on its way out has one already.
     pub(super) fn take(&self, user: UserId, session: SessionId) -> Result<Seat, Full> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);

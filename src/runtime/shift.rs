@@ -130,9 +130,12 @@ impl Shift {
             .await;
         let (end, process, mut opened) = match opened {
             Ok(mut opened) => {
+                let (record, group) = (&self.entry.record, opened.group());
+                record.note(|told| told.groups.extend(group));
                 let end = self
                     .talk(&mut opened, ears, mouth, &mut interpreter, stop)
                     .await;
+                record.note(|told| told.groups.retain(|known| Some(*known) != group));
                 (end, opened.process.take(), Some(opened))
             }
             Err((end, process)) => (end, process, None),

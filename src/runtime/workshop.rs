@@ -67,6 +67,11 @@ pub(super) struct Opened {
 }
 
 impl Opened {
+    /// The number of the process's group, if there is one.
+    pub(super) fn group(&self) -> Option<i32> {
+        self.process.as_ref().and_then(Process::group)
+    }
+
     /// The line is closed; the process goes its way.
     pub(super) fn clear(&mut self) {
         self.lease = None;

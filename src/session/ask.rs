@@ -12,6 +12,7 @@ use crate::domain::code::Code;
 use crate::domain::command::{Command, Inquiry};
 use crate::domain::id::RunId;
 use crate::store::CommandRecord;
+use crate::telemetry::Context;
 
 /// Why a command had no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +71,8 @@ pub(crate) struct Sent {
     pub(crate) message_id: Option<String>,
     /// The key under which it shall take effect once, and the digest of what was sent.
     pub(crate) once: Option<(String, [u8; 32])>,
+    /// The trace that it belongs to, if there is one.
+    pub(crate) trace: Option<Context>,
 }
 
 impl Sent {

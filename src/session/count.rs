@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::keeper::Keeper;
 use super::{Config, JournalConfig, Parts, Sessions};
@@ -20,6 +21,15 @@ impl Sessions {
         } = &*self.parts;
         let (store, live) = (Arc::clone(store), live.clone());
         Keeper::new(store, clock.clone(), live, config, journal, audit)
+    }
+
+    /// Counts the sessions in the database, for the metrics. Every so often, as it reads all of them.
+    pub(crate) async fn count_stored(&self) {
+        let Ok(counts) = self.parts.store.counts().await else {
+            return;
+        };
+        let sessions = i64::try_from(counts.sessions).unwrap_or(i64::MAX);
+        self.parts.metrics.stored.store(sessions, Ordering::Relaxed);
     }
 
     /// How many sessions are awake on this node, by agent. One in which nothing was said yet is none.

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::head::Head;
+use super::metrics::Metrics;
 use super::searchable::searchable;
 use super::tail::{Entry, Tail, Tails};
 use crate::clock::Clock;
@@ -18,8 +19,8 @@ use crate::domain::act::Act;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{Epoch, SessionId};
 use crate::store::{
-    Append, AppendError, CommandRecord, NewEvent, NewSession, Store, StoreError, StoredEvent,
-    Summary,
+    Append, AppendError, CommandRecord, Failures, NewEvent, NewSession, Store, StoreError,
+    StoredEvent, Summary, Wanted,
 };
 
 /// Appends that may wait for the next commit. Full: routers wait, and with them their agents.
@@ -50,6 +51,7 @@ struct Pending {
     append: Append,
     /// Whoever wants this has given up by then, and was told that it did not happen.
     until: Option<Instant>,
+    since: Instant,
     done: oneshot::Sender<Result<(), RecordError>>,
 }
 
@@ -66,10 +68,16 @@ pub(crate) struct CommitLoop {
     finished: CancellationToken,
     store: Arc<dyn Store>,
     clock: Clock,
+    metrics: Arc<Metrics>,
+    failures: Failures,
 }
 
 impl Committer {
-    pub(crate) fn new(store: Arc<dyn Store>, clock: Clock) -> (Self, CommitLoop) {
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        clock: Clock,
+        (metrics, failures): (Arc<Metrics>, Failures),
+    ) -> (Self, CommitLoop) {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let finished = CancellationToken::new();
         let work = CommitLoop {
@@ -77,6 +85,8 @@ impl Committer {
             finished: finished.clone(),
             store,
             clock,
+            metrics,
+            failures,
         };
         let queue = sender;
         (Self { queue, finished }, work)
@@ -87,11 +97,17 @@ impl Committer {
         self.finished.cancel();
     }
 
+    /// How much waits for the next commit.
+    pub(super) fn waiting(&self) -> usize {
+        self.queue.max_capacity() - self.queue.capacity()
+    }
+
     async fn commit(&self, append: Append, until: Option<Instant>) -> Result<(), RecordError> {
         let (done, committed) = oneshot::channel();
         let pending = Pending {
             append,
             until,
+            since: Instant::now(),
             done,
         };
         self.queue
@@ -142,16 +158,21 @@ impl CommitLoop {
 
     /// Fails if storage is away.
     async fn commit(&self, batch: Vec<Pending>) -> Result<(), Arc<StoreError>> {
+        let began = Instant::now();
+        let oldest = batch.iter().map(|pending| pending.since).min();
+        let waited = oldest.map_or_else(Default::default, |since| began - since);
+        self.metrics.commit_waits.observe(waited);
         let (appends, waiting): (Vec<Append>, Vec<_>) = batch
             .into_iter()
             .map(|pending| (pending.append, pending.done))
             .unzip();
         let mut away = Ok(());
         let outcomes = match self.store.append(&appends, self.clock.wall()).await {
-            Ok(outcomes) => outcomes.into_iter().map(judge).collect(),
+            Ok(outcomes) => outcomes.into_iter().map(judge).collect::<Vec<_>>(),
             Err(StoreError::Fault(_)) if appends.len() > 1 => self.one_by_one(&appends).await,
             Err(error) => {
                 tracing::error!(%error, appends = appends.len(), "events cannot be committed");
+                self.failures.count(Wanted::Commit);
                 let error = Arc::new(error);
                 let failed = |_: &Append| Err(RecordError::Store(Arc::clone(&error)));
                 let outcomes = appends.iter().map(failed).collect::<Vec<_>>();
@@ -159,6 +180,13 @@ impl CommitLoop {
                 outcomes
             }
         };
+        self.metrics.commits.observe(began.elapsed());
+        let committed = |(append, outcome): (&Append, &Result<(), RecordError>)| match outcome {
+            Ok(()) => append.events.len() as u64,
+            Err(_) => 0,
+        };
+        let events = appends.iter().zip(&outcomes).map(committed).sum();
+        self.metrics.events.inc_by(events);
         for (done, outcome) in waiting.into_iter().zip(outcomes) {
             // A router that is gone does not need to know.
             drop(done.send(outcome));
@@ -177,6 +205,7 @@ impl CommitLoop {
             outcomes.push(match alone {
                 Ok(outcome) => outcome.into_iter().next().map_or(Ok(()), judge),
                 Err(error) => {
+                    self.failures.count(Wanted::Commit);
                     tracing::error!(%error, session.id = %append.session, "events cannot be committed");
                     Err(RecordError::Store(Arc::new(error)))
                 }
@@ -307,7 +336,7 @@ impl Journal {
 pub(super) fn read(stored: &StoredEvent) -> Option<Entry> {
     let bytes = stored.body.len();
     let event: Event = serde_json::from_slice(&stored.body)
-        .inspect_err(|error| tracing::error!(%error, "a stored event cannot be read"))
+        .inspect_err(|error| tracing::error!(%error, session.id = %stored.session, "a stored event cannot be read"))
         .ok()?;
     let recorded = Recorded {
         offset: stored.offset,
@@ -443,6 +472,7 @@ impl Writer {
     }
 
     fn publish(&mut self, events: &[Event], sizes: &[usize], at: Timestamp) -> Vec<Arc<Entry>> {
+        let now = std::time::Instant::now();
         let entries: Vec<Arc<Entry>> = (self.head + 1..)
             .zip(events.iter().zip(sizes))
             .map(|(offset, (event, bytes))| {
@@ -451,7 +481,8 @@ impl Writer {
                     at,
                     event: event.clone(),
                 };
-                Arc::new(Entry::new(self.journal.session(), recorded, *bytes))
+                let entry = Entry::new(self.journal.session(), recorded, *bytes);
+                Arc::new(entry.at(now))
             })
             .collect();
         self.tails.append(&self.journal.0.tail, &entries);

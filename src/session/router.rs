@@ -37,11 +37,13 @@ mod inquiries;
 mod questions;
 mod records;
 mod turns;
+mod watch;
 
 use contexts::Contexts;
 pub(super) use counterpart::Counterpart;
 use inquiries::Inquiries;
 use records::Change;
+use watch::Watch;
 
 /// A cancelled run that goes on is ended without its agent.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
@@ -81,6 +83,7 @@ pub(super) struct Router {
     ending: Option<Instant>,
     /// The agent did not listen any more, and was given up.
     given_up: bool,
+    watch: Watch,
 }
 
 /// The journal is not ours any more, or the gateway stops: the router ends.
@@ -95,8 +98,11 @@ impl Router {
         parts: Arc<Parts>,
         asks: mpsc::Receiver<Box<Ask>>,
     ) -> Self {
+        let (metrics, tracer) = (Arc::clone(&parts.metrics), parts.tracer.clone());
+        let watch = Watch::new(metrics, tracer, id, counterpart.name.clone());
         Self {
             id,
+            watch,
             counterpart,
             journal,
             writer,
@@ -127,7 +133,9 @@ impl Router {
                     tracing::error!(session.id = %self.id, "a snapshot is ahead of its journal");
                 }
                 Ok(state) => self.state = state,
-                Err(error) => tracing::warn!(%error, "a snapshot cannot be read; folding anew"),
+                Err(error) => {
+                    tracing::warn!(%error, session.id = %self.id, "a snapshot cannot be read; folding anew");
+                }
             }
         }
         self.snapshot_at = self.state.offset;
@@ -243,12 +251,15 @@ impl Router {
             }
             Ask::Command(request, until, reply) => {
                 self.until = Some(until);
+                let span = self.watch.takes(request.sent.trace);
                 let outcome = self.carry_out(request).await;
                 let over = matches!(outcome, Err(Failure::Over));
                 let told = outcome.map_err(|failure| match failure {
                     Failure::Refused(refused) => refused,
                     Failure::Over => moved_away(),
                 });
+                let refused = told.as_ref().err().map(|refused| refused.code.as_str());
+                self.watch.is_done(span, refused);
                 drop(reply.send(told));
                 if over { Err(Over) } else { Ok(()) }
             }

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Instant;
 
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
@@ -24,6 +25,8 @@ pub(crate) struct Entry {
     pub(crate) recorded: Recorded,
     frame: OnceLock<Utf8Bytes>,
     bytes: usize,
+    /// When it was committed, if that was in this life of its session.
+    committed: Option<Instant>,
 }
 
 impl Entry {
@@ -34,7 +37,21 @@ impl Entry {
             recorded,
             frame: OnceLock::new(),
             bytes: OVERHEAD_BYTES + 3 * stored_bytes,
+            committed: None,
         }
+    }
+
+    /// The same, committed at that moment.
+    pub(super) fn at(self, moment: Instant) -> Self {
+        Self {
+            committed: Some(moment),
+            ..self
+        }
+    }
+
+    /// When it was committed, if that was in this life of its session.
+    pub(crate) fn committed(&self) -> Option<Instant> {
+        self.committed
     }
 
     /// The frame of this event, made by the first who asks and shared by all others.

@@ -87,6 +87,7 @@ impl House {
             &sessions_config(),
             journal,
             stopping.clone(),
+            Instruments::default(),
         );
         let tracker = TaskTracker::new();
         tracker.spawn(commits.run());
@@ -156,6 +157,7 @@ fn request(command: Command) -> Request {
         still: Arc::new(|| Ok(())),
         message_id: None,
         once: None,
+        trace: None,
     };
     Request { command, sent }
 }

@@ -4,13 +4,32 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
 
 /// Clock ticks per second in `/proc/self/stat`; fixed in the kernel's interface.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Read anew at every scrape.
 #[derive(Debug)]
-pub(crate) struct Process;
+pub(crate) struct Process {
+    /// When it began, in seconds since 1970.
+    pub(crate) started: f64,
+}
+
+/// Which program this is, and what it stores in.
+pub(crate) fn build_info(registry: &mut Registry, schema: i64, database: &'static str) {
+    let labels = vec![
+        ("version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("schema", schema.to_string()),
+        ("database", database.to_owned()),
+    ];
+    registry.register(
+        "build",
+        "The version of the program and of its schema",
+        Info::new(labels),
+    );
+}
 
 impl Collector for Process {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
@@ -27,6 +46,22 @@ impl Collector for Process {
             "Open file descriptors",
             None,
             descriptors.metric_type(),
+        )?)?;
+        let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let most = most.and_then(|most| i64::try_from(most).ok());
+        let most = ConstGauge::new(most.unwrap_or(i64::MAX));
+        most.encode(encoder.encode_descriptor(
+            "process_max_fds",
+            "File descriptors that may be open",
+            None,
+            most.metric_type(),
+        )?)?;
+        let started = ConstGauge::new(self.started);
+        started.encode(encoder.encode_descriptor(
+            "process_start_time_seconds",
+            "When the process began, in seconds since 1970",
+            None,
+            started.metric_type(),
         )?)?;
         let seconds = ConstCounter::new(cpu_seconds().unwrap_or_default());
         seconds.encode(encoder.encode_descriptor(

@@ -22,11 +22,14 @@ use super::farewell;
 use super::meter::{Meter, Written};
 use super::pulse::Pulse;
 use super::visit::{End, Visit, answered};
-use crate::desk::{self, CloseReason, Cursor, Desk, Ears, Goodbye, Position, Reception, Stay};
+use crate::desk::{
+    self, CloseReason, Cursor, Desk, Ears, Goodbye, Position, Reception, Stay, Through,
+};
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::domain::id::ConnectionId;
 use crate::session::{Member, Session};
+use crate::telemetry::Remote;
 use crate::wire::outbound;
 
 /// Less than the socket's own buffer, so that feeding this much never waits.
@@ -73,9 +76,9 @@ impl Connection {
         principal: Principal,
         session: Session,
         position: Option<Position>,
-        address: IpAddr,
+        (address, remote): (IpAddr, Option<Remote>),
     ) {
-        self.door.metrics.open.inc();
+        let open = self.door.metrics.opens(Through::Socket);
         let membership = self.door.sessions.members().join(Member {
             connection: self.id,
             session: session.id(),
@@ -86,10 +89,10 @@ impl Connection {
         });
         let leave = membership.leave().clone();
         let end = self
-            .run_inner(principal, &session, position, address, leave)
+            .run_inner(principal, &session, position, (address, remote), leave)
             .await;
         drop(membership);
-        self.door.metrics.open.dec();
+        drop(open);
         match end {
             // Nobody is there to read a farewell.
             End::Close(_, CloseReason::DEAD_PEER) => {}
@@ -105,11 +108,13 @@ impl Connection {
         principal: Principal,
         session: &Session,
         position: Option<Position>,
-        address: IpAddr,
+        (address, remote): (IpAddr, Option<Remote>),
         leave: CancellationToken,
     ) -> End {
         let reception = Arc::clone(&self.door);
-        let desk = Arc::new(Desk::new(reception, session.clone(), self.id, address));
+        let mut desk = Desk::new(reception, session.clone(), self.id, address);
+        desk.remote = remote;
+        let desk = Arc::new(desk);
         let greeting = Box::pin(desk::begin(&desk, &principal, position)).await;
         let Some((mut cursor, first)) = greeting else {
             return End::Close(None, CloseReason::RESTART);
@@ -171,6 +176,7 @@ impl Connection {
                     Turn::Flushed(flushed) => {
                         flushed?;
                         visit.flushing = false;
+                        visit.delivered(desk);
                     }
                     Turn::Read(frame) => {
                         let Some(frame) = frame else { return Ok(End::Gone) };
@@ -203,7 +209,10 @@ impl Connection {
             }
             let flushed = poll_fn(|context| Poll::Ready(self.socket.poll_flush_unpin(context)));
             match flushed.await {
-                Poll::Ready(flushed) => flushed?,
+                Poll::Ready(flushed) => {
+                    flushed?;
+                    visit.delivered(desk);
+                }
                 Poll::Pending => visit.flushing = true,
             }
         }
@@ -250,6 +259,8 @@ impl Connection {
             && let Some(frame) = visit.stay.waiting.pop_front()
         {
             bytes += frame.text.len();
+            // The oldest of them stands for all.
+            visit.oldest = visit.oldest.or(frame.committed);
             desk.reception.metrics.frames_out.inc();
             self.socket.feed(Message::Text(frame.text)).await?;
         }

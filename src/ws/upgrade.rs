@@ -33,6 +33,7 @@ use crate::domain::code::Code;
 use crate::domain::id::SessionId;
 use crate::limits::{Admission, ClientAddress};
 use crate::session::{JoinError, Session};
+use crate::telemetry::Remote;
 
 const PROTOCOL: &str = "switchboard.v1";
 const BEARER: &str = "bearer.";
@@ -89,9 +90,10 @@ pub(super) async fn upgrade(
         Credentials::Header(proved) | Credentials::Browser(proved) => proved,
     };
     let address = request.extensions().get::<ClientAddress>().copied();
+    let remote = door.remote(request.headers());
     let serving = Arc::clone(&door);
     accept(&door, request, &key, &offered, |upgrading| {
-        serve(serving, upgrading, principal, wish, address)
+        serve(serving, upgrading, principal, wish, (address, remote))
     })
 }
 
@@ -219,7 +221,7 @@ async fn serve(
     upgrading: OnUpgrade,
     principal: Result<Principal, TokenError>,
     wish: Wish,
-    address: Option<ClientAddress>,
+    (address, remote): (Option<ClientAddress>, Option<Remote>),
 ) {
     let Some((socket, written, budget)) = Box::pin(open(&door, upgrading)).await else {
         return;
@@ -238,7 +240,7 @@ async fn serve(
             let epoch = wish.epoch.as_deref();
             let position = wish.after.map(|after| Position::new(after, epoch));
             let address = address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip);
-            Box::pin(connection.run(principal, session, position, address)).await;
+            Box::pin(connection.run(principal, session, position, (address, remote))).await;
         }
         Err(JoinError::Store(error)) => {
             tracing::warn!(%error, "a session could not be looked up");

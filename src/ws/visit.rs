@@ -30,6 +30,8 @@ pub(super) struct Visit {
     pub(super) answering: Option<Answering>,
     pub(super) pulse: Pulse,
     pub(super) flushing: bool,
+    /// When the oldest event was committed of those that are being written.
+    pub(super) oldest: Option<std::time::Instant>,
 }
 
 impl Visit {
@@ -39,6 +41,7 @@ impl Visit {
             answering: None,
             pulse,
             flushing: false,
+            oldest: None,
         }
     }
 
@@ -64,6 +67,13 @@ impl Visit {
                 None
             }
             Message::Pong(_) | Message::Frame(_) => None,
+        }
+    }
+
+    /// Everything was written.
+    pub(super) fn delivered(&mut self, desk: &Desk) {
+        if let Some(committed) = self.oldest.take() {
+            desk.reception.metrics.delivery.observe(committed.elapsed());
         }
     }
 

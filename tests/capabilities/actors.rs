@@ -1,6 +1,7 @@
 //! The people of the tests: a gateway, those who run it, and those who log in.
 
 mod browser;
+mod collector;
 pub(crate) mod contract;
 mod gateway;
 mod listener;
@@ -9,6 +10,7 @@ mod proxy;
 mod wire;
 
 pub(crate) use browser::{Answer, Browser};
+pub(crate) use collector::Collector;
 pub(crate) use gateway::{Gateway, PASSWORD, Settings, Storage, program};
 pub(crate) use listener::{Heard, Listener};
 pub(crate) use member::{Member, next_json};

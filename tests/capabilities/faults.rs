@@ -445,7 +445,7 @@ async fn a_peer_that_vanished_without_a_word_is_let_go_within_35_seconds() {
 
 /// Asks until the gauge says so.
 async fn open_sockets_are(page: &Browser, wanted: usize, within: Duration) {
-    let line = format!("switchboard_ws_connections_open {wanted}\n");
+    let line = format!("switchboard_connections_open{{door=\"ws\"}} {wanted}\n");
     let since = Instant::now();
     loop {
         let metrics = page.gets("/metrics").await.is(200).text;
@@ -508,7 +508,7 @@ async fn a_thousand_come_back_at_once_without_a_password() {
     let metrics = page.gets("/metrics").await.is(200).text;
     assert_eq!(back.len(), MANY);
     assert!(
-        metrics.contains("switchboard_auth_logins_total 0"),
+        metrics.contains("switchboard_auth_logins_total{outcome=\"started\"} 0"),
         "{metrics}"
     );
 }

@@ -76,7 +76,8 @@ async fn a_stream_brings_what_a_socket_brings() {
     assert_eq!(listed["connections"].as_array().unwrap().len(), 2);
     let metrics = page.gets("/metrics").await.text;
     assert!(
-        metrics.contains("switchboard_ws_connections_open 2"),
+        metrics.contains("switchboard_connections_open{door=\"ws\"} 1")
+            && metrics.contains("switchboard_connections_open{door=\"sse\"} 1"),
         "{metrics}"
     );
 }
@@ -375,7 +376,7 @@ async fn slow_readers_are_not_cut_off_and_cost_no_memory() {
     let mut frames = 0;
     loop {
         let now = measured(&page, "switchboard_ws_frames_out_total").await;
-        let open = measured(&page, "switchboard_ws_connections_open").await;
+        let open = measured(&page, "switchboard_connections_open{door=\"sse\"}").await;
         if open > READERS as u64 && now == frames {
             break;
         }

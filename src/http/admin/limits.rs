@@ -147,6 +147,9 @@ pub(in crate::http) async fn change(
     for (limit, value) in changes {
         state.limits.change(limit, value);
     }
-    tracing::info!(limits = act.target, "limits changed until the next start");
+    tracing::info!(
+        limits = act.target,
+        "limits were changed until the next start"
+    );
     Ok(in_force(&state))
 }

@@ -1,5 +1,6 @@
 //! How a router commits: the effect of a command or nothing, what has happened in any case.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -9,6 +10,7 @@ use super::super::ask::{Ask, Effect, Refused, Request};
 use super::super::failure::{Failure, out_of_reach, unavailable};
 use super::super::journal::RecordError;
 use super::super::state::SessionState;
+use super::super::tail::Entry;
 use super::{Over, RETRY, Router, SNAPSHOT_EVERY};
 use crate::domain::act::Act;
 use crate::domain::code::Code;
@@ -119,11 +121,12 @@ impl Router {
         let recorded = self
             .writer
             .record(&events, at, summary, command, acts, self.until);
-        match recorded.await {
+        let committing = self.watch.commits(events.len());
+        let recorded = recorded.await;
+        drop(committing);
+        match recorded {
             Ok(entries) => {
-                for entry in entries {
-                    self.state.apply(&entry.recorded, &self.bounds);
-                }
+                self.take_in(&entries);
                 Ok(())
             }
             Err(RecordError::Store(error)) => Err(unavailable(&error)),
@@ -157,13 +160,19 @@ impl Router {
                 Err(_) => return Err(Over),
             }
         };
-        for entry in entries {
-            self.state.apply(&entry.recorded, &self.bounds);
-        }
+        self.take_in(&entries);
         if self.state.offset >= self.snapshot_at + SNAPSHOT_EVERY {
             self.save_snapshot().await;
         }
         Ok(())
+    }
+
+    /// What was committed is the state from now on.
+    fn take_in(&mut self, entries: &[Arc<Entry>]) {
+        for entry in entries {
+            self.state.apply(&entry.recorded, &self.bounds);
+            self.watch.sees(&entry.recorded.event);
+        }
     }
 
     /// Answers what can be answered while storage is away.

@@ -45,6 +45,7 @@ impl Router {
             prompt.context = self.contexts.of(&sent.by.actor);
         }
         let run = RunId::new();
+        self.watch.expects(run);
         let by = Some(sent.name());
         let command = sent.once.map(|once| recorded(once, Some(run)));
         let queued = Queued {
@@ -251,7 +252,13 @@ impl Router {
         let Turn { first, merged } = turn;
         let Queued { run, prompt, .. } = first;
         self.scribe = Some(Scribe::new(run, merged));
-        match self.dispatch(ToAgent::Prompt { run, prompt }).await {
+        let mut span = self.watch.dispatches(self.agent.is_some());
+        let dispatched = self.dispatch(ToAgent::Prompt { run, prompt }).await;
+        if let Err(failed) = &dispatched {
+            span.fail(failed.code().as_str());
+        }
+        drop(span);
+        match dispatched {
             Ok(()) => Ok(()),
             Err(failed) => {
                 // What waits is not thrown after it.
@@ -265,6 +272,7 @@ impl Router {
     /// A run that was under way when this session was last awake: goes on if it only waits for
     /// answers and its agent can, else it has lost its agent and ends.
     pub(super) async fn take_up(&mut self) -> Result<(), Over> {
+        self.watch.takes_up(&self.state);
         let Some(run) = self.state.live_run().cloned() else {
             return Ok(());
         };

@@ -62,6 +62,12 @@ impl Settings {
         self
     }
 
+    /// With a variable that is none of the gateway's settings.
+    pub(crate) fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     /// With a configuration file that says this.
     pub(crate) fn configured(mut self, file: &str) -> Self {
         self.file = Some(file.to_owned());
@@ -204,7 +210,8 @@ impl Gateway {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(BINARY);
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("SWITCHBOARD")) {
+        let ours = |name: &str| name.starts_with("SWITCHBOARD") || name.starts_with("OTEL_");
+        for (name, _) in std::env::vars().filter(|(name, _)| ours(name)) {
             command.env_remove(name);
         }
         command

@@ -1,0 +1,358 @@
+//! Metrics, dashboard, alerts and their page: all name what a gateway really tells.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::actors::{Gateway, Listener, Member, Settings};
+use crate::agents::{Part, tells};
+use exposition::Exposition;
+
+mod exposition;
+
+fn read(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(root.join(path)).unwrap()
+}
+
+/// A gateway that has done some of everything, and what it tells then.
+async fn scrape() -> (Gateway, String) {
+    let parts = Part::all();
+    let acp = parts.iter().find(|part| part.name == "acp").unwrap();
+    let gateway = Settings::new()
+        .configured(&acp.configuration(""))
+        .start()
+        .await;
+    let mut page = gateway.browser("root").await;
+    gateway.visitor().logs_in("root", "wrong").await.is(401);
+    let before = page.cookie.clone();
+    page.refreshes().await.is(200);
+    let mut thief = gateway.visitor();
+    thief.cookie = before;
+    thief.refreshes().await.is(401);
+    let page = gateway.browser("root").await;
+    let token = page.token.clone().unwrap();
+    let mut root = Member::joins(page.address(), &token, "").await;
+    root.prompts("/tool").await;
+    let question = root.sees("QUESTION").await["payload"]["questionId"].clone();
+    root.sends(
+        "ANSWER",
+        json!({ "questionId": question, "optionId": "allow" }),
+    )
+    .await;
+    root.sees_run_end().await;
+    root.prompts("/fail").await;
+    root.sees_run_end().await;
+    let again = Member::joins(page.address(), &token, &root.position_after(0)).await;
+    let stream = Listener::follows(page.address(), &token, &root.session(), None).await;
+    let upload = format!("/api/sessions/{}/attachments?name=x", root.session());
+    page.posts(&upload, json!({ "a": "file" })).await.is(201);
+    let mut crashing = Member::joins(page.address(), &token, "?agent=acp").await;
+    tells(&mut crashing, "/crash").await;
+    tells(&mut crashing, "/echo alive").await;
+    let metrics = page.gets("/metrics").await.is(200).text;
+    drop((again, stream));
+    (gateway, metrics)
+}
+
+fn value(metrics: &str, sample: &str) -> f64 {
+    let line = metrics.lines().find_map(|line| line.strip_prefix(sample));
+    let line = line.unwrap_or_else(|| panic!("{sample} in {metrics}"));
+    line.trim().parse().unwrap()
+}
+
+#[tokio::test]
+async fn an_operator_is_told_what_went_on() {
+    let (_gateway, metrics) = scrape().await;
+    for (sample, wanted) in [
+        ("switchboard_runs_started_total{agent=\"demo\"}", 2.0),
+        (
+            "switchboard_runs_ended_total{agent=\"demo\",outcome=\"completed\"}",
+            1.0,
+        ),
+        (
+            "switchboard_runs_ended_total{agent=\"demo\",outcome=\"failed\"}",
+            1.0,
+        ),
+        (
+            "switchboard_run_failures_total{agent=\"demo\",code=\"TASK_FAILED\"}",
+            1.0,
+        ),
+        (
+            "switchboard_run_failures_total{agent=\"acp\",code=\"CONNECTION_LOST\"}",
+            1.0,
+        ),
+        ("switchboard_runs_running{agent=\"demo\"}", 0.0),
+        (
+            "switchboard_run_duration_seconds_count{agent=\"demo\"}",
+            2.0,
+        ),
+        (
+            "switchboard_questions_asked_total{kind=\"permission\"}",
+            1.0,
+        ),
+        (
+            "switchboard_questions_ended_total{outcome=\"granted\"}",
+            1.0,
+        ),
+        ("switchboard_questions_open", 0.0),
+        ("switchboard_connections_open{door=\"ws\"}", 3.0),
+        ("switchboard_connections_open{door=\"sse\"}", 1.0),
+        ("switchboard_resumes_total{verdict=\"replayed\"}", 1.0),
+        ("switchboard_auth_logins_total{outcome=\"started\"}", 2.0),
+        ("switchboard_auth_logins_total{outcome=\"refused\"}", 1.0),
+        ("switchboard_auth_refreshes_total{outcome=\"reused\"}", 1.0),
+        ("switchboard_uploads_total{outcome=\"stored\"}", 1.0),
+        ("switchboard_agent_crashes_total{agent=\"acp\"}", 1.0),
+        ("switchboard_agent_starts_total{agent=\"acp\"}", 2.0),
+        ("switchboard_isolation_violations_total", 0.0),
+        ("switchboard_storage_errors_total{wanted=\"commit\"}", 0.0),
+    ] {
+        assert!(
+            (value(&metrics, sample) - wanted).abs() < 0.5,
+            "{sample} in {metrics}"
+        );
+    }
+    for sample in [
+        "switchboard_journal_events_total",
+        "switchboard_journal_commit_seconds_count",
+        "switchboard_delivery_seconds_count",
+        "switchboard_agent_memory_bytes{agent=\"acp\"}",
+        "switchboard_disk_free_bytes",
+        "switchboard_connection_places_taken",
+        "process_start_time_seconds",
+    ] {
+        assert!(value(&metrics, sample) > 0.0, "{sample} in {metrics}");
+    }
+}
+
+/// What a page or a query may name: samples with their labels.
+fn known(metrics: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let mut known: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for sample in Exposition::read(metrics).unwrap().samples {
+        let labels = sample.labels.into_iter().map(|(name, _)| name);
+        known.entry(sample.name).or_default().extend(labels);
+    }
+    known.insert("up".to_owned(), BTreeSet::new());
+    known
+}
+
+#[tokio::test]
+async fn metrics_dashboard_alerts_and_page_name_the_same_things() {
+    let (_gateway, metrics) = scrape().await;
+    let told = Exposition::read(&metrics).unwrap_or_else(|fault| panic!("{fault}"));
+    checks_with_promtool(&["check", "metrics"], Some(&metrics));
+    for sample in &told.samples {
+        for (label, value) in &sample.labels {
+            assert!(
+                !value.contains("ses_") && !value.contains("usr_"),
+                "{label}={value}"
+            );
+        }
+    }
+
+    // The page has a row for each of them, with its labels, and no other.
+    let page = read("docs/observability.md");
+    let rows = page
+        .lines()
+        .filter(|line| line.starts_with("| `switchboard_") || line.starts_with("| `process_"));
+    let written: BTreeMap<String, (String, BTreeSet<String>)> = rows
+        .map(|row| {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            let labels = cells[3]
+                .split(',')
+                .map(|label| label.trim().trim_matches('`').to_owned());
+            let labels = labels.filter(|label| !label.is_empty()).collect();
+            let name = cells[1].trim_matches('`').to_owned();
+            (name, (cells[2].to_owned(), labels))
+        })
+        .collect();
+    // Postgres has no file whose size could be told.
+    let on_postgres = std::env::var("SWITCHBOARD_TEST_DATABASE").as_deref() == Ok("postgres");
+    let mut real = told.families();
+    if on_postgres {
+        let row = written["switchboard_database_size_bytes"].clone();
+        real.insert("switchboard_database_size_bytes".to_owned(), row);
+    }
+    assert_eq!(written, real, "docs/observability.md and a scrape differ");
+
+    let mut known = known(&metrics);
+    known
+        .entry("switchboard_database_size_bytes".to_owned())
+        .or_default();
+    let dashboard: Value =
+        serde_json::from_str(&read("deploy/grafana/dashboards/switchboard.json")).unwrap();
+    let mut expressions = Vec::new();
+    collect(&dashboard, &mut expressions);
+    assert!(expressions.len() > 40, "{expressions:?}");
+    for expression in &expressions {
+        names_what_is(expression, &known);
+    }
+    let rows = dashboard["panels"].as_array().unwrap().iter();
+    let rows: Vec<&str> = rows
+        .filter(|panel| panel["type"] == "row")
+        .map(|row| row["title"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            "Overview",
+            "Delivery",
+            "Runs and agents",
+            "Storage",
+            "Limits and security",
+            "Process"
+        ]
+    );
+    let shown: String = expressions.concat();
+    for name in told.families().keys() {
+        assert!(shown.contains(name.as_str()), "no panel shows {name}");
+    }
+}
+
+#[tokio::test]
+async fn every_alert_says_what_to_do() {
+    let (_gateway, metrics) = scrape().await;
+    let known = known(&metrics);
+    let (rules, page) = (
+        read("deploy/prometheus/rules.yml"),
+        read("docs/observability.md"),
+    );
+    let mut seen = 0;
+    for rule in rules.split("      - alert: ").skip(1) {
+        seen += 1;
+        let name = rule.lines().next().unwrap();
+        let field = |key: &str| {
+            let line = rule
+                .lines()
+                .find_map(|line| line.trim().strip_prefix(&format!("{key}: ")));
+            line.unwrap_or_else(|| panic!("{name} has no {key}"))
+                .trim_matches('\'')
+                .to_owned()
+        };
+        names_what_is(&field("expr"), &known);
+        assert!(
+            ["critical", "warning", "info"].contains(&field("severity").as_str()),
+            "{name}"
+        );
+        assert!(
+            field("summary").len() > 10 && field("description").len() > 40,
+            "{name}"
+        );
+        let runbook = format!("docs/observability.md#{}", name.to_lowercase());
+        assert_eq!(field("runbook"), runbook);
+        assert!(
+            page.contains(&format!("\n### {name}\n")),
+            "the runbook has no {name}"
+        );
+    }
+    assert!(seen > 10, "the rules are not where they are looked for");
+    let written = page
+        .lines()
+        .filter(|line| line.starts_with("### Switchboard"))
+        .count();
+    assert_eq!(written, seen, "the runbook has alerts that are not there");
+    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/prometheus/rules.yml");
+    checks_with_promtool(&["check", "rules", rules.to_str().unwrap()], None);
+}
+
+/// Every `expr` of a dashboard, and what its variables are made of.
+fn collect(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match value {
+                    Value::String(text) if key == "expr" || key == "definition" => {
+                        found.push(text.clone());
+                    }
+                    other => collect(other, found),
+                }
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| collect(value, found)),
+        _ => {}
+    }
+}
+
+/// Fails unless every metric of an expression is told by a gateway, with the labels that it asks for.
+#[track_caller]
+fn names_what_is(expression: &str, known: &BTreeMap<String, BTreeSet<String>>) {
+    // What Prometheus itself adds.
+    let mut labels: BTreeSet<&str> = BTreeSet::from(["job", "instance", "le"]);
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let mut metrics = 0;
+    for word in expression.split(|letter| !is_name(letter)) {
+        if word.starts_with("switchboard_") || word.starts_with("process_") || word == "up" {
+            let told = known.get(word);
+            let told = told.unwrap_or_else(|| panic!("no gateway tells {word}: {expression}"));
+            labels.extend(told.iter().map(String::as_str));
+            metrics += 1;
+        }
+    }
+    assert!(metrics > 0, "{expression}");
+    let asked_in_braces = expression.split('{').skip(1).flat_map(|rest| {
+        let inside = rest.split('}').next().unwrap();
+        inside
+            .split(", ")
+            .filter_map(|pair| Some(pair.split(['=', '!']).next()?.trim()))
+    });
+    let grouped = expression
+        .split(" by (")
+        .skip(1)
+        .flat_map(|rest| rest.split(')').next().unwrap().split(", "));
+    for label in asked_in_braces.chain(grouped) {
+        assert!(
+            labels.contains(label),
+            "nothing has the label {label}: {expression}"
+        );
+    }
+}
+
+/// Lets Prometheus' own tool judge.
+fn checks_with_promtool(arguments: &[&str], input: Option<&str>) {
+    let tool = promtool();
+    let mut command = Command::new(&tool);
+    command.args(arguments);
+    // It reads the older format only, which has no end mark and no `info`.
+    let input = input.map(|text| text.replace("# EOF\n", "").replace(" info\n", " gauge\n"));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), input.unwrap_or_default()).unwrap();
+    command.stdin(std::fs::File::open(file.path()).unwrap());
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{}: {error}; ./scripts/test installs it", tool.display()));
+    let told = String::from_utf8_lossy(&output.stderr);
+    // 3 is advice about style; OpenMetrics names families without `_total`.
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{told}");
+}
+
+/// Where `scripts/test` has put it, or the one that is installed.
+fn promtool() -> PathBuf {
+    if let Some(path) = std::env::var_os("SWITCHBOARD_TEST_PROMTOOL") {
+        return PathBuf::from(path);
+    }
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache")));
+    let fetched = cache.unwrap_or_default().join("switchboard-test/promtool");
+    if fetched.exists() {
+        fetched
+    } else {
+        PathBuf::from("promtool")
+    }
+}
+
+#[test]
+fn an_expression_that_names_nothing_would_be_found() {
+    let known = BTreeMap::from([("switchboard_a".to_owned(), BTreeSet::from(["b".to_owned()]))]);
+    names_what_is("sum by (b, job) (switchboard_a{b=\"x\"})", &known);
+    for wrong in [
+        "switchboard_b",
+        "switchboard_a{c=\"x\"}",
+        "sum by (c) (switchboard_a)",
+    ] {
+        let judged = std::panic::catch_unwind(|| names_what_is(wrong, &known));
+        assert!(judged.is_err(), "{wrong}");
+    }
+}

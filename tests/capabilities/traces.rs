@@ -1,0 +1,219 @@
+//! Traces: one prompt is one trace, in a collector that speaks OpenTelemetry; and none without one.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::actors::{Collector, Gateway, Member, Settings};
+
+const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+fn exporting(endpoint: &str) -> Settings {
+    Settings::new()
+        .with_variable("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+        .with_variable("OTEL_BSP_SCHEDULE_DELAY", "20")
+}
+
+fn named<'a>(spans: &'a [Value], name: &str) -> &'a Value {
+    let found: Vec<&Value> = spans.iter().filter(|span| span["name"] == name).collect();
+    assert_eq!(found.len(), 1, "{name} in {spans:#?}");
+    found[0]
+}
+
+fn attribute<'a>(span: &'a Value, key: &str) -> Option<&'a Value> {
+    let attributes = span["attributes"].as_array().unwrap();
+    let found = attributes.iter().find(|told| told["key"] == key)?;
+    found["value"].as_object().unwrap().values().next()
+}
+
+fn nanos(span: &Value, key: &str) -> u64 {
+    span[key].as_str().unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_prompt_over_a_socket_is_one_trace_from_its_frame_to_its_end() {
+    let collector = Collector::start().await;
+    let gateway = exporting(&collector.endpoint())
+        .with_variable("OTEL_EXPORTER_OTLP_HEADERS", "x-key=for%20the%20collector")
+        .with_variable("OTEL_SERVICE_NAME", "desk")
+        .start()
+        .await;
+    let page = gateway.browser("root").await;
+    let mut root = Member::joins(page.address(), page.token.as_deref().unwrap(), "").await;
+    root.prompts("/tool").await;
+    let question = root.sees("QUESTION").await["payload"].clone();
+    let answer = json!({ "questionId": question["questionId"], "optionId": "allow" });
+    root.sends("ANSWER", answer).await;
+    root.sees_run_end().await;
+    let spans = collector.has(&["run", "tool", "question", "answer"]).await;
+
+    let prompt = named(&spans, "submit_prompt");
+    assert_eq!(prompt.get("parentSpanId"), None);
+    assert_eq!(attribute(prompt, "door").unwrap(), "ws");
+    assert_eq!(
+        attribute(prompt, "session.id").unwrap(),
+        &json!(root.session())
+    );
+    let of_prompt: Vec<Value> = spans
+        .iter()
+        .filter(|span| span["traceId"] == prompt["traceId"])
+        .cloned()
+        .collect();
+    for (name, parent) in [
+        ("session.command", "submit_prompt"),
+        ("journal.commit", "session.command"),
+        ("run", "session.command"),
+        ("agent.dispatch", "run"),
+        ("agent.first_output", "run"),
+        ("question", "run"),
+        ("tool", "run"),
+    ] {
+        let (span, parent) = (named(&of_prompt, name), named(&of_prompt, parent));
+        assert_eq!(span["parentSpanId"], parent["spanId"], "{name}");
+        let (start, end) = (
+            nanos(span, "startTimeUnixNano"),
+            nanos(span, "endTimeUnixNano"),
+        );
+        assert!(
+            start <= end && start >= nanos(parent, "startTimeUnixNano"),
+            "{name}"
+        );
+    }
+    let run = named(&of_prompt, "run");
+    assert_eq!(attribute(run, "outcome").unwrap(), "completed");
+    assert_eq!(attribute(run, "agent").unwrap(), "demo");
+    assert_eq!(
+        attribute(named(&of_prompt, "question"), "outcome").unwrap(),
+        "granted"
+    );
+    // The answer is a command of its own.
+    assert_ne!(named(&spans, "answer")["traceId"], prompt["traceId"]);
+
+    let (head, body) = &collector.requests()[0];
+    assert!(head.starts_with("POST /v1/traces HTTP/1.1"), "{head}");
+    assert!(head.contains("x-key: for the collector"), "{head}");
+    let resource = &body["resourceSpans"][0]["resource"];
+    assert_eq!(attribute(resource, "service.name").unwrap(), "desk");
+    assert!(!gateway.log().contains("for the collector"));
+}
+
+#[tokio::test]
+async fn a_trace_that_began_at_the_client_goes_on_here() {
+    let collector = Collector::start().await;
+    let gateway = exporting(&collector.endpoint()).start().await;
+    let mut page = gateway.browser("root").await;
+    let made = page.posts("/api/sessions", json!({})).await.is(201).json();
+    let path = format!("/api/sessions/{}/commands", made["id"].as_str().unwrap());
+    page.headers.push(("traceparent", PARENT.to_owned()));
+    let prompt =
+        json!({ "type": "SUBMIT_PROMPT", "payload": { "text": "/echo x", "mode": "act" } });
+    page.posts(&path, prompt).await.is(200);
+    let header = [
+        (
+            "authorization",
+            format!("Bearer {}", page.token.clone().unwrap()),
+        ),
+        ("traceparent", PARENT.replace("4bf9", "5bf9")),
+    ];
+    let mut root = Member::try_join(page.address(), "", &header).await.unwrap();
+    root.prompts("/fail").await;
+    root.sees_run_end().await;
+    let is_in = |span: &&Value, trace: &str| {
+        span["traceId"].as_str().unwrap().starts_with(trace) && span["name"] == "submit_prompt"
+    };
+    let spans = loop {
+        let spans = collector.has(&["submit_prompt", "run"]).await;
+        if spans.iter().filter(|span| span["name"] == "run").count() == 2 {
+            break spans;
+        }
+        tokio::task::yield_now().await;
+    };
+    for (trace, door) in [("4bf92f35", "http"), ("5bf92f35", "ws")] {
+        let span = spans.iter().find(|span| is_in(span, trace)).unwrap();
+        assert_eq!(span["parentSpanId"], "00f067aa0ba902b7");
+        assert_eq!(attribute(span, "door").unwrap(), door);
+    }
+    let failed = |span: &&Value| span["name"] == "run" && span["status"]["code"] == 2;
+    let failed = spans.iter().find(failed).unwrap();
+    assert_eq!(failed["status"]["message"], "TASK_FAILED");
+}
+
+#[tokio::test]
+async fn nothing_is_exported_unless_asked_for() {
+    let collector = Collector::start().await;
+    for more in [
+        None,
+        Some(("OTEL_SDK_DISABLED", "true")),
+        Some(("OTEL_TRACES_SAMPLER", "always_off")),
+    ] {
+        let settings = match more {
+            None => Settings::new(),
+            Some((name, value)) => exporting(&collector.endpoint()).with_variable(name, value),
+        };
+        let mut gateway = settings.start().await;
+        let page = gateway.browser("root").await;
+        let mut root = Member::joins(page.address(), page.token.as_deref().unwrap(), "").await;
+        root.prompts("/echo x").await;
+        root.sees_run_end().await;
+        gateway.signal("-TERM");
+        assert_eq!(gateway.exit_code(), Some(0));
+    }
+    assert_eq!(collector.requests(), []);
+}
+
+#[tokio::test]
+async fn what_is_left_is_delivered_when_the_gateway_stops() {
+    let collector = Collector::start().await;
+    let mut gateway = Settings::new()
+        .with_variable("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.endpoint())
+        .with_variable("OTEL_BSP_SCHEDULE_DELAY", "3600000")
+        .start()
+        .await;
+    let page = gateway.browser("root").await;
+    let mut root = Member::joins(page.address(), page.token.as_deref().unwrap(), "").await;
+    root.prompts("/echo x").await;
+    root.sees_run_end().await;
+    assert_eq!(collector.requests(), []);
+    gateway.signal("-TERM");
+    assert_eq!(gateway.exit_code(), Some(0));
+    collector.has(&["submit_prompt", "run"]).await;
+}
+
+#[tokio::test]
+async fn a_collector_that_is_away_is_mentioned_once_and_disturbs_nobody() {
+    // Bound and not listening: nobody else can have the port, and nobody answers.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let endpoint = format!("http://{}", socket.local_addr().unwrap());
+    let mut gateway = exporting(&endpoint).start().await;
+    let page = gateway.browser("root").await;
+    let mut root = Member::joins(page.address(), page.token.as_deref().unwrap(), "").await;
+    for _ in 0..3 {
+        root.prompts("/echo x").await;
+        root.sees_run_end().await;
+        losses_grow(&gateway).await;
+    }
+    let told = gateway.log().matches("traces cannot be delivered").count();
+    assert_eq!(told, 1, "{}", gateway.log());
+    gateway.signal("-TERM");
+    assert_eq!(gateway.exit_code(), Some(0));
+}
+
+/// Waits until more spans are lost than before.
+async fn losses_grow(gateway: &Gateway) {
+    let page = gateway.browser("root").await;
+    let lost = async || {
+        let metrics = page.gets("/metrics").await.is(200).text;
+        let name = "switchboard_trace_spans_lost_total{reason=\"not_delivered\"} ";
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap().parse::<u64>().unwrap()
+    };
+    let growing = async {
+        while lost().await == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), growing)
+        .await
+        .expect("spans are counted as lost");
+}
