@@ -12,6 +12,8 @@ const words = text.questions;
 /** So much of a card is enough to know what it asks. */
 const SEEN = 0.7;
 const LOOK_MS = 200;
+/** So often in vain, and the bar is shown. */
+const LOOKS = 5;
 
 export function OpenQuestions({ session }: { session: OpenSession }) {
   const { questions } = session.view.value;
@@ -75,15 +77,17 @@ function useKeys(oldest: Protocol.Question | undefined, show: () => void): void 
 
 /** Whether most of the card in the conversation can be seen. The bar that comes when it cannot hides no more of it. */
 function useIsInSight(id: string | undefined, isInTranscript: boolean): boolean {
-  const [isInSight, setInSight] = useState(false);
+  const [isInSight, setInSight] = useState(true);
   useEffect(() => {
-    setInSight(false);
+    // Until it is known, so that the bar does not come and go.
+    setInSight(true);
     if (id === undefined || !isInTranscript) return;
     const observer = new IntersectionObserver((seen) => setInSight((seen.at(-1)?.intersectionRatio ?? 0) >= SEEN), { threshold: SEEN });
     // The conversation may be drawn later than this bar.
+    let looks = 0;
     const look = () => {
       const card = document.querySelector(`[data-entry=question] [data-question="${id}"]`);
-      if (!card) return;
+      if (!card) return void ((looks += 1) > LOOKS && setInSight(false));
       clearInterval(timer);
       observer.observe(card);
     };

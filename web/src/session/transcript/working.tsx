@@ -4,7 +4,9 @@ import type { OpenSession } from '../open';
 
 export function Working({ session }: { session: OpenSession }) {
   if (!session.isRunning.value) return null;
-  const { activity, currentTask } = session.view.value;
+  const { activity: told, currentTask, questions } = session.view.value;
+  // Not every agent says that it waits.
+  const activity = questions.length > 0 ? 'waiting_for_input' : told;
   const progress = currentTask?.progress;
   return (
     <p class="working soft" data-part="working" data-activity={activity}>
