@@ -30,21 +30,33 @@ pub(super) async fn clear(
         let contents = Contents::open(data)?;
         contents.sweep(desk.store.as_ref()).await?;
     }
-    desk.store.scrub().await.context(
-        "the rows are gone, but not yet overwritten; the gateway does that when it runs",
-    )?;
+    // The workspaces first: once the account is gone nobody can ask for that again.
+    clear_workspaces(data, name, workspaces, alone.is_ok(), out).await?;
+    desk.store
+        .scrub()
+        .await
+        .context("the rows are gone, but not yet overwritten; the gateway does that when it runs")
+}
+
+async fn clear_workspaces(
+    data: &Path,
+    name: &Username,
+    wanted: bool,
+    alone: bool,
+    out: &mut Output,
+) -> anyhow::Result<()> {
     let own = data.join("workspaces").join(name.as_str());
     if !own.exists() {
         return Ok(());
     }
-    if !workspaces {
+    if !wanted {
         let place = own.display();
         out.line(format!(
             "What agents made stays in {place}: remove it if nobody needs it (next time: --workspaces)"
         ))?;
         return Ok(());
     }
-    if alone.is_err() {
+    if !alone {
         tokio::time::sleep(AGENTS_END).await;
     }
     remove(&own)

@@ -14,11 +14,14 @@ use super::AppState;
     request_body(content_type = "application/csp-report", description = "What the browser says; not kept"),
     responses((status = 204, description = "Counted"))
 )]
-pub(super) async fn count(State(state): State<AppState>, report: Bytes) -> StatusCode {
-    state.metrics.policy_reports.inc();
-    tracing::warn!(
-        size_bytes = report.len(),
-        "a browser has blocked something on a page: a fault of the page, or an attempt to run foreign code"
-    );
+pub(super) async fn count(State(state): State<AppState>, _report: Bytes) -> StatusCode {
+    let reports = state.metrics.policy_reports.inc() + 1;
+    // Anybody can send them: the first is worth a line, and then each time that they have doubled.
+    if reports.is_power_of_two() {
+        tracing::warn!(
+            reports,
+            "browsers have blocked something on a page: a fault of the page, or an attempt to run foreign code"
+        );
+    }
     StatusCode::NO_CONTENT
 }

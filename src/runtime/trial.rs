@@ -23,6 +23,9 @@ const TESTER: &str = "agent-test";
 /// What an agent may say ahead of us. Full: it waits.
 const QUEUE: usize = 1_024;
 
+/// How much of an answer is shown.
+const ANSWER_BYTES: usize = 64 * 1024;
+
 /// Something that can be asked of any agent.
 pub(crate) const HARMLESS: &str = "Reply with the single word: hello. Do not use any tools.";
 
@@ -169,10 +172,10 @@ impl Trial<'_> {
                     channel: Channel::Text,
                     text,
                     ..
-                })) => answer.push_str(&text),
+                })) => add(&mut answer, &text),
                 Ok(Some(FromAgent::Final {
                     text: Some(text), ..
-                })) if answer.is_empty() => answer = text,
+                })) if answer.is_empty() => add(&mut answer, &text),
                 Ok(Some(FromAgent::Tool { tool, .. })) => {
                     (self.tell)(format!("tool: {} ({})", tool.title, tool.status));
                 }
@@ -226,6 +229,12 @@ impl Trial<'_> {
         }
         Ok(said)
     }
+}
+
+/// As much of an answer as is shown; an agent may say any amount.
+fn add(answer: &mut String, text: &str) {
+    let room = ANSWER_BYTES.saturating_sub(answer.len());
+    answer.push_str(&text[..text.floor_char_boundary(room)]);
 }
 
 /// Takes the usual workspace away again, unless the agent has put something there.

@@ -7,6 +7,9 @@ use tokio::sync::oneshot;
 use super::Sessions;
 use crate::runtime::{HARMLESS, TrialError};
 
+/// What is seen of an agent that does not stop using tools.
+const MOST_LINES: usize = 500;
+
 /// How a trial went.
 pub(crate) struct Tried {
     /// Does it work?
@@ -36,7 +39,11 @@ impl Sessions {
         let (told, hears) = oneshot::channel();
         self.parts.tracker.spawn(async move {
             let mut lines = Vec::new();
-            let mut tell = |line| lines.push(line);
+            let mut tell = |line| {
+                if lines.len() < MOST_LINES {
+                    lines.push(line);
+                }
+            };
             let prompt = (asking == Asking::Harmless).then(|| HARMLESS.to_owned());
             let stop = &parts.stopping.stop;
             let tried = parts.catalog.try_out(&name, prompt, stop, &mut tell).await;

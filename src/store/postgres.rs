@@ -173,7 +173,7 @@ const HERE_AT_LEAST: &str = "select concat_ws('/',
 async fn settle(connection: &mut PgConnection) -> sqlx::Result<Option<u64>> {
     let here: String = match sqlx::query_scalar(HERE).fetch_one(&mut *connection).await {
         Ok(here) => here,
-        Err(sqlx::Error::Database(_)) => {
+        Err(sqlx::Error::Database(error)) if may_not_ask(error.code().as_deref()) => {
             sqlx::query_scalar(HERE_AT_LEAST)
                 .fetch_one(&mut *connection)
                 .await?
@@ -184,9 +184,18 @@ async fn settle(connection: &mut PgConnection) -> sqlx::Result<Option<u64>> {
     sqlx::query("set local statement_timeout = '60s'")
         .execute(&mut *tx)
         .await?;
+    // One after the other: two that open it at once must not both begin the journals anew.
+    sqlx::query("select home from store_home for update")
+        .execute(&mut *tx)
+        .await?;
     let renewed = sql::home::settle(&mut tx, &here).await?;
     tx.commit().await?;
     Ok(renewed)
+}
+
+/// Is it for want of a right or of a function, and not something that passes?
+fn may_not_ask(code: Option<&str>) -> bool {
+    matches!(code, Some("42501" | "42883" | "0A000"))
 }
 
 /// How to connect.
