@@ -482,7 +482,7 @@ fn span(request: &Request) -> tracing::Span {
 fn log_response(response: &Response, took: Duration, _span: &tracing::Span) {
     tracing::debug!(
         status = response.status().as_u16(),
-        duration_ms = took.as_millis(),
+        duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         "a request was answered"
     );
 }

@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 
 use serde::{Deserialize, Serialize};
-use tracing_subscriber::filter::{FilterExt as _, filter_fn};
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, fmt};
@@ -70,7 +70,6 @@ pub fn start_logging(config: &Config) {
     let discreet = filter_fn(|line| {
         line.target().starts_with(env!("CARGO_PKG_NAME")) || *line.level() <= tracing::Level::INFO
     });
-    let filter = filter.and(discreet);
     let terminal = std::io::stderr().is_terminal();
     let json = match config.format {
         Format::Auto => !terminal,
@@ -84,16 +83,14 @@ pub fn start_logging(config: &Config) {
             .flatten_event(true)
             .with_current_span(true)
             .with_span_list(false)
-            .with_filter(filter)
             .boxed()
     } else {
-        lines
-            .with_ansi(terminal)
-            .with_target(false)
-            .with_filter(filter)
-            .boxed()
+        lines.with_ansi(terminal).with_target(false).boxed()
     };
-    if let Err(error) = tracing_subscriber::registry().with(lines).try_init() {
+    // For all layers and not for one: a library that asks whether it is heard would, if it is not, take
+    // the next line of ours with it.
+    let subscriber = tracing_subscriber::registry().with(filter).with(discreet);
+    if let Err(error) = subscriber.with(lines).try_init() {
         tracing::debug!(%error, "logging was started before");
     }
 }

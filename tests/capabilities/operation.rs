@@ -118,7 +118,7 @@ async fn logs_are_json_and_hold_no_secret() {
     for line in log.lines() {
         serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|_| panic!("{line}"));
     }
-    assert!(log.lines().count() > 3);
+    assert!(log.lines().count() > 3, "{log}");
 }
 
 #[tokio::test]
