@@ -11,7 +11,7 @@ export function pieceVnodes(piece: Piece, links?: Links) {
   const known = read(piece.source, links);
   if (known) return <>{blocks(known.tokens)}</>;
   return (
-    <p class="raw">
+    <p class="raw" dir="auto">
       <CodeText code={piece.source.trimEnd()} />
     </p>
   );
