@@ -1,8 +1,9 @@
 //! The WebSocket door: who may come in, and one task per socket.
 //!
 //! `upgrade` decides who it is and which session; `connection` is the task, with its cursor into
-//! that session's journal and its `desk` for what comes in; `budget` is what it may send besides;
-//! `farewell` is how it ends; `probe` is a socket for `doctor`. Touches `desk`, `wire`, `auth`, `limits`, `session`, `domain`.
+//! that session's journal and its `desk` for what comes in; `freight` is what it sends;
+//! `budget` is what may come in besides; `farewell` is how it ends; `probe` is a socket for `doctor`.
+//! Touches `desk`, `wire`, `auth`, `limits`, `session`, `domain`.
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ mod connection;
 #[cfg(feature = "conformance")]
 mod echo;
 mod farewell;
+mod freight;
 mod meter;
 mod probe;
 mod pulse;

@@ -65,6 +65,9 @@ impl CloseReason {
     pub(crate) const NO_SUCH_SESSION: Self = Self::new(4404, "no such session", Reconnect::Never);
     /// No sign of life.
     pub(crate) const DEAD_PEER: Self = Self::new(4408, "no sign of life", Reconnect::Yes);
+    /// A message was begun and not finished in time.
+    pub(crate) const UNFINISHED: Self =
+        Self::new(4408, "a message was not finished in time", Reconnect::Yes);
     /// The session was ended or deleted.
     pub(crate) const SESSION_ENDED: Self = Self::new(4409, "session ended", Reconnect::Never);
     /// More frames than any limit has patience for.

@@ -20,7 +20,7 @@ use crate::auth::Auth;
 use crate::bus::Notices;
 use crate::clock::Clock;
 use crate::domain::id::SessionId;
-use crate::limits::{self, Aside, SessionBudgets};
+use crate::limits::{self, Aside, Pool, SessionBudgets};
 use crate::session::{Entry, Sessions};
 use crate::store::Failures;
 use crate::telemetry::{Durations, Remote, Tracer};
@@ -30,6 +30,9 @@ use crate::wire::outbound::AckLimits;
 /// How deep a message may nest, and how long a client's own ids may be.
 const DEPTH: usize = 64;
 const ID_BYTES: usize = 128;
+/// What all sockets may hold together of messages that have not come to their end. An honest message
+/// is a fraction of a megabyte and is there within a moment.
+const UNFINISHED_BYTES: u64 = 128 * 1024 * 1024;
 
 /// What every desk needs. Shared by all.
 pub(crate) struct Reception {
@@ -45,6 +48,8 @@ pub(crate) struct Reception {
     /// The gateway stops.
     pub(crate) stop: CancellationToken,
     pub(crate) connections: TaskTracker,
+    /// What all sockets hold of messages that have not come to their end.
+    pub(crate) unfinished: Pool,
     pub(super) budgets: Arc<SessionBudgets>,
     pub(super) rules: Rules,
     /// What every message passes through.
@@ -188,6 +193,7 @@ impl Reception {
             tracer: parts.tracer,
             stack: stack::stack(),
             stop: parts.stop,
+            unfinished: Pool::new(UNFINISHED_BYTES),
             connections: parts.connections,
             turn: AtomicU64::new(0),
         }

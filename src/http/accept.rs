@@ -22,9 +22,10 @@ use super::caller::Peer;
 use super::metrics::Metrics;
 use crate::limits::{Admission, ConnectionCaps, ConnectionPermit};
 
-/// A peer that takes nothing for this long is gone, in the kernel too. Not less: a reader that is
-/// there and stands still counts the same, although it acknowledges every probe.
-const UNACKNOWLEDGED: Duration = Duration::from_mins(1);
+/// A peer that takes nothing for this long is gone, in the kernel too. Not less: to the kernel a reader
+/// counts the same that is there and stands still, or that takes less at a time than waits at the front.
+/// A WebSocket has a pulse of its own instead.
+const UNACKNOWLEDGED: Duration = Duration::from_mins(3);
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// The longest request head.

@@ -7,6 +7,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::meter::Allowance;
@@ -19,10 +20,15 @@ const CONTROL_FRAMES: NonZeroU32 = NonZeroU32::new(600).expect("not zero");
 /// Of a control frame from a client: two bytes and the mask.
 const HEADER_BYTES: u64 = 6;
 
+/// How long a message may take from its first byte to its last, on whatever line.
+const FINISHED_WITHIN: Duration = Duration::from_mins(1);
+
 /// What one connection may send besides messages.
 pub(super) struct Budget {
     control_frames: SlidingWindow<()>,
     allowance: Allowance,
+    /// Since when the message under way is known to be.
+    under_way: Option<Instant>,
 }
 
 impl Budget {
@@ -31,13 +37,28 @@ impl Budget {
         Self {
             control_frames: SlidingWindow::new(CONTROL_FRAMES, minute, NonZeroU32::MIN, clock),
             allowance,
+            under_way: None,
         }
     }
 
+    /// Has a message been under way for too long? To be asked from time to time: it counts from the
+    /// first time that it was seen.
+    pub(super) fn is_overdue(&mut self, now: Instant) -> bool {
+        if !self.allowance.is_under_way() {
+            self.under_way = None;
+            return false;
+        }
+        let since = *self.under_way.get_or_insert(now);
+        now - since >= FINISHED_WITHIN
+    }
+
     /// Counts what the library handed out; `Err` if it is too much.
-    pub(super) fn count(&self, frame: &Message) -> Result<(), CloseReason> {
+    pub(super) fn count(&mut self, frame: &Message) -> Result<(), CloseReason> {
         match frame {
-            Message::Text(_) | Message::Binary(_) => self.allowance.renew(),
+            Message::Text(_) | Message::Binary(_) => {
+                self.allowance.renew();
+                self.under_way = None;
+            }
             Message::Ping(payload) | Message::Pong(payload) => {
                 self.allowance.excuse(HEADER_BYTES + payload.len() as u64);
                 let admitted = self.control_frames.admit(&());
@@ -55,11 +76,12 @@ mod tests {
     use tokio::io::AsyncReadExt as _;
 
     use super::*;
+    use crate::limits::Pool;
     use crate::ws::meter::Meter;
 
     fn budget(most: u64) -> (Budget, Clock, Meter<tokio::io::Repeat>) {
         let clock = Clock::manual(Timestamp::UNIX_EPOCH);
-        let (meter, _, allowance) = Meter::new(tokio::io::repeat(0), most);
+        let (meter, _, allowance) = Meter::new(tokio::io::repeat(0), most, Pool::new(0));
         (Budget::new(allowance, clock.clone()), clock, meter)
     }
 
@@ -69,7 +91,7 @@ mod tests {
 
     #[test]
     fn the_601st_control_frame_within_a_minute_is_one_too_many() {
-        let (budget, clock, _) = budget(1);
+        let (mut budget, clock, _) = budget(1);
         for _ in 0..300 {
             assert_eq!(budget.count(&ping(0)), Ok(()));
             assert_eq!(budget.count(&Message::Pong(Vec::new().into())), Ok(()));
@@ -83,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_ping_every_200_ms_goes_on_for_ever() {
-        let (budget, clock, _) = budget(1);
+        let (mut budget, clock, _) = budget(1);
         for _ in 0..10_000 {
             assert_eq!(budget.count(&ping(8)), Ok(()));
             clock.advance(Duration::from_millis(200));
@@ -92,7 +114,7 @@ mod tests {
 
     #[tokio::test]
     async fn pings_pay_for_themselves_and_not_for_fragments() {
-        let (budget, _, mut meter) = budget(100);
+        let (mut budget, _, mut meter) = budget(100);
         let mut bytes = [0; 106];
         // A ping of 100 bytes, over and over: no part of any message.
         for _ in 0..10 {
@@ -109,5 +131,22 @@ mod tests {
         assert!(meter.read(&mut bytes).await.is_err());
         budget.count(&Message::binary(vec![1])).unwrap();
         meter.read_exact(&mut bytes[..100]).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_that_is_never_finished_is_overdue_whatever_comes_between() {
+        let (mut budget, _, mut meter) = budget(1_000);
+        let mut bytes = [0; 100];
+        assert!(!budget.is_overdue(Instant::now()));
+        meter.read_exact(&mut bytes).await.unwrap();
+        assert!(!budget.is_overdue(Instant::now()));
+        tokio::time::advance(FINISHED_WITHIN / 2).await;
+        meter.read_exact(&mut bytes[..6]).await.unwrap();
+        budget.count(&ping(0)).unwrap();
+        assert!(!budget.is_overdue(Instant::now()));
+        tokio::time::advance(FINISHED_WITHIN / 2).await;
+        assert!(budget.is_overdue(Instant::now()));
+        budget.count(&Message::text("at last")).unwrap();
+        assert!(!budget.is_overdue(Instant::now()));
     }
 }

@@ -1,6 +1,6 @@
 //! One task per socket: reads frames, writes from its cursor, and notices when it is over.
 //!
-//! Everything that is ready is fed and flushed once. While a flush is under way nothing new is taken
+//! Everything that is ready is loaded and flushed once. While a flush is under way nothing new is taken
 //! from the journal, so a slow reader holds up nobody but itself and costs no more than one buffer.
 
 use std::future::poll_fn;
@@ -10,8 +10,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use hyper::upgrade::Upgraded;
-use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
@@ -19,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::budget::Budget;
 use super::farewell;
+use super::freight::Freight;
 use super::meter::{Meter, Written};
 use super::pulse::Pulse;
 use super::visit::{End, Visit, answered};
@@ -32,11 +32,11 @@ use crate::session::{Member, Session};
 use crate::telemetry::Remote;
 use crate::wire::outbound;
 
-/// Less than the socket's own buffer, so that feeding this much never waits.
-const BUFFER_BYTES: usize = 60 * 1024;
+/// Short texts are written together up to this much.
+const TOGETHER_BYTES: usize = 60 * 1024;
 
 /// What a connection is made of.
-pub(super) type Socket = WebSocketStream<Meter<TokioIo<Upgraded>>>;
+pub(super) type Socket = WebSocketStream<Freight<Meter<TcpStream>>>;
 
 /// A socket that nobody has joined yet.
 pub(super) struct Connection {
@@ -94,8 +94,10 @@ impl Connection {
         drop(membership);
         drop(open);
         match end {
-            // Nobody is there to read a farewell.
-            End::Close(_, CloseReason::DEAD_PEER) => {}
+            // Most likely nobody is there to read it.
+            End::Close(_, reason @ CloseReason::DEAD_PEER) => {
+                farewell::drop_a_word(self.socket, reason.frame());
+            }
             // Boxed, as everything that most connections need only once: it would take room in each
             // of them as long as they are open.
             End::Close(word, reason) => Box::pin(self.say_goodbye(word, reason)).await,
@@ -204,7 +206,7 @@ impl Connection {
     ) -> Result<(), Error> {
         while !visit.flushing {
             let head = desk.session.journal().head();
-            if !self.fill(desk, cursor, visit, head).await? {
+            if !self.fill(desk, cursor, visit, head).await {
                 return Ok(());
             }
             let flushed = poll_fn(|context| Poll::Ready(self.socket.poll_flush_unpin(context)));
@@ -231,6 +233,9 @@ impl Connection {
         if visit.pulse.is_dead(visit.flushing) {
             return Ok(Some(End::Close(None, CloseReason::DEAD_PEER)));
         }
+        if self.budget.is_overdue(Instant::now()) {
+            return Ok(Some(End::Close(None, CloseReason::UNFINISHED)));
+        }
         if visit.pulse.ping_is_due(visit.flushing) {
             self.socket.feed(Message::Ping(Vec::new().into())).await?;
             visit.flushing = true;
@@ -238,15 +243,14 @@ impl Connection {
         Ok(None)
     }
 
-    /// Feeds what is ready, no more than the socket's buffer holds: beyond that, feeding would wait
-    /// for the reader, and this task would be deaf meanwhile. True if there is something to flush.
+    /// Loads what is ready, as much as is written at once. True if there is something to flush.
     async fn fill(
         &mut self,
         desk: &Arc<Desk>,
         cursor: &mut Cursor,
         visit: &mut Visit,
         head: u64,
-    ) -> Result<bool, Error> {
+    ) -> bool {
         if visit.stay.waiting.is_empty() {
             visit.stay.hear_of_others(desk);
         }
@@ -255,16 +259,17 @@ impl Connection {
         }
         let mut bytes = 0;
         while let Some(frame) = visit.stay.waiting.front()
-            && (bytes == 0 || bytes + frame.text.len() < BUFFER_BYTES)
+            && (bytes == 0 || bytes + frame.text.len() < TOGETHER_BYTES)
+            && self.socket.get_ref().has_room()
             && let Some(frame) = visit.stay.waiting.pop_front()
         {
             bytes += frame.text.len();
             // The oldest of them stands for all.
             visit.oldest = visit.oldest.or(frame.committed);
             desk.reception.metrics.frames_out.inc();
-            self.socket.feed(Message::Text(frame.text)).await?;
+            self.socket.get_mut().load(frame.text);
         }
-        Ok(bytes > 0)
+        bytes > 0
     }
 
     async fn say_goodbye(self: Box<Self>, word: Option<Utf8Bytes>, reason: CloseReason) {

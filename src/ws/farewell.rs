@@ -5,7 +5,7 @@
 use std::io;
 use std::time::Duration;
 
-use futures_util::{SinkExt, StreamExt as _};
+use futures_util::{FutureExt as _, SinkExt, StreamExt as _};
 use tokio::io::AsyncWriteExt as _;
 use tokio_tungstenite::tungstenite::error::CapacityError;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
@@ -22,7 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) fn reason_for(error: &Error) -> Option<CloseReason> {
     match error {
         Error::Capacity(CapacityError::MessageTooLong { .. }) => Some(CloseReason::TOO_LARGE),
-        Error::Io(error) if Overflow::is_cause_of(error) => Some(CloseReason::TOO_LARGE),
+        Error::Io(error) => Overflow::behind(error).map(|overflow| match overflow {
+            Overflow::Endless => CloseReason::TOO_LARGE,
+            Overflow::Crowded => CloseReason::FLOODING,
+        }),
         Error::Utf8(_) => Some(CloseReason::BAD_TEXT),
         Error::Protocol(_) => Some(CloseReason::PROTOCOL_ERROR),
         _ => None,
@@ -47,6 +50,11 @@ pub(super) async fn say(mut socket: Socket, word: Option<Utf8Bytes>, frame: Clos
         .unwrap_or(Ok(())));
 }
 
+/// A close frame to a peer that gives no sign of life: if it can be sent at once, and nothing is awaited.
+pub(super) fn drop_a_word(mut socket: Socket, frame: CloseFrame) {
+    drop(socket.send(Message::Close(Some(frame))).now_or_never());
+}
+
 /// Answers the peer's close, if that is how it went.
 pub(super) async fn answer(mut socket: Socket) {
     let goodbye = async {
@@ -62,7 +70,7 @@ pub(super) async fn answer(mut socket: Socket) {
 /// may overtake the close frame: the peer would never learn why.
 async fn hang_up(socket: &mut Socket) -> io::Result<()> {
     let stream = socket.get_mut();
-    stream.lift_limit();
+    stream.get_mut().lift_limit();
     stream.shutdown().await?;
     tokio::io::copy(stream, &mut tokio::io::sink()).await?;
     Ok(())

@@ -20,14 +20,14 @@ const WORD: &str = r#"{"type":"PROBE"}"#;
 
 /// Serves a socket until the other end leaves, the gateway stops, or it has been long enough.
 pub(super) async fn serve(door: Arc<Reception>, upgrading: OnUpgrade) {
-    let Some((mut socket, _, budget)) = upgrade::open(&door, upgrading).await else {
+    let Some((mut socket, _, mut budget)) = upgrade::open(&door, upgrading).await else {
         return;
     };
     let reason = tokio::select! {
         biased;
         () = door.stop.cancelled() => Some(CloseReason::RESTART),
         () = tokio::time::sleep(LONGEST) => Some(CloseReason::UNAUTHENTICATED),
-        reason = keep_quiet(&mut socket, &budget, door.ping) => reason,
+        reason = keep_quiet(&mut socket, &mut budget, door.ping) => reason,
     };
     match reason {
         Some(reason) => farewell::say(socket, None, reason.frame()).await,
@@ -35,7 +35,11 @@ pub(super) async fn serve(door: Arc<Reception>, upgrading: OnUpgrade) {
     }
 }
 
-async fn keep_quiet(socket: &mut Socket, budget: &Budget, ping: Duration) -> Option<CloseReason> {
+async fn keep_quiet(
+    socket: &mut Socket,
+    budget: &mut Budget,
+    ping: Duration,
+) -> Option<CloseReason> {
     let quiet = async {
         socket.send(Message::text(WORD)).await?;
         let mut due = Instant::now() + ping;

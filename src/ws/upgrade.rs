@@ -18,12 +18,15 @@ use axum::response::{IntoResponse, Response};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
+use socket2::SockRef;
+use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use super::budget::Budget;
 use super::connection::{Connection, Socket};
+use super::freight::Freight;
 use super::meter::{Meter, Written};
 use super::probe;
 use crate::auth::{TokenError, bearer};
@@ -263,7 +266,7 @@ pub(super) async fn open(
     upgrading: OnUpgrade,
 ) -> Option<(Socket, Written, Budget)> {
     let upgraded = match tokio::time::timeout(DEADLINE, upgrading).await {
-        Ok(Ok(upgraded)) => TokioIo::new(upgraded),
+        Ok(Ok(upgraded)) => upgraded,
         Ok(Err(error)) => {
             tracing::debug!(%error, "an upgrade did not happen");
             return None;
@@ -273,8 +276,21 @@ pub(super) async fn open(
             return None;
         }
     };
-    let (stream, written, allowance) = Meter::new(upgraded, RAW_BYTES);
-    let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config())).await;
+    // What is behind the door is always a TCP connection.
+    let Ok(parts) = upgraded.downcast::<TokioIo<TcpStream>>() else {
+        return None;
+    };
+    let stream = parts.io.into_inner();
+    // A reader that is slow is not gone: the pulse of the connection tells them apart, the kernel's
+    // timer does not. It goes on as long as the window is smaller than what waits at the front.
+    if let Err(error) = SockRef::from(&stream).set_tcp_user_timeout(None) {
+        tracing::debug!(%error, "a timeout could not be lifted");
+    }
+    let pool = door.unfinished.clone();
+    let (stream, written, allowance) = Meter::new(stream, RAW_BYTES, pool);
+    let (stream, first) = (Freight::new(stream), parts.read_buf.to_vec());
+    let socket =
+        WebSocketStream::from_partially_read(stream, first, Role::Server, Some(config())).await;
     Some((socket, written, Budget::new(allowance, door.clock.clone())))
 }
 
