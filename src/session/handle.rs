@@ -75,7 +75,7 @@ impl Session {
         asked.await.unwrap_or_else(|silence| {
             Err(silence.refusal(
                 Code::StorageUnavailable,
-                "The database does not answer at the moment; try again.",
+                "The session does not answer at the moment, perhaps because the database does not; try again.",
             ))
         })
     }

@@ -134,9 +134,11 @@ impl CommitLoop {
                     () = self.finished.cancelled() => return,
                 }
             }
-            while events(&waiting) < EVENTS_PER_COMMIT
+            let mut events: usize = waiting.iter().map(|one| one.append.events.len()).sum();
+            while events < EVENTS_PER_COMMIT
                 && let Ok(pending) = self.queue.try_recv()
             {
+                events += pending.append.events.len();
                 waiting.push(pending);
             }
             let in_time = take_in_time(&mut waiting);
@@ -228,13 +230,6 @@ fn take_in_time(waiting: &mut Vec<Pending>) -> Vec<Pending> {
 
 fn judge(outcome: Result<(), AppendError>) -> Result<(), RecordError> {
     outcome.map_err(|AppendError::Fenced| RecordError::Fenced)
-}
-
-fn events(batch: &[Pending]) -> usize {
-    batch
-        .iter()
-        .map(|pending| pending.append.events.len())
-        .sum()
 }
 
 /// A journal as cursors see it. Clones share it.

@@ -93,7 +93,7 @@ impl Scribe {
             questions: questions
                 .map(|open| (open.id, open.asked_as.clone()))
                 .collect(),
-            tools: tools.map(Tool::brief).collect(),
+            tools: tools.map(|tool| tool.brief()).collect(),
             cancelled: false,
             speaking: current.message.map(|message| (message, None)),
             next_index: current.chunks,

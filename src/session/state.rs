@@ -9,6 +9,7 @@
 //! something else than the events before it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -39,8 +40,9 @@ const PAST_RUNS: usize = 64;
 pub(crate) struct SessionState {
     /// Of the last event folded; 0 before the first.
     pub(crate) offset: u64,
-    /// The newest messages within the bounds, oldest first.
-    pub(crate) messages: VecDeque<Message>,
+    /// The newest messages within the bounds, oldest first. Shared between copies of the state, which
+    /// are made with nearly every commit.
+    pub(crate) messages: VecDeque<Arc<Message>>,
     /// Were older messages dropped, or was a long one cut?
     pub(crate) truncated: bool,
     /// All messages there ever were.
@@ -57,8 +59,8 @@ pub(crate) struct SessionState {
     pub(crate) activity: Activity,
     /// The agent's plan.
     pub(crate) plan: Vec<PlanStep>,
-    /// The newest tools of the current run, oldest first.
-    pub(crate) tools: Vec<Tool>,
+    /// The newest tools of the current run, oldest first. Shared like the messages.
+    pub(crate) tools: Vec<Arc<Tool>>,
     /// The title, if it has one.
     pub(crate) title: Option<String>,
     /// What the agent wants to know of a human.
@@ -324,7 +326,7 @@ impl SessionState {
                 .iter_mut()
                 .rfind(|message| message.run == Some(run) && message.author == Author::Assistant);
             if let Some(message) = last {
-                message.usage = Some(usage);
+                Arc::make_mut(message).usage = Some(usage);
             }
         }
     }
@@ -417,18 +419,21 @@ impl SessionState {
 
     /// A kept message; searched from the end, where the talk is.
     fn message(&mut self, id: MessageId) -> Option<&mut Message> {
-        self.messages.iter_mut().rfind(|message| message.id == id)
+        let known = self.messages.iter_mut().rfind(|message| message.id == id);
+        known.map(Arc::make_mut)
     }
 
     fn push(&mut self, message: Message) {
         self.text_bytes = self.text_bytes.saturating_add(message.text.len());
         self.message_count = self.message_count.saturating_add(1);
-        self.messages.push_back(message);
+        self.messages.push_back(Arc::new(message));
     }
 
     fn complete_messages(&mut self, run: RunId) {
         for message in &mut self.messages {
-            message.complete |= message.run == Some(run);
+            if message.run == Some(run) && !message.complete {
+                Arc::make_mut(message).complete = true;
+            }
         }
     }
 
@@ -446,6 +451,7 @@ impl SessionState {
         if self.text_bytes > bounds.bytes
             && let Some(only) = self.messages.front_mut()
         {
+            let only = Arc::make_mut(only);
             only.text
                 .truncate(only.text.floor_char_boundary(bounds.bytes));
             only.text.shrink_to_fit();

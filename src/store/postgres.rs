@@ -130,6 +130,7 @@ impl Backend {
         &self,
         _session: SessionId,
         _offset: u64,
+        _most: u32,
         _most_bytes: usize,
     ) -> Vec<StoredEvent> {
         Vec::new()

@@ -172,9 +172,10 @@ impl Backend {
         &self,
         session: SessionId,
         offset: u64,
+        most: u32,
         most_bytes: usize,
     ) -> Vec<StoredEvent> {
-        self.log.after(session, offset, most_bytes)
+        self.log.after(session, offset, most as usize, most_bytes)
     }
 
     /// The last of those before an offset.

@@ -81,8 +81,8 @@ impl Router {
         let earlier = messages
             .iter()
             .filter(|message| live.is_none() || message.run != live);
-        let said = |message: &super::super::state::Message| (message.author, message.text.clone());
-        let mut history: Vec<(Author, String)> = earlier.map(said).collect();
+        let said = earlier.map(|message| (message.author, message.text.clone()));
+        let mut history: Vec<(Author, String)> = said.collect();
         history.drain(..history.len().saturating_sub(HISTORY));
         Ok(Start {
             session: self.id,

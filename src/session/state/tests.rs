@@ -1,5 +1,7 @@
 //! The rules of the fold, one by one, and what holds for any journal.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -256,7 +258,7 @@ fn a_started_run_puts_its_prompt_into_the_conversation() {
         complete: true,
         usage: None,
     };
-    assert_eq!(state.messages, [prompt]);
+    assert_eq!(state.messages, [Arc::new(prompt)]);
     assert_eq!(state.message_count, 1);
     assert_eq!(state.last_user_message.as_deref(), Some("hello"));
     let live = state.live_run().unwrap();

@@ -27,7 +27,7 @@ static INSERT_SESSION: LazyLock<String> = LazyLock::new(|| {
 impl Branches for Backend {
     async fn journal_bytes(&self, session: SessionId, upto: u64) -> Result<u64, StoreError> {
         // Looked at first: what is carried over meanwhile is found twice, and counted once.
-        let waiting = self.waiting_after(session, 0, usize::MAX);
+        let waiting = self.waiting_after(session, 0, u32::MAX, usize::MAX);
         let row = sqlx::query(
             "select cast(coalesce(sum(length(body)), 0) as bigint) as bytes,
                  coalesce(max(\"offset\"), 0) as newest

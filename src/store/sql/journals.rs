@@ -131,7 +131,7 @@ impl Journals for Backend {
         limit: u32,
     ) -> Result<Vec<StoredEvent>, StoreError> {
         // Looked at first: what is carried over meanwhile is found twice, and never not at all.
-        let waiting = self.waiting_after(session, after, PAGE_BYTES);
+        let waiting = self.waiting_after(session, after, limit, PAGE_BYTES);
         let rows = sqlx::query(EVENTS_AFTER)
             .bind(session.to_string())
             .bind(number_of(after))

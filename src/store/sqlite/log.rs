@@ -54,6 +54,7 @@ impl Log {
         &self,
         session: SessionId,
         offset: u64,
+        most: usize,
         most_bytes: usize,
     ) -> Vec<StoredEvent> {
         let waiting = self.lock();
@@ -68,7 +69,7 @@ impl Log {
             bytes += event.body.len();
             fits
         });
-        fitting.cloned().collect()
+        fitting.take(most).cloned().collect()
     }
 
     /// The last of what waits of one journal before an offset.

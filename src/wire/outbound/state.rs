@@ -41,7 +41,11 @@ pub(crate) fn full_state(
     message_id: Option<&str>,
     at: Timestamp,
 ) -> Utf8Bytes {
-    let history = state.messages.iter().filter(|_| what.history);
+    let history = state
+        .messages
+        .iter()
+        .map(AsRef::as_ref)
+        .filter(|_| what.history);
     let line = state.queue.line();
     let payload = FullState {
         conversation_history: history.map(Into::into).collect(),
@@ -54,7 +58,11 @@ pub(crate) fn full_state(
         history_truncated: state.truncated,
         activity: words::activity(state.activity),
         plan: state.plan.iter().map(Into::into).collect(),
-        tools: state.tools.iter().map(Into::into).collect(),
+        tools: state
+            .tools
+            .iter()
+            .map(|tool| tool.as_ref().into())
+            .collect(),
         title: state.title.as_deref(),
         questions: state.questions.open.iter().map(Into::into).collect(),
         queue: Queue::new(&line, state.queue.modes),
