@@ -30,7 +30,7 @@ use crate::limits::{ConnectionCaps, Limits};
 use crate::runtime::{Catalog, Workshop};
 use crate::session::{Instruments, Keeper, Sessions, Stopping, TIDY_EVERY};
 use crate::shutdown::Shutdown;
-use crate::store::{self, Contents, Failures, OpenError, Store, StoreError};
+use crate::store::{self, Belonging, Contents, Failures, OpenError, Store, StoreError};
 use crate::telemetry::{self, Destination, Process, Traces};
 use crate::ws;
 
@@ -75,6 +75,18 @@ pub enum StartError {
     Agents(#[from] std::io::Error),
 }
 
+/// The database became another one: a standby took over, or a dump was restored. What was committed last
+/// may be missing there, so nobody can go on; a new start gives the journals new epochs.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{place} is not the database any more that it was at the start (did a standby take over?): \
+     start again, and journals get a new epoch"
+)]
+pub struct Displaced {
+    /// Which one, without its password.
+    place: String,
+}
+
 /// A gateway that is built and bound, and not yet serving.
 pub struct Gateway {
     config: Config,
@@ -101,8 +113,9 @@ impl Gateway {
     pub async fn build(config: Config, clock: Clock) -> Result<Self, StartError> {
         store::make_directory(&config.data)?;
         let instance = Instance::claim(&config.data.dir).await?;
-        let store = store::open(&config.data).await?;
+        let store = store::open_to_serve(&config.data).await?;
         let contents = Arc::new(Contents::open(&config.data.dir)?);
+        settle_files(&config, store.as_ref()).await;
         let limits = Limits::new(&config.limits, &clock);
         let delays = Arc::clone(&limits.accounts);
         let auth = Auth::open(
@@ -175,8 +188,8 @@ impl Gateway {
     }
 
     /// Serves until told to stop, then drains: no new connections, a while for what is under way.
-    pub async fn run(mut self, shutdown: Shutdown) {
-        let grace = Duration::from_secs(self.config.server.shutdown_grace_secs.into());
+    pub async fn run(mut self, shutdown: Shutdown) -> Result<(), Displaced> {
+        let mut grace = Duration::from_secs(self.config.server.shutdown_grace_secs.into());
         let store = Arc::clone(&self.store);
         let (traces, failures) = (std::mem::take(&mut self.traces), Failures::default());
         let instruments = (&traces, failures);
@@ -187,7 +200,18 @@ impl Gateway {
         };
         let (instance, sessions) =
             self.start(&shutdown, &stopping, &tasks, &connections, instruments);
-        shutdown.drain.cancelled().await;
+        let outcome = tokio::select! {
+            biased;
+            () = shutdown.drain.cancelled() => Ok(()),
+            () = store.displaced() => {
+                let displaced = Displaced { place: store.place().to_owned() };
+                tracing::error!(error = %displaced, "stopping at once");
+                // Nothing that is under way can be stored.
+                grace = Duration::ZERO;
+                shutdown.drain.cancel();
+                Err(displaced)
+            }
+        };
         tasks.close();
         connections.close();
         // Connections use sessions, sessions use the committer: each ends after those above it.
@@ -201,7 +225,7 @@ impl Gateway {
         tokio::select! {
             biased;
             // Asked twice: nothing is waited for.
-            () = shutdown.now.cancelled() => return,
+            () = shutdown.now.cancelled() => return outcome,
             () = &mut drained => tracing::info!("stopped"),
             () = tokio::time::sleep(grace) => {
                 tracing::info!("the grace is over: runs under way are ended");
@@ -214,6 +238,7 @@ impl Gateway {
         traces.finish(LAST_TRACES).await;
         store.close().await;
         drop(instance);
+        outcome
     }
 
     /// Starts the doors and what goes on beside them; all of it ends with the wish to drain.
@@ -276,7 +301,11 @@ impl Gateway {
         }));
         let sockets = ws::routes(Arc::clone(&reception));
         tasks.spawn(commits.run());
-        let kept = (Arc::clone(&self.contents), Arc::clone(&self.store));
+        let kept = Kept {
+            contents: Arc::clone(&self.contents),
+            store: Arc::clone(&self.store),
+            clock: self.clock.clone(),
+        };
         let store = Arc::clone(&self.store);
         let parts = http::Parts {
             auth: self.auth.clone(),
@@ -334,6 +363,24 @@ impl Gateway {
     }
 }
 
+/// Files that the database does not know may be all that somebody has uploaded, and the database a wrong
+/// one.
+async fn settle_files(config: &Config, store: &dyn Store) {
+    let dir = &config.data.dir;
+    match Belonging::settle(dir, store).await {
+        Ok(Belonging::AtHome) => {}
+        Ok(Belonging::Strange { unknown }) => tracing::warn!(
+            files = unknown,
+            directory = %dir.display(),
+            database = store.place(),
+            "there are uploaded files here that this database does not know, and they may belong to \
+             another one: nothing is removed. Check data.dir and data.database_url; if both are right, \
+             `switchboard migrate --adopt-files` lets go of what nobody needs"
+        ),
+        Err(error) => tracing::warn!(%error, "cannot see whose the uploaded files are: they stay"),
+    }
+}
+
 /// Loads what authentication needs, for a command that works without a gateway.
 pub async fn open_auth(
     config: &Config,
@@ -379,23 +426,35 @@ async fn take_up(sessions: &Sessions) {
     }
 }
 
+/// The uploaded files, and who says which of them are needed.
+struct Kept {
+    contents: Arc<Contents>,
+    store: Arc<dyn Store>,
+    clock: Clock,
+}
+
 /// Makes room in the journals and among the files until told to stop.
 async fn tidy(
     keeper: Keeper,
-    (contents, store): (Arc<Contents>, Arc<dyn Store>),
+    Kept {
+        contents,
+        store,
+        clock,
+    }: Kept,
     somebody_left: Arc<Notify>,
     stop: CancellationToken,
 ) {
     let sweep = async || {
-        match contents.sweep(store.as_ref()).await {
-            Ok(removed) => tracing::debug!(removed, "looked through all files"),
+        match contents.sweep(store.as_ref(), clock.wall()).await {
+            Ok(None) => tracing::debug!("files stay, because they may belong to another database"),
+            Ok(Some(removed)) => tracing::debug!(removed, "looked through all files"),
             Err(error) => tracing::warn!(%error, "files that nobody needs could not be removed"),
         }
         if let Err(error) = store.scrub().await {
             tracing::warn!(%error, "what was removed is not overwritten yet; trying again later");
         }
     };
-    // Not at once: whoever comes back after a restart comes first.
+    // The journals not at once: whoever comes back after a restart comes first.
     let mut tick = tokio::time::interval_at(Instant::now() + SWEEP, TIDY_EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let rounds = async {

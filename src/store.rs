@@ -14,12 +14,14 @@ use crate::domain::secret::Secret;
 
 mod attachments;
 mod audit;
+mod belonging;
 mod branches;
 mod changes;
 mod contents;
 mod deadline;
 mod error;
 mod grants;
+mod home;
 mod journals;
 mod keys;
 mod links;
@@ -42,6 +44,7 @@ use deadline::Deadline;
 
 pub use attachments::{AddError, AttachmentRow, Attachments, ContentHash, Quotas};
 pub use audit::{ActFilter, Audit, AuditConfig};
+pub use belonging::{Belonging, adopt};
 pub use branches::{BranchError, Branches, NewBranch};
 pub use changes::{Change, Changes, Subject};
 pub use contents::{Arriving, Content, Contents, KeepError, SweepError, hex};
@@ -131,12 +134,25 @@ fn is_postgres(url: &str) -> bool {
     url.starts_with("postgres://") || url.starts_with("postgresql://")
 }
 
-/// Opens the configured database and brings its schema up to date.
+/// Opens the configured database and brings its schema up to date, for a command: a gateway may serve
+/// from it, so its epochs stay as they are.
 pub async fn open(config: &Config) -> Result<Arc<dyn Store>, OpenError> {
     make_directory(config)?;
     Ok(match &config.database_url {
         Some(url) => Arc::new(Deadline(postgres::Backend::open(url.expose()).await?)),
         None => Arc::new(sqlite::Backend::open(&config.sqlite_path()).await?),
+    })
+}
+
+/// The same for a gateway that is about to serve: a database that was put here from elsewhere gets new
+/// epochs first.
+pub async fn open_to_serve(config: &Config) -> Result<Arc<dyn Store>, OpenError> {
+    make_directory(config)?;
+    Ok(match &config.database_url {
+        Some(url) => Arc::new(Deadline(
+            postgres::Backend::open_to_serve(url.expose()).await?,
+        )),
+        None => Arc::new(sqlite::Backend::open_to_serve(&config.sqlite_path()).await?),
     })
 }
 

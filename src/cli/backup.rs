@@ -5,16 +5,17 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 
+use super::desk;
 use super::output::Output;
 use crate::config::Loaded;
-use crate::store::{self, BackupError, Contents, Store, beside};
+use crate::store::{BackupError, Contents, Store, beside};
 
 pub(super) async fn run(
     loaded: Loaded,
     file: PathBuf,
     mut out: Output,
 ) -> anyhow::Result<ExitCode> {
-    let store = store::open(&loaded.config.data).await?;
+    let store = desk::open(&loaded.config.data).await?;
     let copied = copy(store.as_ref(), &loaded.config.data.dir, &file).await;
     store.close().await;
     let files = copied?;

@@ -1,6 +1,6 @@
 //! Where an operator's commands are carried out: the database and what signs tokens, without a gateway.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -23,7 +23,7 @@ pub(super) struct Desk {
 impl Desk {
     pub(super) async fn open(loaded: Loaded) -> anyhow::Result<Self> {
         let config = loaded.config;
-        let store = store::open(&config.data).await?;
+        let store = open(&config.data).await?;
         let auth = gateway::open_auth(&config, Arc::clone(&store), &Clock::system()).await?;
         Ok(Self {
             config,
@@ -48,6 +48,23 @@ impl Desk {
     pub(super) async fn close(self) {
         self.store.close().await;
     }
+}
+
+/// Opens a database for a command, which changes nothing about where it is at home: a gateway may serve
+/// from it. Says on standard error if the next one that is started will.
+pub(super) async fn open(config: &store::Config) -> anyhow::Result<Arc<dyn Store>> {
+    let store = store::open(config).await?;
+    if store.identity().await?.is_none() {
+        let told = writeln!(
+            std::io::stderr(),
+            "warning: {} was restored or moved, or a standby took over: \
+             the next gateway that is started on it gives its journals a new epoch",
+            store.place()
+        );
+        // Nobody is left to tell if this fails.
+        drop(told);
+    }
+    Ok(store)
 }
 
 /// Where people are sent.

@@ -17,7 +17,7 @@ use super::output::Output;
 use super::probe;
 use crate::config::{Config, Loaded};
 use crate::gateway::Instance;
-use crate::store::{self, Store};
+use crate::store::{self, Belonging, Store};
 use finding::Finding;
 
 /// Less free space than this is a reason to worry.
@@ -80,6 +80,8 @@ async fn examine(loaded: &Loaded) -> Vec<Finding> {
             findings.push(directory(config));
             findings.push(space(config));
             findings.push(database(store.as_ref()).await);
+            findings.extend(home(store.as_ref()).await);
+            findings.push(files(config, store.as_ref()).await);
             findings.push(accounts(store.as_ref()).await);
             store.close().await;
         }
@@ -216,6 +218,39 @@ async fn database(store: &dyn Store) -> Finding {
             format!("{place}: {error}"),
             "Check the database.",
         ),
+    }
+}
+
+/// Was it put here from elsewhere?
+async fn home(store: &dyn Store) -> Option<Finding> {
+    match store.identity().await {
+        Ok(Some(_)) => None,
+        Ok(None) => Some(Finding::warning(
+            "home",
+            "the database was restored or moved, or a standby took over, since a gateway was started on it",
+            "If it is the right one: start the gateway (again), which gives its journals a new epoch.",
+        )),
+        Err(error) => Some(Finding::problem(
+            "home",
+            error.to_string(),
+            "Check the database.",
+        )),
+    }
+}
+
+/// Do the uploaded files belong to the database?
+async fn files(config: &Config, store: &dyn Store) -> Finding {
+    let place = config.data.dir.join("attachments").display().to_string();
+    match Belonging::of(&config.data.dir, store).await {
+        Ok(Belonging::AtHome | Belonging::Strange { unknown: 0 }) => Finding::ok("files", place),
+        Ok(Belonging::Strange { unknown }) => Finding::warning(
+            "files",
+            format!(
+                "{unknown} files in {place} are unknown to the database, which may be the wrong one: none is removed"
+            ),
+            "Check data.dir and data.database_url. If both are right: switchboard migrate --adopt-files",
+        ),
+        Err(error) => Finding::problem("files", format!("{place}: {error}"), "Check data.dir."),
     }
 }
 

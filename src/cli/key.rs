@@ -6,11 +6,12 @@ use clap::Subcommand;
 use jiff::Timestamp;
 use serde_json::json;
 
+use super::desk;
 use super::output::{Output, OutputError};
 use crate::auth;
 use crate::config::Loaded;
 use crate::domain::act::By;
-use crate::store::{self, OldKeys, StoredKey};
+use crate::store::{OldKeys, StoredKey};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -34,7 +35,7 @@ pub(super) async fn run(
     mut out: Output,
 ) -> anyhow::Result<ExitCode> {
     let config = loaded.config;
-    let store = store::open(&config.data).await?;
+    let store = desk::open(&config.data).await?;
     let now = Timestamp::now();
     match command {
         Command::List { json } => {

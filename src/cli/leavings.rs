@@ -8,9 +8,10 @@ use anyhow::Context as _;
 
 use super::desk::Desk;
 use super::output::Output;
+use crate::clock::Clock;
 use crate::domain::account::Username;
 use crate::gateway::Instance;
-use crate::store::Contents;
+use crate::store::{Belonging, Contents};
 
 /// A running gateway feels a removal within a second, and ends that user's agents.
 const AGENTS_END: Duration = Duration::from_secs(2);
@@ -28,7 +29,14 @@ pub(super) async fn clear(
     let alone = Instance::claim(data).await;
     if alone.is_ok() {
         let contents = Contents::open(data)?;
-        contents.sweep(desk.store.as_ref()).await?;
+        let now = Clock::system().wall();
+        contents.sweep(desk.store.as_ref(), now).await?;
+    }
+    if let Belonging::Strange { unknown: 1.. } = Belonging::of(data, desk.store.as_ref()).await? {
+        out.line(format!(
+            "Their uploaded files stay in {}: `switchboard doctor` says why",
+            data.join("attachments").display()
+        ))?;
     }
     // The workspaces first: once the account is gone nobody can ask for that again.
     clear_workspaces(data, name, workspaces, alone.is_ok(), out).await?;

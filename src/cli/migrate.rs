@@ -2,11 +2,14 @@
 
 use std::process::ExitCode;
 
+use anyhow::bail;
+
+use super::desk;
 use super::output::Output;
 use crate::clock::Clock;
 use crate::config::Loaded;
 use crate::domain::act::{Action, By};
-use crate::store::{self, Store, StoreError};
+use crate::store::{self, Belonging, Config, Store, StoreError};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Options {
@@ -14,6 +17,10 @@ pub(super) struct Options {
     /// (a disk or a machine from a snapshot): clients that come back get the state
     #[arg(long)]
     new_epochs: bool,
+    /// Say that the uploaded files in the data directory belong to this database, so that those it does
+    /// not know are removed once they are older than an hour
+    #[arg(long)]
+    adopt_files: bool,
 }
 
 /// Opening a database brings it up to date; this command only says so, for those who upgrade in steps.
@@ -22,10 +29,16 @@ pub(super) async fn run(
     options: Options,
     mut out: Output,
 ) -> anyhow::Result<ExitCode> {
-    let store = store::open(&loaded.config.data).await?;
+    let config = loaded.config.data;
+    let store = desk::open(&config).await?;
     let (place, version) = (store.place().to_owned(), store.schema_version());
     let renewed = if options.new_epochs {
         Some(renew(store.as_ref()).await)
+    } else {
+        None
+    };
+    let adopted = if options.adopt_files {
+        Some(adopt(store.as_ref(), &config).await)
     } else {
         None
     };
@@ -34,7 +47,35 @@ pub(super) async fn run(
     if let Some(renewed) = renewed {
         out.line(format!("{} journals have a new epoch", renewed?))?;
     }
+    if let Some(adopted) = adopted {
+        out.line(adopted?)?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says what is to be said about it.
+async fn adopt(store: &dyn Store, config: &Config) -> anyhow::Result<String> {
+    let dir = config.dir.display();
+    let unknown = match Belonging::of(&config.dir, store).await? {
+        Belonging::AtHome => return Ok(format!("The uploaded files in {dir} are this database's")),
+        Belonging::Strange { unknown } => unknown,
+    };
+    if !store::adopt(&config.dir, store).await? {
+        bail!(
+            "this database was restored or moved, or a standby took over: start a gateway on it first, \
+             or give --new-epochs as well"
+        );
+    }
+    let by = By::operator(Clock::system().wall());
+    let act = by.did(
+        Action::FilesAdopted,
+        format!("{unknown} unknown files in {dir}"),
+    );
+    store.record(&act).await?;
+    Ok(format!(
+        "The uploaded files in {dir} are this database's from now on: a gateway removes the {unknown} \
+         that it does not know, once they are older than an hour"
+    ))
 }
 
 async fn renew(store: &dyn Store) -> Result<u64, StoreError> {

@@ -123,7 +123,8 @@ fn tell_all(
         config.dir.join("attachments").display()
     ))?;
     Ok(out.line(format!(
-        "{} is as it was. Remove it once all is well: it must not be used beside the other",
+        "{} is as it was, and knows that it was moved: a gateway that is started on it gives its journals \
+         new epochs. Remove it once all is well",
         config.sqlite_path().display()
     ))?)
 }

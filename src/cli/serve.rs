@@ -40,7 +40,7 @@ async fn serve(loaded: Loaded, mut out: Output) -> anyhow::Result<()> {
     tracing::info!(address = %gateway.listening(), version = env!("CARGO_PKG_VERSION"), "serving");
     supervisor.ready(gateway.addresses().base());
     tokio::select! {
-        () = gateway.run(shutdown.clone()) => {}
+        served = gateway.run(shutdown.clone()) => served?,
         () = supervisor.attend(&shutdown) => {}
         // Ends only after both wishes.
         () = shutdown.follow(signals) => {}

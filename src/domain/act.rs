@@ -105,6 +105,8 @@ pub enum Action {
     Moved,
     /// Journals got a new epoch.
     EpochsRenewed,
+    /// Uploaded files were said to belong to the database.
+    FilesAdopted,
 }
 
 impl Action {
@@ -139,6 +141,7 @@ impl Action {
             Self::Restored => "data.restored",
             Self::Moved => "data.moved",
             Self::EpochsRenewed => "data.epochs_renewed",
+            Self::FilesAdopted => "data.files_adopted",
         }
     }
 }

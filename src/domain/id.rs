@@ -117,6 +117,10 @@ id!(
     Epoch, "epo_"
 );
 id!(
+    /// Names a database, for the data directories that belong to it.
+    StoreId, "sto_"
+);
+id!(
     /// Names a signing key (`kid`).
     KeyId, "key_"
 );

@@ -85,4 +85,7 @@ pub trait Attachments: Send + Sync {
 
     /// Which contents that begin with this byte some file still has.
     async fn contents_with(&self, first: u8) -> Result<Vec<ContentHash>, StoreError>;
+
+    /// Which contents that begin with this byte some file had not long ago.
+    async fn released_with(&self, first: u8) -> Result<Vec<ContentHash>, StoreError>;
 }

@@ -2,29 +2,39 @@
 //! directory.
 //!
 //! A content arrives in a file of its own and takes its place only when all of it is there. Between
-//! taking its place and being referred to by a row nobody sweeps: that is one turn.
+//! taking its place and being referred to by a row nobody sweeps: that is one turn. What no row refers to
+//! goes when it is old, or when the database has given it up; and only if the files are this database's.
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use aws_lc_rs::digest;
 use bytes::Bytes;
+use jiff::Timestamp;
 use tokio::sync::RwLock;
 
 use super::Store;
 use super::attachments::{AddError, AttachmentRow, ContentHash, Quotas};
+use super::belonging;
 use super::error::{OpenError, StoreError};
 use crate::domain::id::AttachmentId;
 use crate::domain::media::{Media, Sniffer};
 
+/// Where the contents are in a data directory.
+pub(super) const DIRECTORY: &str = "attachments";
 const ARRIVING: &str = "tmp-";
+/// What is younger stays, unless the database has given it up: its row may still come.
+const GRACE: Duration = Duration::from_hours(1);
 
 /// Where the contents are.
 #[derive(Debug)]
 pub struct Contents {
+    /// The data directory.
+    data: PathBuf,
     dir: PathBuf,
     /// By the first byte of the hash: shared by those who bring something, alone for whoever takes
     /// something away.
@@ -56,7 +66,7 @@ pub enum SweepError {
 impl Contents {
     /// The contents in a data directory, without what was arriving when the last gateway ended.
     pub fn open(data: &Path) -> Result<Self, OpenError> {
-        let dir = data.join("attachments");
+        let dir = data.join(DIRECTORY);
         let prepare = || {
             make(&dir)?;
             for entry in fs::read_dir(&dir)? {
@@ -72,14 +82,18 @@ impl Contents {
             source,
         })?;
         let turns = std::array::from_fn(|_| RwLock::new(()));
-        Ok(Self { dir, turns })
+        Ok(Self {
+            data: data.to_owned(),
+            dir,
+            turns,
+        })
     }
 
     /// Copies what is in a data directory and not yet in the target, by a second name for the same
     /// file where that is possible: a content never changes. What goes away meanwhile is passed by,
     /// and what is arriving. Says how many there are in the target then.
     pub fn copy(data: &Path, target: &Path) -> io::Result<usize> {
-        let (dir, mut count) = (data.join("attachments"), 0);
+        let (dir, mut count) = (data.join(DIRECTORY), 0);
         for folder in names(&dir)? {
             if folder.starts_with(ARRIVING) {
                 continue;
@@ -181,16 +195,30 @@ impl Contents {
         .await
     }
 
-    /// Removes every content that no row refers to; says how many.
-    pub async fn sweep(&self, store: &dyn Store) -> Result<u64, SweepError> {
+    /// Removes every content that no row refers to and that is old or was given up; says how many.
+    /// `None` if the files are not this database's: nothing is removed then.
+    pub async fn sweep(
+        &self,
+        store: &dyn Store,
+        now: Timestamp,
+    ) -> Result<Option<u64>, SweepError> {
+        if !belonging::is_at_home(&self.data, store).await? {
+            return Ok(None);
+        }
+        let old = SystemTime::from(now) - GRACE;
         let mut removed = 0;
         for first in 0..=u8::MAX {
-            removed += self.sweep_among(first, store).await?;
+            removed += self.sweep_among(first, store, old).await?;
         }
-        Ok(removed)
+        Ok(Some(removed))
     }
 
-    async fn sweep_among(&self, first: u8, store: &dyn Store) -> Result<u64, SweepError> {
+    async fn sweep_among(
+        &self,
+        first: u8,
+        store: &dyn Store,
+        old: SystemTime,
+    ) -> Result<u64, SweepError> {
         let dir = self.dir.join(format!("{first:02x}"));
         let look = dir.clone();
         if aside(move || names(&look)).await?.is_empty() {
@@ -200,11 +228,16 @@ impl Contents {
         let _turn = self.turns[usize::from(first)].write().await;
         let needed = store.contents_with(first).await?;
         let needed: HashSet<String> = needed.iter().map(hex).collect();
+        let released = store.released_with(first).await?;
+        let released: HashSet<String> = released.iter().map(hex).collect();
         let removed = aside(move || {
             let mut removed = 0;
             for name in names(&dir)? {
-                if !needed.contains(&name) {
-                    fs::remove_file(dir.join(name))?;
+                let path = dir.join(&name);
+                if !needed.contains(&name)
+                    && (released.contains(&name) || path.metadata()?.modified()? < old)
+                {
+                    fs::remove_file(path)?;
                     removed += 1;
                 }
             }
@@ -213,8 +246,11 @@ impl Contents {
         Ok(removed.await?)
     }
 
-    /// Removes a content, unless some row refers to it.
+    /// Removes a content, unless some row refers to it, or one of another database might.
     async fn forget(&self, hash: ContentHash, store: &dyn Store) -> Result<(), SweepError> {
+        if !belonging::is_at_home(&self.data, store).await? {
+            return Ok(());
+        }
         let _turn = self.turns[usize::from(hash[0])].write().await;
         if store.contents_with(hash[0]).await?.contains(&hash) {
             return Ok(());
@@ -321,7 +357,7 @@ impl Drop for Draft {
 }
 
 /// Disks take their time: nobody else waits for them.
-async fn aside<T: Send + 'static>(
+pub(super) async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     let done = tokio::task::spawn_blocking(work).await;
@@ -333,7 +369,7 @@ fn make(dir: &Path) -> io::Result<()> {
 }
 
 /// The names in a directory; none if it is not there.
-fn names(dir: &Path) -> io::Result<Vec<String>> {
+pub(super) fn names(dir: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,

@@ -23,7 +23,7 @@ use super::{
 use crate::domain::account::{Role, User, Username};
 use crate::domain::act::{Act, By};
 use crate::domain::grant::GrantRole;
-use crate::domain::id::{LoginId, SessionId, UserId};
+use crate::domain::id::{LoginId, SessionId, StoreId, UserId};
 use crate::domain::search::Words;
 
 /// Less than the three seconds after which a caller must have heard that storage is unavailable.
@@ -143,6 +143,7 @@ hand_on!(PATIENCE: Attachments {
     fn check_quotas(session: SessionId, owner: UserId, size_bytes: u64, quotas: Quotas) -> Result<(), AddError>;
     fn attachments(session: SessionId) -> Result<Vec<AttachmentRow>, StoreError>;
     fn contents_with(first: u8) -> Result<Vec<ContentHash>, StoreError>;
+    fn released_with(first: u8) -> Result<Vec<ContentHash>, StoreError>;
 });
 
 hand_on!(PATIENCE: Grants {
@@ -249,6 +250,14 @@ impl<S: Store> Upkeep for Deadline<S> {
 
     async fn backup(&self, target: &Path) -> Result<(), BackupError> {
         self.0.backup(target).await
+    }
+
+    async fn identity(&self) -> Result<Option<StoreId>, StoreError> {
+        within(PATIENCE, self.0.identity()).await
+    }
+
+    async fn displaced(&self) {
+        self.0.displaced().await;
     }
 
     async fn renew_epochs(&self) -> Result<u64, StoreError> {

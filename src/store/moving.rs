@@ -2,7 +2,8 @@
 //!
 //! Which tables and columns there are is asked of the databases, so that no later one is forgotten;
 //! if the two do not agree, nothing is moved. One transaction there, one snapshot here: all of it
-//! arrives, counted and compared, or nothing does. SQLite stays as it is.
+//! arrives, counted and compared, or nothing does. SQLite stays as it is, but knows that its journals go
+//! on elsewhere: a gateway that is started on it all the same gives them new epochs.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -12,7 +13,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection as _};
 
 use super::error::{OpenError, StoreError};
-use super::{Config, Upkeep as _, postgres, sqlite};
+use super::{Config, Upkeep as _, home, postgres, sqlite};
 use crate::domain::secret::Secret;
 
 mod cell;
@@ -166,11 +167,36 @@ pub async fn move_to_postgres(
     sqlx::query(AssertSqlSafe(format!("analyze {all}")))
         .execute(&mut *tx)
         .await?;
-    tx.commit().await?;
-    there.close().await?;
+    let known = carry_identity(&mut snapshot, &mut tx).await?;
     snapshot.rollback().await?;
     source.close().await?;
+    // Before there are two: whatever happens from here on, one of them has new epochs when it is used.
+    sqlite::mark(&path, home::MOVED).await?;
+    if let Err(error) = tx.commit().await {
+        sqlite::mark(&path, known.as_deref().unwrap_or(sqlite::HERE)).await?;
+        return Err(error.into());
+    }
+    there.close().await?;
     Ok(moved)
+}
+
+/// The data directory goes on to belong to it. The epochs go on, too, but only in the first that they are
+/// moved to. Says where the source was at home.
+async fn carry_identity(
+    source: &mut SqliteConnection,
+    there: &mut PgConnection,
+) -> sqlx::Result<Option<String>> {
+    let (known, identity): (Option<String>, Option<String>) =
+        sqlx::query_as("select home, store_id from store_home")
+            .fetch_one(source)
+            .await?;
+    let is_first = known.as_deref().is_none_or(|known| known == sqlite::HERE);
+    sqlx::query("update store_home set home = $1, store_id = $2")
+        .bind((!is_first).then_some(sqlite::COPY))
+        .bind(identity)
+        .execute(there)
+        .await?;
+    Ok(known)
 }
 
 /// Tables that have a row from the beginning.

@@ -10,16 +10,19 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRo
 use sqlx::{Connection as _, Postgres, Transaction};
 
 use super::error::{OpenError, StoreError};
+use super::home::{Purpose, Renewed};
 use super::journals::StoredEvent;
 use super::schema;
 use super::upkeep::{AuditRow, BackupError, Upkeep};
 use crate::domain::act::Act;
-use crate::domain::id::SessionId;
+use crate::domain::id::{Epoch, SessionId, StoreId};
 
+mod home;
 #[path = "sql.rs"]
 mod sql;
 mod turn;
 
+use home::Home;
 use turn::Turn;
 
 type Connection = PgConnection;
@@ -63,10 +66,21 @@ const CONNECTIONS: u32 = 8;
 pub(super) struct Backend {
     pool: PgPool,
     place: String,
+    home: Home,
 }
 
 impl Backend {
+    /// For a command.
     pub(super) async fn open(url: &str) -> Result<Self, OpenError> {
+        Self::open_for(url, Purpose::Command).await
+    }
+
+    /// For a gateway.
+    pub(super) async fn open_to_serve(url: &str) -> Result<Self, OpenError> {
+        Self::open_for(url, Purpose::Serve).await
+    }
+
+    async fn open_for(url: &str, purpose: Purpose) -> Result<Self, OpenError> {
         let failed = |place: &str, source| OpenError::Database {
             place: place.to_owned(),
             source,
@@ -79,10 +93,13 @@ impl Backend {
             .await
             .map_err(|source| failed(&place, source))?;
         schema::bring_up_to_date(&MIGRATIONS, &mut connection, &place).await?;
-        let renewed = settle(&mut connection)
+        let home = Home::find(&mut connection)
             .await
             .map_err(|source| failed(&place, source))?;
-        schema::tell_renewed(&place, renewed);
+        if purpose == Purpose::Serve {
+            let renewed = home.settle(&mut connection).await;
+            super::home::tell(&place, renewed.map_err(|source| failed(&place, source))?);
+        }
         connection
             .close()
             .await
@@ -90,9 +107,16 @@ impl Backend {
         let pool = PgPoolOptions::new()
             .max_connections(CONNECTIONS)
             .acquire_timeout(PATIENCE)
+            .after_connect({
+                let home = home.clone();
+                move |connection, _| {
+                    let home = home.clone();
+                    Box::pin(async move { home.check(connection).await })
+                }
+            })
             .after_release(|connection, _| Box::pin(is_well(connection)))
             .connect_lazy_with(options);
-        Ok(Self { pool, place })
+        Ok(Self { pool, place, home })
     }
 
     /// A transaction that changes accounts or logins. All of these queue at one row, so each sees
@@ -158,47 +182,6 @@ impl Backend {
     }
 }
 
-/// What a database is known by: the server, its time line (a new one begins when it is set back to an
-/// earlier moment, or when a standby takes over), the database in it, and the table as it was made there.
-const HERE: &str = "select concat_ws('/',
-    (select system_identifier from pg_control_system()),
-    left(pg_walfile_name(pg_current_wal_lsn()), 8),
-    (select oid from pg_database where datname = current_database()),
-    cast('sessions' as regclass)::oid)";
-/// The same where a role may not ask for all of it.
-const HERE_AT_LEAST: &str = "select concat_ws('/',
-    (select oid from pg_database where datname = current_database()),
-    cast('sessions' as regclass)::oid)";
-
-/// A dump that was restored, also into the same database, is another one than it was.
-async fn settle(connection: &mut PgConnection) -> sqlx::Result<Option<u64>> {
-    let here: String = match sqlx::query_scalar(HERE).fetch_one(&mut *connection).await {
-        Ok(here) => here,
-        Err(sqlx::Error::Database(error)) if may_not_ask(error.code().as_deref()) => {
-            sqlx::query_scalar(HERE_AT_LEAST)
-                .fetch_one(&mut *connection)
-                .await?
-        }
-        Err(error) => return Err(error),
-    };
-    let mut tx = connection.begin().await?;
-    sqlx::query("set local statement_timeout = '60s'")
-        .execute(&mut *tx)
-        .await?;
-    // One after the other: two that open it at once must not both begin the journals anew.
-    sqlx::query("select home from store_home for update")
-        .execute(&mut *tx)
-        .await?;
-    let renewed = sql::home::settle(&mut tx, &here).await?;
-    tx.commit().await?;
-    Ok(renewed)
-}
-
-/// Is it for want of a right or of a function, and not something that passes?
-fn may_not_ask(code: Option<&str>) -> bool {
-    matches!(code, Some("42501" | "42883" | "0A000"))
-}
-
 /// How to connect.
 pub(super) fn options(url: &str) -> sqlx::Result<PgConnectOptions> {
     Ok(PgConnectOptions::from_str(url)?
@@ -262,10 +245,22 @@ impl Upkeep for Backend {
         Err(BackupError::NotSqlite)
     }
 
+    async fn identity(&self) -> Result<Option<StoreId>, StoreError> {
+        let mut connection = self.pool.acquire().await.map_err(StoreError::from)?;
+        Ok(sql::home::identity(&mut connection, self.home.here()).await?)
+    }
+
+    async fn displaced(&self) {
+        self.home.displaced().await;
+        // From here on nobody gets a connection, also not one that still leads to the old place. Those
+        // that are in use are not waited for.
+        drop(self.pool.close());
+    }
+
     async fn renew_epochs(&self) -> Result<u64, StoreError> {
-        let mut tx = self.begin_long().await?;
-        let renewed = sql::home::renew_epochs(&mut tx).await?;
-        tx.commit().await?;
+        let mut connection = self.pool.acquire().await.map_err(StoreError::from)?;
+        let renewed = home::renew_epochs(&mut connection).await?;
+        sql::home::settle(&mut connection, self.home.here()).await?;
         Ok(renewed)
     }
 

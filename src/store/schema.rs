@@ -38,17 +38,6 @@ where
         .map_err(|source| failed(place, source))
 }
 
-/// A database that was put here from elsewhere has new epochs.
-pub(super) fn tell_renewed(place: &str, renewed: Option<u64>) {
-    if let Some(sessions) = renewed {
-        tracing::warn!(
-            database = place,
-            sessions,
-            "this database was restored: journals have a new epoch, clients that come back get the state"
-        );
-    }
-}
-
 /// The newest version this program knows.
 pub(super) fn newest(migrator: &Migrator) -> i64 {
     migrator

@@ -198,6 +198,7 @@ pub(super) async fn sweep(
         "delete from auth_changes where until <= $1",
         "delete from signing_keys where expires_at <= $1",
         "delete from commands where created_at <= $1",
+        "delete from released_contents where until <= $1",
     ] {
         sqlx::query(statement)
             .bind(millis(now))

@@ -19,11 +19,12 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::error::{OpenError, StoreError};
+use super::home::{self, Purpose, Renewed};
 use super::journals::StoredEvent;
 use super::schema;
 use super::upkeep::{AuditRow, BackupError, Upkeep};
 use crate::domain::act::Act;
-use crate::domain::id::SessionId;
+use crate::domain::id::{Epoch, SessionId, StoreId};
 
 mod backup;
 mod log;
@@ -31,7 +32,7 @@ mod scrub;
 #[path = "sql.rs"]
 mod sql;
 
-pub(super) use backup::{copy_of, examine};
+pub(super) use backup::{COPY, HERE, copy_of, examine};
 use log::{Log, Turn};
 
 type Connection = SqliteConnection;
@@ -90,7 +91,17 @@ pub(super) struct Backend {
 }
 
 impl Backend {
+    /// For a command.
     pub(super) async fn open(path: &Path) -> Result<Self, OpenError> {
+        Self::open_for(path, Purpose::Command).await
+    }
+
+    /// For a gateway.
+    pub(super) async fn open_to_serve(path: &Path) -> Result<Self, OpenError> {
+        Self::open_for(path, Purpose::Serve).await
+    }
+
+    async fn open_for(path: &Path, purpose: Purpose) -> Result<Self, OpenError> {
         let place = path.display().to_string();
         let failed = |source| OpenError::Database {
             place: place.clone(),
@@ -111,13 +122,14 @@ impl Backend {
             .await
             .map_err(failed)?;
         log::carry_over(&mut left).await.map_err(failed)?;
-        let renewed = sql::home::settle(&mut left, backup::HERE)
-            .await
-            .map_err(failed)?;
+        let renewed = match purpose {
+            Purpose::Serve => settle(&mut left).await.map_err(failed)?,
+            Purpose::Command => None,
+        };
         left.commit().await.map_err(failed)?;
         connection.close().await.map_err(failed)?;
         drop(turn);
-        schema::tell_renewed(&place, renewed);
+        home::tell(&place, renewed);
         Ok(Self {
             writer: pool(1)
                 .after_release(|connection, _| Box::pin(is_well(connection)))
@@ -187,6 +199,38 @@ impl Backend {
     fn waiting_head(&self, session: SessionId) -> Option<u64> {
         self.log.head(session)
     }
+}
+
+/// A copy that was put in place, and one that was moved away, get new epochs. Nobody else writes.
+async fn settle(connection: &mut SqliteConnection) -> sqlx::Result<Option<Renewed>> {
+    let known = sql::home::known(connection).await?;
+    let renewed = match known {
+        Some(from) if from != HERE => Some(Renewed {
+            from,
+            sessions: renew_epochs(connection).await?,
+        }),
+        _ => None,
+    };
+    sql::home::settle(connection, HERE).await?;
+    Ok(renewed)
+}
+
+async fn renew_epochs(connection: &mut SqliteConnection) -> sqlx::Result<u64> {
+    let (epoch, mut last, mut sessions) = (Epoch::new(), String::new(), 0);
+    while let Some((next, count)) = sql::home::renew_epochs_after(connection, &last, epoch).await? {
+        last = next;
+        sessions += count;
+    }
+    sql::home::change_identity(connection).await?;
+    Ok(sessions)
+}
+
+/// Says that the journals of a database go on in another one. What opens it to serve gives them new
+/// epochs; `HERE` takes that back.
+pub(super) async fn mark(path: &Path, home: &str) -> sqlx::Result<()> {
+    let mut connection = SqliteConnection::connect_with(&options(path)).await?;
+    sql::home::settle(&mut connection, home).await?;
+    connection.close().await
 }
 
 fn pool(connections: u32) -> SqlitePoolOptions {
@@ -290,9 +334,22 @@ impl Upkeep for Backend {
         backup::make(&self.reader, target).await
     }
 
+    async fn identity(&self) -> Result<Option<StoreId>, StoreError> {
+        let mut tx = self.begin().await?;
+        let identity = sql::home::identity(&mut tx, HERE).await?;
+        tx.commit().await?;
+        Ok(identity)
+    }
+
+    /// A file that is open stays the same.
+    async fn displaced(&self) {
+        std::future::pending::<()>().await;
+    }
+
     async fn renew_epochs(&self) -> Result<u64, StoreError> {
         let mut tx = self.begin_act().await?;
-        let renewed = sql::home::renew_epochs(&mut tx).await?;
+        let renewed = renew_epochs(&mut tx).await?;
+        sql::home::settle(&mut tx, HERE).await?;
         tx.commit().await?;
         Ok(renewed)
     }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::error::StoreError;
 use crate::domain::act::Act;
+use crate::domain::id::StoreId;
 
 /// A row of the audit log, as read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,8 +74,17 @@ pub trait Upkeep: Send + Sync {
     /// Makes a consistent copy while everything goes on.
     async fn backup(&self, target: &Path) -> Result<(), BackupError>;
 
+    /// What data directories know it by. `None` while it is a database that was put here from elsewhere,
+    /// and nobody has begun to serve from it: it does not know yet what it is.
+    async fn identity(&self) -> Result<Option<StoreId>, StoreError>;
+
+    /// Returns when the database has become another one under this program (a standby took over, a dump
+    /// was restored); nothing can be read or written from then on. Else never.
+    async fn displaced(&self);
+
     /// Gives every journal a new epoch, so that no client goes on from an offset that may mean something
-    /// else now; says how many there are. Whoever writes a journal meanwhile is kept out.
+    /// else now, and the database a new identity; says how many journals there are. Whoever writes a
+    /// journal meanwhile is kept out.
     async fn renew_epochs(&self) -> Result<u64, StoreError>;
 
     /// If accounts or sessions were removed since the last time: makes that nothing of them is left in

@@ -218,6 +218,6 @@ async fn a_backup_of_a_running_gateway_can_be_used() {
 async fn migrate_says_which_schema_there_is() {
     let gateway = Gateway::start().await;
     let told = gateway.says(&["migrate"]);
-    assert!(told.contains("schema version 9"), "{told}");
+    assert!(told.contains("schema version 10"), "{told}");
     assert!(!told.contains(PASSWORD));
 }

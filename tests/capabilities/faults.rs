@@ -1,6 +1,7 @@
 //! What goes wrong around a gateway, and what everybody may expect of it meanwhile and afterwards.
 
 mod disk;
+mod failover;
 mod line;
 mod server;
 

@@ -30,6 +30,7 @@ mod branches;
 mod changes;
 mod compatibility;
 mod grants;
+mod homes;
 mod journals;
 mod keys;
 mod links;

@@ -104,22 +104,53 @@ pub(crate) fn make(dir: &Path) {
     if data.exists() {
         std::fs::remove_dir_all(&data).expect("the old data can be removed");
     }
-    let made = as_postgres("initdb")
-        .args([
-            "--auth=trust",
-            "--username=postgres",
-            "--encoding=UTF8",
-            "--no-sync",
-            "-D",
-        ])
-        .arg(&data)
-        .stdin(Stdio::null())
-        .output()
-        .expect("initdb runs");
+    succeeds(
+        as_postgres("initdb")
+            .args([
+                "--auth=trust",
+                "--username=postgres",
+                "--encoding=UTF8",
+                "--no-sync",
+                "-D",
+            ])
+            .arg(&data),
+    );
+}
+
+/// Copies the files of a running server, as those of a standby.
+#[allow(dead_code, reason = "not every test program loses a server")]
+pub(crate) fn copy(port: u16, dir: &Path) {
+    std::fs::set_permissions(dir, Permissions::from_mode(0o777)).ok();
+    let port = port.to_string();
+    succeeds(
+        as_postgres("pg_basebackup")
+            .args(["-h", "127.0.0.1", "-U", "postgres", "-p", &port])
+            .args([
+                "--write-recovery-conf",
+                "--checkpoint=fast",
+                "--no-sync",
+                "-D",
+            ])
+            .arg(dir.join("data")),
+    );
+}
+
+/// Makes a standby a server of its own, and waits until it is one.
+#[allow(dead_code, reason = "not every test program loses a server")]
+pub(crate) fn promote(dir: &Path) {
+    succeeds(
+        as_postgres("pg_ctl")
+            .args(["promote", "--wait", "-D"])
+            .arg(dir.join("data")),
+    );
+}
+
+fn succeeds(command: &mut Command) {
+    let output = command.stdin(Stdio::null()).output().expect("it runs");
     assert!(
-        made.status.success(),
+        output.status.success(),
         "{}",
-        String::from_utf8_lossy(&made.stderr)
+        String::from_utf8_lossy(&output.stderr)
     );
 }
 

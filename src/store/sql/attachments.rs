@@ -49,16 +49,30 @@ impl Attachments for Backend {
     }
 
     async fn contents_with(&self, first: u8) -> Result<Vec<ContentHash>, StoreError> {
-        let rows = sqlx::query(
-            "select distinct content_hash from attachments
-             where content_hash >= $1 and content_hash <= $2",
-        )
+        let needed = "select distinct content_hash from attachments
+            where content_hash >= $1 and content_hash <= $2";
+        Ok(hashes(self, needed, first).await?)
+    }
+
+    async fn released_with(&self, first: u8) -> Result<Vec<ContentHash>, StoreError> {
+        let released = "select content_hash from released_contents
+            where content_hash >= $1 and content_hash <= $2";
+        Ok(hashes(self, released, first).await?)
+    }
+}
+
+/// Those that begin with a byte.
+async fn hashes(
+    backend: &Backend,
+    statement: &'static str,
+    first: u8,
+) -> sqlx::Result<Vec<ContentHash>> {
+    let rows = sqlx::query(statement)
         .bind([[first].as_slice(), &[0; 31]].concat())
         .bind([[first].as_slice(), &[0xff; 31]].concat())
-        .fetch_all(self.reader())
+        .fetch_all(backend.reader())
         .await?;
-        Ok(rows.iter().map(hash).collect::<sqlx::Result<_>>()?)
-    }
+    rows.iter().map(hash).collect()
 }
 
 /// Changes the rows of the user and of the session, so that whoever adds at the same time waits here

@@ -1,40 +1,81 @@
 //! Statements about where a database is at home, and what follows when it is not.
 
-use super::Connection;
-use crate::domain::id::Epoch;
+use sqlx::Row as _;
 
-/// Compares where the database is with where it was when it was last opened. One that was put here
-/// from elsewhere gets new epochs; says for how many journals.
-pub(in super::super) async fn settle(
-    connection: &mut Connection,
-    here: &str,
-) -> sqlx::Result<Option<u64>> {
-    let known: Option<String> = sqlx::query_scalar("select home from store_home")
-        .fetch_one(&mut *connection)
-        .await?;
-    if known.as_deref() == Some(here) {
-        return Ok(None);
-    }
-    let renewed = match known {
-        // Opened for the first time since there is this table.
-        None => None,
-        Some(_) => Some(renew_epochs(connection).await?),
-    };
+use super::{Connection, optional_word};
+use crate::domain::id::{Epoch, StoreId};
+
+/// Journals that get their new epoch in one statement: whoever writes one of them waits that long.
+pub(in super::super) const AT_ONCE: i64 = 1_000;
+
+/// Where it was at home when a gateway was last started on it.
+pub(in super::super) async fn known(connection: &mut Connection) -> sqlx::Result<Option<String>> {
+    sqlx::query_scalar("select home from store_home")
+        .fetch_one(connection)
+        .await
+}
+
+/// It is at home here from now on.
+pub(in super::super) async fn settle(connection: &mut Connection, here: &str) -> sqlx::Result<()> {
     sqlx::query("update store_home set home = $1")
         .bind(here)
         .execute(connection)
         .await?;
-    Ok(renewed)
+    Ok(())
 }
 
-/// One for all: an epoch is only ever compared with that of the same session. The new term keeps out
-/// whoever still writes under the old one.
-pub(in super::super) async fn renew_epochs(connection: &mut Connection) -> sqlx::Result<u64> {
-    let renewed = sqlx::query("update sessions set epoch = $1, term = term + 1")
-        .bind(Epoch::new().to_string())
+/// What it is known by, unless it was put here from elsewhere.
+pub(in super::super) async fn identity(
+    connection: &mut Connection,
+    here: &str,
+) -> sqlx::Result<Option<StoreId>> {
+    let row = sqlx::query("select home, store_id from store_home")
+        .fetch_one(&mut *connection)
+        .await?;
+    let known: Option<String> = row.try_get("home")?;
+    if known.is_some_and(|known| known != here) {
+        return Ok(None);
+    }
+    if let Some(identity) = optional_word(&row, "store_id")? {
+        return Ok(Some(identity));
+    }
+    // The first of those who ask says it.
+    let row =
+        sqlx::query("update store_home set store_id = coalesce(store_id, $1) returning store_id")
+            .bind(StoreId::new().to_string())
+            .fetch_one(connection)
+            .await?;
+    optional_word(&row, "store_id")
+}
+
+/// It is another one than data directories know.
+pub(in super::super) async fn change_identity(connection: &mut Connection) -> sqlx::Result<()> {
+    sqlx::query("update store_home set store_id = $1")
+        .bind(StoreId::new().to_string())
         .execute(connection)
         .await?;
-    Ok(renewed.rows_affected())
+    Ok(())
+}
+
+/// Gives the journals of the next sessions after one this epoch, which may be the same for all: an epoch
+/// is only ever compared with that of the same session. The new term keeps out whoever still writes
+/// under the old one. Says which is the last, and how many they are; `None` if there are no more.
+pub(in super::super) async fn renew_epochs_after(
+    connection: &mut Connection,
+    session: &str,
+    epoch: Epoch,
+) -> sqlx::Result<Option<(String, u64)>> {
+    let renewed: Vec<String> = sqlx::query_scalar(
+        "update sessions set epoch = $2, term = term + 1
+         where id in (select id from sessions where id > $1 order by id limit $3) returning id",
+    )
+    .bind(session)
+    .bind(epoch.to_string())
+    .bind(AT_ONCE)
+    .fetch_all(connection)
+    .await?;
+    let count = renewed.len() as u64;
+    Ok(renewed.into_iter().max().map(|last| (last, count)))
 }
 
 /// Something was removed that free pages may still hold.

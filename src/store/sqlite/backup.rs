@@ -15,8 +15,8 @@ use crate::store::restore::RestoreError;
 use crate::store::upkeep::BackupError;
 
 /// The home of a database that was opened where it is, and of one that was copied.
-pub(super) const HERE: &str = "here";
-const COPY: &str = "copy";
+pub(in super::super) const HERE: &str = "here";
+pub(in super::super) const COPY: &str = "copy";
 
 /// What is in a copy.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use super::{has_all, journal, streams};
 use crate::actors::{Member, Settings, Storage};
 use crate::postgres::{Database, bin_dir};
 
-fn runs(program: &str, arguments: &[&str]) {
+pub(super) fn runs(program: &str, arguments: &[&str]) {
     let ran = Command::new(bin_dir().join(program))
         .args(arguments)
         .output()

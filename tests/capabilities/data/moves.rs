@@ -150,6 +150,48 @@ async fn everything_is_the_same_on_postgres() {
 }
 
 #[tokio::test]
+async fn the_original_of_a_move_begins_its_journals_anew_if_it_is_used_again() {
+    let mut gateway = sqlite().await;
+    let page = gateway.browser("root").await;
+    let token = page.token.clone().unwrap();
+    let mut member = Member::joins(gateway.address(), &token, "").await;
+    member.prompts("/echo one").await;
+    member.sees_run_end().await;
+    page.uploads(&member.session(), "a", "a file").await.is(201);
+    gateway.kill();
+    let (first, second) = (Database::create().await, Database::create().await);
+    gateway.says(&["move", "--to", &first.url]);
+    // Commands that only look go on to work, and say what it is.
+    let listed = gateway.runs(&["user", "list"]);
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("root"));
+    assert!(complaint(&listed).contains("was restored or moved"));
+    // Moved a second time there would be two that go on with the same epochs.
+    gateway.says(&["move", "--to", &second.url]);
+
+    let resumes = async |gateway: &mut Gateway, url: Option<&str>, place: &str| {
+        gateway.set("DATA__DATABASE_URL", url);
+        gateway.restart();
+        let back = Member::joins(gateway.address(), &token, place).await;
+        (back.ack["resume"].as_str().unwrap().to_owned(), back)
+    };
+    let (resume, there) = resumes(&mut gateway, Some(&first.url), &member.position()).await;
+    assert_eq!(resume, "replayed");
+    assert_eq!(there.ack["epoch"], member.ack["epoch"]);
+    let log = gateway.log();
+    assert!(!log.contains("WARN"), "the files are its own: {log}");
+    let (resume, _) = resumes(&mut gateway, Some(&second.url), &member.position()).await;
+    assert_eq!(resume, "snapshot");
+
+    let (resume, back) = resumes(&mut gateway, None, &member.position()).await;
+    assert_eq!(resume, "snapshot");
+    assert_ne!(back.ack["epoch"], member.ack["epoch"]);
+    let log = gateway.log();
+    assert_eq!(log.matches("was moved to Postgres").count(), 1, "{log}");
+    let (resume, _) = resumes(&mut gateway, None, &back.position_after(1)).await;
+    assert_eq!(resume, "replayed", "once");
+}
+
+#[tokio::test]
 async fn a_move_that_cannot_be_is_refused_and_says_why() {
     let mut gateway = sqlite().await;
     gateway.kill();

@@ -53,6 +53,23 @@ impl Server {
         self.answers().await;
     }
 
+    /// A standby with all that is committed now. It does not follow from here on.
+    pub(super) fn copies_itself(&self) -> Standby {
+        let dir = tempfile::tempdir().unwrap();
+        postgres::copy(self.port, dir.path());
+        Standby { dir }
+    }
+
+    /// Is lost, and the standby takes over under its address.
+    pub(super) async fn fails_over_to(&mut self, standby: Standby) {
+        self.signal_all(Signal::KILL);
+        self.process.wait().unwrap();
+        self.dir = standby.dir;
+        self.process = postgres::serve(self.dir.path(), self.port);
+        self.answers().await;
+        postgres::promote(self.dir.path());
+    }
+
     async fn answers(&self) {
         drop(postgres::connect(&self.url()).await);
     }
@@ -81,6 +98,11 @@ impl Server {
             .filter_map(Pid::from_raw)
             .collect()
     }
+}
+
+/// The files of a server that can take over.
+pub(super) struct Standby {
+    dir: TempDir,
 }
 
 impl Drop for Server {

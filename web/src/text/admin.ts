@@ -64,6 +64,7 @@ const ACTIONS: Record<string, { all: string; each: Record<string, string> }> = {
       'data.restored': 'Restored a backup',
       'data.moved': 'Moved everything to Postgres',
       'data.epochs_renewed': 'Began the journals anew after a copy',
+      'data.files_adopted': 'Said that uploaded files belong to the database',
     },
   },
   gateway: { all: 'The server', each: { 'gateway.set_up': 'Made the first administrator' } },
