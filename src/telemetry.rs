@@ -13,6 +13,7 @@ mod durations;
 mod exporter;
 mod otlp;
 mod process;
+mod retry;
 mod sampler;
 mod trace;
 

@@ -1,7 +1,8 @@
 //! Brings spans to a collector, and lets nobody wait for it.
 //!
-//! One task per gateway. What does not arrive is lost and counted; that the collector cannot be
-//! reached is logged once, and once more when it can.
+//! One task per gateway. What the collector cannot take for now is tried again for a while; meanwhile
+//! the queue fills, and what finds it full is lost, as is what was refused or tried too often. All of
+//! that is counted. That the collector cannot be reached is logged once, and once more when it can.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::http1;
-use hyper::header::{CONTENT_TYPE, HOST, USER_AGENT};
+use hyper::header::{CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -20,6 +21,7 @@ use prometheus_client::registry::Registry;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -30,6 +32,7 @@ use tokio_util::task::TaskTracker;
 
 use super::destination::Destination;
 use super::otlp;
+use super::retry::{Backoff, is_for_now, retry_after};
 use super::trace::{Finished, Tracer};
 use crate::clock::Clock;
 
@@ -37,6 +40,10 @@ use crate::clock::Clock;
 struct Losing {
     reason: &'static str,
 }
+
+/// Why spans are lost: nobody took them out of the queue in time, the collector did not want them, or
+/// it could not be reached.
+const REASONS: [&str; 3] = ["queue_full", "rejected", "not_delivered"];
 
 /// Why a batch did not arrive.
 #[derive(Debug, thiserror::Error)]
@@ -47,10 +54,32 @@ enum ExportError {
     Line(#[from] std::io::Error),
     #[error("{0}")]
     Http(#[from] hyper::Error),
-    #[error("it answers with status {0}")]
-    Refused(StatusCode),
+    #[error("it answers with status {status}")]
+    Refused {
+        status: StatusCode,
+        retry_after: Option<Duration>,
+    },
     #[error("the request cannot be made")]
     Request(#[from] hyper::http::Error),
+}
+
+impl ExportError {
+    /// May the same arrive later?
+    fn is_for_now(&self) -> bool {
+        match self {
+            Self::Late | Self::Line(_) | Self::Http(_) => true,
+            Self::Refused { status, .. } => is_for_now(*status),
+            Self::Request(_) => false,
+        }
+    }
+
+    /// How long the collector wants to be left alone.
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
 }
 
 /// The traces of one gateway: where they are made, and what brings them away. Nothing, without a
@@ -62,7 +91,7 @@ pub(crate) struct Traces {
 }
 
 struct Exporting {
-    tracker: TaskTracker,
+    task: JoinHandle<()>,
     finish: CancellationToken,
     exported: Counter,
     lost: Family<Losing, Counter>,
@@ -86,21 +115,23 @@ impl Traces {
         let (queue, waiting) = mpsc::channel(destination.queue);
         let sampler = destination.sampler;
         let tracer = Tracer::new(sampler, clock.clone(), queue, lost_for("queue_full"));
-        let (tracker, finish) = (TaskTracker::new(), CancellationToken::new());
+        let finish = CancellationToken::new();
         let exporter = Exporter {
             destination,
             connector,
             waiting,
+            clock: clock.clone(),
+            backoff: Backoff::USUAL,
             exported: exported.clone(),
-            lost: lost_for("not_delivered"),
+            rejected: lost_for("rejected"),
+            not_delivered: lost_for("not_delivered"),
             is_reachable: true,
         };
-        tracker.spawn(exporter.run(finish.clone()));
-        tracker.close();
+        let task = TaskTracker::new().spawn(exporter.run(finish.clone()));
         Self {
             tracer,
             exporting: Some(Exporting {
-                tracker,
+                task,
                 finish,
                 exported,
                 lost,
@@ -118,7 +149,7 @@ impl Traces {
         let (exported, lost) = self.exporting.as_ref().map_or(none, |exporting| {
             (exporting.exported.clone(), exporting.lost.clone())
         });
-        for reason in ["queue_full", "not_delivered"] {
+        for reason in REASONS {
             lost.get_or_create_owned(&Losing { reason });
         }
         registry.register(
@@ -133,16 +164,17 @@ impl Traces {
         );
     }
 
-    /// Brings away what is left, within a while.
+    /// Brings away what is left, within a while: each batch is tried once, and nothing is waited for.
     pub(crate) async fn finish(self, patience: Duration) {
-        let Some(exporting) = self.exporting else {
+        let Some(mut exporting) = self.exporting else {
             return;
         };
         exporting.finish.cancel();
-        if tokio::time::timeout(patience, exporting.tracker.wait())
+        if tokio::time::timeout(patience, &mut exporting.task)
             .await
             .is_err()
         {
+            exporting.task.abort();
             tracing::warn!("the last traces were not delivered in time");
         }
     }
@@ -161,6 +193,9 @@ fn connector(destination: &Destination) -> Result<Option<TlsConnector>, String> 
                 let certificate = certificate.map_err(|error| error.to_string())?;
                 roots.add(certificate).map_err(|error| error.to_string())?;
             }
+            if roots.is_empty() {
+                return Err("there is none in the file".to_owned());
+            }
         }
         None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
     }
@@ -177,8 +212,11 @@ struct Exporter {
     destination: Destination,
     connector: Option<TlsConnector>,
     waiting: mpsc::Receiver<Finished>,
+    clock: Clock,
+    backoff: Backoff,
     exported: Counter,
-    lost: Counter,
+    rejected: Counter,
+    not_delivered: Counter,
     is_reachable: bool,
 }
 
@@ -193,7 +231,7 @@ impl Exporter {
                 biased;
                 () = finish.cancelled() => break,
                 () = tokio::time::sleep_until(due), if !batch.is_empty() => {
-                    self.export(&mut batch).await;
+                    self.export(&mut batch, &finish).await;
                 }
                 taken = self.waiting.recv_many(&mut batch, most) => match taken {
                     0 => break,
@@ -203,44 +241,72 @@ impl Exporter {
                 },
             }
             if batch.len() >= most {
-                self.export(&mut batch).await;
+                self.export(&mut batch, &finish).await;
             }
         }
         self.waiting.close();
         while self.waiting.recv_many(&mut batch, most).await > 0 {
-            self.export(&mut batch).await;
+            self.export(&mut batch, &finish).await;
         }
         if !batch.is_empty() {
-            self.export(&mut batch).await;
+            self.export(&mut batch, &finish).await;
         }
     }
 
-    async fn export(&mut self, batch: &mut Vec<Finished>) {
-        let (body, many) = (otlp::body(&self.destination.resource, batch), batch.len());
+    /// Delivers a batch, however often it takes, or counts it as lost. Told to finish it tries once
+    /// more, at once.
+    async fn export(&mut self, batch: &mut Vec<Finished>, finish: &CancellationToken) {
+        let body = Bytes::from(otlp::body(&self.destination.resource, batch));
+        let many = batch.len() as u64;
         batch.clear();
-        let sent = tokio::time::timeout(self.destination.timeout, self.send(body)).await;
-        match sent.unwrap_or(Err(ExportError::Late)) {
-            Ok(()) => {
-                self.exported.inc_by(many as u64);
-                if !self.is_reachable {
-                    tracing::info!(
-                        collector = self.destination.place(),
-                        "traces are delivered again"
-                    );
-                }
-                self.is_reachable = true;
+        for failures in 1.. {
+            let is_last = finish.is_cancelled();
+            let sent = tokio::time::timeout(self.destination.timeout, self.send(body.clone()));
+            let Err(error) = sent.await.unwrap_or(Err(ExportError::Late)) else {
+                self.exported.inc_by(many);
+                return self.arrived();
+            };
+            let wait = self
+                .backoff
+                .wait(failures, error.retry_after(), chance())
+                .filter(|_| error.is_for_now() && !is_last);
+            // What passes within a moment is not worth a word.
+            if wait.is_none() || failures > 1 {
+                self.failed(&error);
             }
-            Err(error) => {
-                self.lost.inc_by(many as u64);
-                if self.is_reachable {
-                    tracing::warn!(%error, collector = self.destination.place(), "traces cannot be delivered; said once, counted from now on");
-                }
-                self.is_reachable = false;
+            let Some(wait) = wait else {
+                let lost = match error {
+                    ExportError::Refused { status, .. } if !is_for_now(status) => &self.rejected,
+                    _ => &self.not_delivered,
+                };
+                lost.inc_by(many);
+                return;
+            };
+            tokio::select! {
+                biased;
+                () = finish.cancelled() => {}
+                () = tokio::time::sleep(wait) => {}
             }
         }
     }
 
-    async fn send(&self, body: Vec<u8>) -> Result<(), ExportError> {
+    fn arrived(&mut self) {
+        if !self.is_reachable {
+            let collector = self.destination.place();
+            tracing::info!(collector, "traces are delivered again");
+        }
+        self.is_reachable = true;
+    }
+
+    fn failed(&mut self, error: &ExportError) {
+        if self.is_reachable {
+            let collector = self.destination.place();
+            tracing::warn!(%error, collector, "traces cannot be delivered; said once, tried again for a while, and counted if lost");
+        }
+        self.is_reachable = false;
+    }
+
+    async fn send(&self, body: Bytes) -> Result<(), ExportError> {
         let (host, port) = self.destination.host_and_port();
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let line = TcpStream::connect((bare, port)).await?;
@@ -253,7 +319,7 @@ impl Exporter {
         }
     }
 
-    async fn post<L>(&self, line: L, body: Vec<u8>) -> Result<(), ExportError>
+    async fn post<L>(&self, line: L, body: Bytes) -> Result<(), ExportError>
     where
         L: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -271,15 +337,19 @@ impl Exporter {
         for (name, value) in &self.destination.headers.0 {
             request = request.header(name, value);
         }
-        let request = request.body(Full::new(Bytes::from(body)))?;
+        let request = request.body(Full::new(body))?;
         let mut answer = pin!(async {
             let response = sender.send_request(request).await?;
             let status = response.status();
             if status.is_success() {
-                Ok(())
-            } else {
-                Err(ExportError::Refused(status))
+                return Ok(());
             }
+            let asked = response.headers().get(RETRY_AFTER);
+            let asked = asked.and_then(|text| text.to_str().ok());
+            Err(ExportError::Refused {
+                status,
+                retry_after: asked.and_then(|text| retry_after(text, self.clock.wall())),
+            })
         });
         tokio::select! {
             biased;
@@ -290,36 +360,11 @@ impl Exporter {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::TcpListener;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_collector_that_answers_and_hangs_up_at_once_has_taken_the_spans() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let endpoint = format!("http://{}", listener.local_addr().unwrap());
-        let variables = [("OTEL_EXPORTER_OTLP_ENDPOINT".to_owned(), endpoint)];
-        let exporter = Exporter {
-            destination: Destination::from_variables(variables).unwrap().unwrap(),
-            connector: None,
-            waiting: mpsc::channel(1).1,
-            exported: Counter::default(),
-            lost: Counter::default(),
-            is_reachable: true,
-        };
-        let collector = async {
-            let (mut line, _) = listener.accept().await.unwrap();
-            let mut asked = Vec::new();
-            while !asked.ends_with(b"{}") {
-                assert_ne!(line.read_buf(&mut asked).await.unwrap(), 0);
-            }
-            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-            line.write_all(answer).await.unwrap();
-        };
-        let (sent, ()) = tokio::join!(exporter.send(b"{}".to_vec()), collector);
-        sent.unwrap();
-    }
+fn chance() -> u8 {
+    let mut byte = [0];
+    aws_lc_rs::rand::fill(&mut byte).expect("the system has randomness");
+    byte[0]
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! The people of the tests: a gateway, those who run it, and those who log in.
 
+mod authority;
 mod browser;
 mod collector;
 pub(crate) mod contract;
@@ -9,8 +10,9 @@ mod member;
 mod proxy;
 mod wire;
 
+pub(crate) use authority::Authority;
 pub(crate) use browser::{Answer, Browser};
-pub(crate) use collector::Collector;
+pub(crate) use collector::{Collector, spans};
 pub(crate) use gateway::{Gateway, PASSWORD, Settings, Storage, program};
 pub(crate) use listener::{Heard, Listener};
 pub(crate) use member::{Member, next_json};

@@ -1,100 +1,91 @@
-//! What is nobody else's business is in no log, metric or trace: everything is done once with a canary
-//! in every secret and every content, at the most talkative level there is.
+//! What is nobody else's business is in no log, metric or trace, and in nothing that a command prints:
+//! everything is done once with a canary in every secret and every content, at the most talkative
+//! levels there are. And the net has no hole: where an operator has put the bird, it is found.
+
+use std::process::Output;
 
 use serde_json::{Value, json};
 
 use crate::actors::{Browser, Collector, Gateway, Listener, Member, Settings, Storage};
 use crate::agents::{Part, tells};
+use crate::postgres::Database;
+use channels::{CANARY, Channels, Secrets, canary};
 
-/// In every secret and every content; never in what an operator sees.
-const CANARY: &str = "kanarienvogel";
+mod channels;
+
+/// Where agents work. An operator reads it in the configuration, and nowhere else.
+const WORKSPACE: &str = "zaunkoenig";
 /// Ends a line and begins one that looks like ours, and paints it.
 const FORGERY: &str = "\r\n{\"level\":\"ERROR\",\"message\":\"forged-line\"}\n\u{1b}[31m";
-
-fn canary(of: &str) -> String {
-    format!("{CANARY}-{of}")
-}
-
-/// What must be found nowhere, collected on the way.
-struct Secrets(Vec<String>);
-
-impl Secrets {
-    fn keeps(&mut self, secret: impl Into<String>) -> String {
-        let secret = secret.into();
-        assert!(secret.len() > 5, "{secret} could be anywhere");
-        self.0.push(secret.clone());
-        secret
-    }
-
-    fn keeps_those_of(&mut self, browser: &Browser) {
-        self.0.extend(browser.token.clone());
-        let cookie = browser.cookie.as_ref();
-        self.0
-            .extend(cookie.map(|pair| pair.split_once('=').unwrap().1.to_owned()));
-    }
-
-    #[track_caller]
-    fn are_not_in(&self, place: &str, text: &str) {
-        assert!(!text.is_empty(), "{place} is empty");
-        for secret in self.0.iter().map(String::as_str).chain([CANARY]) {
-            if let Some(found) = text.find(secret) {
-                let from = text[..found].rfind('\n').map_or(0, |line| line + 1);
-                let line = text[from..].lines().next().unwrap();
-                panic!("{secret} is in {place}: {line}");
-            }
-        }
-    }
-}
 
 async fn member(browser: &Browser, query: &str) -> Member {
     Member::joins(browser.address(), browser.token.as_deref().unwrap(), query).await
 }
 
-#[tokio::test]
-async fn no_secret_and_no_content_is_in_a_log_a_metric_or_a_trace() {
-    let mut secrets = Secrets(Vec::new());
+/// A collector, and how a gateway that tells it everything is started. Its agent has this name.
+async fn talkative(agent: &str, format: &str, level: &str) -> (Collector, Settings) {
     let collector = Collector::start().await;
     let parts = Part::all();
-    let acp = parts.iter().find(|part| part.name == "acp").unwrap();
-    let agents = acp.configuration(&format!("env = {{ KEY = {:?} }}", canary("key")));
-    let gateway = Settings::untouched()
-        .with("LOG__LEVEL", "trace")
+    let mut acp = parts.into_iter().find(|part| part.name == "acp").unwrap();
+    agent.clone_into(&mut acp.name);
+    let secret = format!("env = {{ KEY = {:?} }}", canary("key"));
+    let workspace = format!("workspace = \"{WORKSPACE}/{{session}}\"");
+    let settings = Settings::untouched()
+        .with("LOG__FORMAT", format)
+        .with("LOG__LEVEL", level)
         .with("LIMITS__MESSAGES_PER_MINUTE", "1000")
-        .with("METRICS__TOKEN", &secrets.keeps(canary("scrape-token")))
-        .configured(&agents)
-        .storing(Storage::Sqlite(None))
+        .configured(&acp.configuration(&format!("{secret}\n{workspace}")))
         .with_variable("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.endpoint())
-        .with_variable(
-            "OTEL_EXPORTER_OTLP_HEADERS",
-            &format!("x-key={}", canary("header")),
-        )
-        .with_variable("OTEL_BSP_SCHEDULE_DELAY", "20")
-        .start()
-        .await;
+        .with_variable("OTEL_BSP_SCHEDULE_DELAY", "20");
+    (collector, settings)
+}
+
+/// Everything, once, and what was said of it.
+async fn everything(format: &str, level: &str) -> Channels {
+    let mut secrets = Secrets::default();
+    let (collector, mut settings) = talkative("acp", format, level).await;
+    let header = format!("x-key={}", canary("header"));
+    settings = settings
+        .with("METRICS__TOKEN", &secrets.keeps(canary("scrape-token")))
+        .with_variable("OTEL_EXPORTER_OTLP_HEADERS", &header);
+    // A server that trusts everybody takes any password.
+    let database = match std::env::var("SWITCHBOARD_TEST_DATABASE").as_deref() {
+        Ok("postgres") => Some(Database::create().await),
+        _ => None,
+    };
+    if let Some(database) = &database {
+        let with_password = format!("postgres:{}@", canary("of-the-database"));
+        let url = database.url.replace("postgres@", &with_password);
+        assert_ne!(url, database.url);
+        settings = settings.storing(Storage::Postgres(url));
+    }
+    let gateway = settings.start().await;
+    assert_eq!(gateway.is_on_postgres(), database.is_some());
     let ada = people_come(&gateway, &mut secrets).await;
-    let session = they_talk(&gateway, &ada, &mut secrets).await;
+    let session = they_talk(&ada, &mut secrets).await;
     they_look(&gateway, &ada, &session).await;
     strangers_try(&gateway, &ada).await;
-    let printed = an_operator_works(&gateway);
+    let mut printed = an_operator_works(&gateway);
+    let spans = ["submit_prompt", "run", "question", "tool"];
+    collector.has(&spans).await;
+    let said = Channels::of(&gateway, &ada, &collector).await;
+    let all = said.clone().and_those_of(&printed);
+    all.have_nothing_of(&secrets);
+    let (last, others) = printed.split_last_mut().unwrap();
+    let configured = String::from_utf8_lossy(&last.stdout);
+    assert!(configured.contains(WORKSPACE), "{configured}");
+    let elsewhere = said.and_those_of(others);
+    assert_eq!(elsewhere.having(WORKSPACE), []);
+    let log = all.text_of("log");
+    assert!(!log.contains('\u{1b}'), "the log can be painted");
+    assert!(log.lines().count() > 30, "{log}");
+    all
+}
 
-    let metrics = ada.gets("/metrics").await.is(200).text;
-    secrets.are_not_in("the metrics", &metrics);
-    collector
-        .has(&["submit_prompt", "run", "question", "tool"])
-        .await;
-    let bodies: Vec<String> = collector
-        .requests()
-        .iter()
-        .map(|(_, body)| body.to_string())
-        .collect();
-    secrets.are_not_in("the traces", &bodies.join("\n"));
-    secrets.are_not_in("what commands print", &printed);
-    // The link that sets it up is for whoever reads the terminal.
-    let greeting = gateway.greeting().split("#t=").next().unwrap();
-    secrets.are_not_in("the greeting", greeting);
-    let log = gateway.log();
-    secrets.are_not_in("the log", &log);
-    for line in log.lines() {
+#[tokio::test]
+async fn no_secret_and_no_content_is_in_a_log_a_metric_or_a_trace() {
+    let said = everything("json", "trace").await;
+    for line in said.text_of("log").lines() {
         let line: Value =
             serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         let is_text = |key: &str| line[key].as_str().is_some_and(|text| !text.is_empty());
@@ -107,8 +98,46 @@ async fn no_secret_and_no_content_is_in_a_log_a_metric_or_a_trace() {
         let is_quiet = ["ERROR", "WARN", "INFO"].contains(&line["level"].as_str().unwrap());
         assert!(target.starts_with("switchboard") || is_quiet, "{line}");
     }
-    assert!(!log.contains('\u{1b}'), "the log can be painted");
-    assert!(log.lines().count() > 30, "{log}");
+}
+
+#[tokio::test]
+async fn no_secret_and_no_content_is_in_a_log_for_people() {
+    let said = everything("text", "debug").await;
+    for line in said.text_of("log").lines() {
+        let time = line.split_whitespace().next().unwrap_or_default();
+        assert!(time.parse::<jiff::Timestamp>().is_ok(), "forged: {line}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_put_into_any_channel_is_found_there() {
+    for format in ["json", "text"] {
+        // A name that the operator has chosen is told everywhere.
+        let (collector, settings) = talkative(CANARY, format, "debug").await;
+        let address = format!("http://{CANARY}.localhost");
+        let gateway = settings.with("SERVER__PUBLIC_URL", &address).start().await;
+        let mut ada = gateway.visitor();
+        let link = crate::first_run::link_token(gateway.greeting());
+        let setup = json!({ "token": link, "username": "ada", "password": "long enough for us" });
+        let made = ada.posts("/api/setup", setup).await.is(200);
+        ada.keeps(made);
+        let mut root = member(&ada, &format!("?agent={CANARY}")).await;
+        tells(&mut root, "/echo x").await;
+        tells(&mut root, "/crash").await;
+        collector.has(&["submit_prompt", "run"]).await;
+        let printed = [
+            gateway.runs(&["agent", "list"]),
+            gateway.runs(&["user", "disable", CANARY]),
+        ];
+        let said = Channels::of(&gateway, &ada, &collector).await;
+        let said = said.and_those_of(&printed);
+        let found: Vec<&str> = said.having(CANARY).iter().map(|(name, _)| *name).collect();
+        assert_eq!(found, said.names(), "{}", said.text_of("log"));
+        // Also what is written in capitals, and what is a part of something else.
+        assert_eq!(said.having(&CANARY.to_uppercase()[2..]).len(), found.len());
+        let caught = std::panic::catch_unwind(|| said.have_nothing_of(&Secrets::default()));
+        assert!(caught.is_err());
+    }
 }
 
 /// Setting up, inviting, logging in well and badly, refreshing, tickets and tokens.
@@ -161,7 +190,7 @@ async fn people_come(gateway: &Gateway, secrets: &mut Secrets) -> Browser {
 }
 
 /// Prompts, answers, tools, questions, files, through every door, and an agent that crashes.
-async fn they_talk(gateway: &Gateway, ada: &Browser, secrets: &mut Secrets) -> String {
+async fn they_talk(ada: &Browser, secrets: &mut Secrets) -> String {
     let mut root = member(ada, "").await;
     root.prompts(&format!("/echo {}", canary("prompt"))).await;
     root.sees_run_end().await;
@@ -192,6 +221,9 @@ async fn they_talk(gateway: &Gateway, ada: &Browser, secrets: &mut Secrets) -> S
         "attachments": [{ "attachmentId": made["id"] }],
         "context": { "selection": canary("context") },
     });
+    let place =
+        json!({ "cwd": format!("/srv/{}", canary("path")), "active_file": canary("open-file") });
+    root.sends("UPDATE_CONTEXT", place).await;
     root.sends("SUBMIT_PROMPT", with_file).await;
     root.sees_run_end().await;
     let title = json!({ "title": canary("title") });
@@ -219,7 +251,6 @@ async fn they_talk(gateway: &Gateway, ada: &Browser, secrets: &mut Secrets) -> S
     ada.posts(&format!("{path}/commands"), prompt).await.is(200);
     listener.sees_run_end().await;
     secrets.keeps(canary("over-http"));
-    drop(gateway.visitor());
     session
 }
 
@@ -305,34 +336,21 @@ async fn strangers_try(gateway: &Gateway, ada: &Browser) {
     visitor.gets("/healthz").await.is(200);
 }
 
-/// Commands of an operator, and what they print.
-fn an_operator_works(gateway: &Gateway) -> String {
+/// Commands of an operator, and what they print. The last one prints the configuration.
+fn an_operator_works(gateway: &Gateway) -> Vec<Output> {
     let dir = tempfile::tempdir().unwrap();
     let backup = dir.path().join("copy.db");
-    [
+    let commands = [
         &["backup", backup.to_str().unwrap()][..],
         &["user", "list"],
         &["user", "disable", "mia"],
+        &["user", "disable", "nobody"],
         &["key", "list"],
         &["agent", "list"],
-        &["config", "print"],
+        &["agent", "test", "acp"],
         &["doctor"],
-    ]
-    .iter()
-    .map(|arguments| {
-        let output = gateway.runs(arguments);
-        let (out, error) = (
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr),
-        );
-        [out, error].join(
-            "
-",
-        )
-    })
-    .collect::<Vec<String>>()
-    .join(
-        "
-",
-    )
+        &["config", "print"],
+    ];
+    let run = commands.iter().map(|arguments| gateway.runs(arguments));
+    run.collect()
 }

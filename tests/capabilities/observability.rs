@@ -212,6 +212,60 @@ async fn metrics_dashboard_alerts_and_page_name_the_same_things() {
     }
 }
 
+/// What Prometheus adds to everything that a gateway tells.
+const PLACE: [&str; 2] = ["job=\"switchboard\"", "instance=\"gateway\""];
+
+/// Prometheus itself computes every expression, from what a busy gateway tells.
+#[tokio::test]
+async fn every_panel_of_the_dashboard_has_something_to_show() {
+    let (_gateway, metrics) = scrape().await;
+    let samples = Exposition::read(&metrics).unwrap().samples.into_iter();
+    let mut series: Vec<Value> = samples
+        .map(|sample| {
+            let labels = sample.labels.iter();
+            let labels = labels.map(|(label, value)| format!("{label}={value:?}"));
+            let labels: Vec<String> = PLACE.map(str::to_owned).into_iter().chain(labels).collect();
+            rising(&format!("{}{{{}}}", sample.name, labels.join(", ")))
+        })
+        .collect();
+    for more in ["up", "switchboard_database_size_bytes"] {
+        // Of Prometheus, and of a file: Postgres has none.
+        if !metrics.contains(&format!("\n{more} ")) {
+            series.push(rising(&format!("{more}{{{}}}", PLACE.join(", "))));
+        }
+    }
+    let dashboard: Value =
+        serde_json::from_str(&read("deploy/grafana/dashboards/switchboard.json")).unwrap();
+    let mut expressions = Vec::new();
+    collect(&dashboard, &mut expressions);
+    // What its variables are made of is no expression of Prometheus.
+    expressions.retain(|expression| !expression.starts_with("label_values("));
+    assert!(expressions.len() > 40, "{expressions:?}");
+    let judged: Vec<Value> = expressions
+        .iter()
+        .map(|expression| {
+            let expression = expression
+                .replace("$job", "switchboard")
+                .replace("$instance", ".*")
+                .replace("$__rate_interval", "4m");
+            json!({
+                "expr": format!("clamp_max(count({expression}), 1)"),
+                "eval_time": "10m",
+                "exp_samples": [{ "labels": "{}", "value": 1 }],
+            })
+        })
+        .collect();
+    let test = json!({ "interval": "1m", "input_series": series, "promql_expr_test": judged });
+    let file = tempfile::NamedTempFile::with_suffix(".yml").unwrap();
+    // What is JSON is YAML.
+    std::fs::write(file.path(), json!({ "tests": [test] }).to_string()).unwrap();
+    checks_with_promtool(&["test", "rules", file.path().to_str().unwrap()], None);
+}
+
+fn rising(series: &str) -> Value {
+    json!({ "series": series, "values": "0+1x10" })
+}
+
 #[tokio::test]
 async fn every_alert_says_what_to_do() {
     let (_gateway, metrics) = scrape().await;
@@ -256,6 +310,23 @@ async fn every_alert_says_what_to_do() {
     assert_eq!(written, seen, "the runbook has alerts that are not there");
     let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/prometheus/rules.yml");
     checks_with_promtool(&["check", "rules", rules.to_str().unwrap()], None);
+}
+
+#[test]
+fn every_alert_fires_when_it_should_and_only_then() {
+    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/prometheus/rules.yml");
+    let names = read("deploy/prometheus/rules.yml");
+    let judged = read("tests/capabilities/observability/alerts.yml");
+    for rule in names.split("- alert: ").skip(1) {
+        let name = rule.lines().next().unwrap();
+        let expected = format!("alertname=\"{name}\"");
+        assert!(judged.contains(&expected), "nobody tries out {name}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("alerts.yml");
+    let judged = judged.replace("[RULES]", &format!("[{}]", rules.display()));
+    std::fs::write(&file, judged).unwrap();
+    checks_with_promtool(&["test", "rules", file.to_str().unwrap()], None);
 }
 
 /// Every `expr` of a dashboard, and what its variables are made of.

@@ -1,11 +1,10 @@
 //! The documents are true: blocks of commands run, examples are as described, tables name what exists.
 
-use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
+use crate::actors::{PASSWORD, Settings, Storage, program};
 
-use crate::actors::{Gateway, Member, PASSWORD, Settings, Storage, contract, program};
+mod messages;
 
 /// What the blocks say and cannot be done here, and what is done in its place. Left to right, from the
 /// top to the bottom; whatever is not in this table is run as it stands.
@@ -192,82 +191,5 @@ fn every_test_that_the_threat_model_names_exists() {
             named += 1;
         }
         assert!(named > 0, "{row}");
-    }
-}
-
-/// The examples of one side: the type in the heading, and the frame.
-fn examples(side: &str) -> Vec<(String, Value)> {
-    let page = include_str!("../../docs/client-protocol-examples.md");
-    let part = page.split(&format!("## {side}")).nth(1).unwrap();
-    let part = part.split("\n## ").next().unwrap();
-    let example = |text: &str| {
-        let kind = text
-            .lines()
-            .next()
-            .unwrap()
-            .trim()
-            .trim_matches('`')
-            .to_owned();
-        let frame = blocks(text, "json").concat();
-        (
-            kind,
-            serde_json::from_str(&frame).unwrap_or_else(|error| panic!("{error}: {text}")),
-        )
-    };
-    part.split("\n### ").skip(1).map(example).collect()
-}
-
-fn described(side: &str) -> BTreeSet<String> {
-    let document = switchboard::http::asyncapi("");
-    let messages = document["components"]["messages"].as_object().unwrap();
-    messages
-        .keys()
-        .filter_map(|name| name.strip_prefix(side).map(str::to_owned))
-        .collect()
-}
-
-#[test]
-fn there_is_an_example_of_every_message_and_it_is_as_described() {
-    for (heading, side) in [
-        ("From the client", "client."),
-        ("From the gateway", "gateway."),
-    ] {
-        let mut shown = BTreeSet::new();
-        for (kind, frame) in examples(heading) {
-            assert_eq!(frame["type"], kind);
-            match side {
-                "client." => contract::of_client(&frame.to_string()),
-                _ => contract::of_gateway(&frame),
-            }
-            assert!(shown.insert(kind));
-        }
-        assert_eq!(shown, described(side));
-    }
-}
-
-#[tokio::test]
-async fn a_gateway_understands_every_example_of_a_client() {
-    let gateway = Gateway::start().await;
-    let token = gateway.browser("root").await.token.unwrap();
-    for (kind, frame) in examples("From the client") {
-        let mut member = Member::joins(gateway.address(), &token, "").await;
-        member.writes(&frame.to_string()).await;
-        let answer = loop {
-            let answer = member.receives().await.unwrap();
-            let is_answer = answer["messageId"] == frame["messageId"];
-            if is_answer || answer["type"] == "TASK_STATUS_UPDATE" || answer["type"] == "HEARTBEAT"
-            {
-                break answer;
-            }
-        };
-        // Ids and tokens of the page belong to another life; its form does not.
-        let code = answer["payload"]["code"].as_str().unwrap_or_default();
-        assert_ne!(code, "INVALID_MESSAGE", "{kind}: {answer}");
-        if code == "VALIDATION_ERROR" {
-            assert!(
-                ["AUTH_REFRESH", "BRANCH_SESSION", "WITHDRAW"].contains(&kind.as_str()),
-                "{kind}: {answer}"
-            );
-        }
     }
 }

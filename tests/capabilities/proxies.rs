@@ -16,6 +16,8 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 use crate::actors::{Caddy, Gateway, Nginx, PASSWORD, Ports, Settings, Storage};
 
+mod streams;
+
 /// The largest file.
 const LARGEST: usize = 10 * 1024 * 1024;
 
@@ -174,7 +176,8 @@ async fn behind_both_the_gateway_may_have_a_path_of_its_own() {
     );
 }
 
-async fn socket(ports: &Ports, token: &str) -> WebSocketStream<TlsStream<TcpStream>> {
+/// A connection to the proxy, over TLS.
+async fn line(ports: &Ports) -> TlsStream<TcpStream> {
     let mut roots = rustls::RootCertStore::empty();
     roots
         .add(CertificateDer::from_pem_file(ports.certificate()).unwrap())
@@ -189,16 +192,19 @@ async fn socket(ports: &Ports, token: &str) -> WebSocketStream<TlsStream<TcpStre
         .await
         .unwrap();
     let name = "localhost".try_into().unwrap();
-    let stream = TlsConnector::from(Arc::new(config))
+    TlsConnector::from(Arc::new(config))
         .connect(name, stream)
         .await
-        .unwrap();
+        .unwrap()
+}
+
+async fn socket(ports: &Ports, token: &str) -> WebSocketStream<TlsStream<TcpStream>> {
     let mut request = format!("wss://localhost:{}/ws", ports.https)
         .into_client_request()
         .unwrap();
     let token = format!("Bearer {token}").parse().unwrap();
     request.headers_mut().insert("authorization", token);
-    tokio_tungstenite::client_async(request, stream)
+    tokio_tungstenite::client_async(request, line(ports).await)
         .await
         .unwrap()
         .0

@@ -1,10 +1,10 @@
 //! Traces: one prompt is one trace, in a collector that speaks OpenTelemetry; and none without one.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
-use crate::actors::{Collector, Gateway, Member, Settings};
+use crate::actors::{Collector, Member, Settings};
+
+mod delivery;
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
@@ -177,43 +177,4 @@ async fn what_is_left_is_delivered_when_the_gateway_stops() {
     gateway.signal("-TERM");
     assert_eq!(gateway.exit_code(), Some(0));
     collector.has(&["submit_prompt", "run"]).await;
-}
-
-#[tokio::test]
-async fn a_collector_that_is_away_is_mentioned_once_and_disturbs_nobody() {
-    // Bound and not listening: nobody else can have the port, and nobody answers.
-    let socket = tokio::net::TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let endpoint = format!("http://{}", socket.local_addr().unwrap());
-    let mut gateway = exporting(&endpoint).start().await;
-    let page = gateway.browser("root").await;
-    let mut root = Member::joins(page.address(), page.token.as_deref().unwrap(), "").await;
-    for _ in 0..3 {
-        root.prompts("/echo x").await;
-        root.sees_run_end().await;
-        losses_grow(&gateway).await;
-    }
-    let told = gateway.log().matches("traces cannot be delivered").count();
-    assert_eq!(told, 1, "{}", gateway.log());
-    gateway.signal("-TERM");
-    assert_eq!(gateway.exit_code(), Some(0));
-}
-
-/// Waits until more spans are lost than before.
-async fn losses_grow(gateway: &Gateway) {
-    let page = gateway.browser("root").await;
-    let lost = async || {
-        let metrics = page.gets("/metrics").await.is(200).text;
-        let name = "switchboard_trace_spans_lost_total{reason=\"not_delivered\"} ";
-        let line = metrics.lines().find_map(|line| line.strip_prefix(name));
-        line.unwrap().parse::<u64>().unwrap()
-    };
-    let growing = async {
-        while lost().await == 0 {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), growing)
-        .await
-        .expect("spans are counted as lost");
 }
