@@ -1,6 +1,7 @@
 //! Data that survives operations: backups, another database, an upgrade. And data that is to be gone.
 
 mod dumps;
+mod interruptions;
 mod moves;
 mod removal;
 mod restores;
