@@ -6,6 +6,7 @@
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -22,7 +23,7 @@ use super::error::{OpenError, StoreError};
 use super::journals::StoredEvent;
 use super::restore::is_unfinished;
 use super::schema;
-use super::upkeep::{AuditRow, BackupError, Upkeep};
+use super::upkeep::{AuditRow, BackupError, Scrubbed, Upkeep};
 use crate::domain::act::Act;
 use crate::domain::id::SessionId;
 
@@ -88,6 +89,8 @@ pub(super) struct Backend {
     place: String,
     /// When a probe last went well.
     probed: Mutex<Option<Instant>>,
+    /// The removal up to which the pages of the file are written over.
+    written_over: AtomicI64,
 }
 
 impl Backend {
@@ -134,6 +137,7 @@ impl Backend {
             log: Log::default(),
             place,
             probed: Mutex::default(),
+            written_over: AtomicI64::new(0),
         })
     }
 
@@ -304,7 +308,7 @@ impl Upkeep for Backend {
         Ok(renewed)
     }
 
-    async fn scrub(&self) -> Result<(), StoreError> {
+    async fn scrub(&self) -> Result<Scrubbed, StoreError> {
         Ok(self.write_over_what_was_removed().await?)
     }
 
