@@ -255,7 +255,9 @@ pub(in super::super) async fn take_log_in(path: &Path) -> Result<(), RestoreErro
 
 /// `SQLITE_BUSY` and `SQLITE_LOCKED`, with whatever stands above their lowest byte.
 pub(super) fn is_locked(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(|error| error.code());
+    let code = error
+        .as_database_error()
+        .and_then(sqlx::error::DatabaseError::code);
     let code = code.and_then(|code| code.parse::<i64>().ok());
     code.is_some_and(|code| matches!(code & 0xff, 5 | 6))
 }
