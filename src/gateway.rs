@@ -30,13 +30,15 @@ use crate::limits::{ConnectionCaps, Limits};
 use crate::runtime::{Catalog, Workshop};
 use crate::session::{Instruments, Keeper, Sessions, Stopping, TIDY_EVERY};
 use crate::shutdown::Shutdown;
-use crate::store::{self, Belonging, Contents, Failures, OpenError, Store, StoreError};
+use crate::store::{self, Belonging, Contents, Failures, OpenError, Scrubbed, Store, StoreError};
 use crate::telemetry::{self, Destination, Process, Traces};
 use crate::ws;
 
 /// How often what has expired is dropped.
 const SWEEP: Duration = Duration::from_secs(30);
 
+/// How soon another try is made to empty the database's log, if somebody reads from it.
+const LOG_IS_READ: Duration = Duration::from_secs(5);
 /// After the grace, for runs to be recorded as ended and agents to go.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 /// For the last traces to be delivered.
@@ -444,26 +446,31 @@ async fn tidy(
     somebody_left: Arc<Notify>,
     stop: CancellationToken,
 ) {
+    // Says whether it is worth another try soon.
     let sweep = async || {
         match contents.sweep(store.as_ref(), clock.wall()).await {
             Ok(None) => tracing::debug!("files stay, because they may belong to another database"),
             Ok(Some(removed)) => tracing::debug!(removed, "looked through all files"),
             Err(error) => tracing::warn!(%error, "files that nobody needs could not be removed"),
         }
-        if let Err(error) = store.scrub().await {
+        let scrubbed = store.scrub().await;
+        if let Err(error) = &scrubbed {
             tracing::warn!(%error, "what was removed is not overwritten yet; trying again later");
         }
+        matches!(scrubbed, Ok(Scrubbed::LogIsRead))
     };
     // The journals not at once: whoever comes back after a restart comes first.
     let mut tick = tokio::time::interval_at(Instant::now() + SWEEP, TIDY_EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let rounds = async {
         loop {
-            sweep().await;
+            let log_is_read = sweep().await;
             tokio::select! {
                 biased;
                 // Their files do not wait for the next round.
                 () = somebody_left.notified() => continue,
+                // Neither do their words, once the one who reads is done.
+                () = tokio::time::sleep(LOG_IS_READ), if log_is_read => continue,
                 _ = tick.tick() => {}
             }
             match keeper.round().await {

@@ -11,7 +11,7 @@ use super::output::Output;
 use crate::clock::Clock;
 use crate::domain::account::Username;
 use crate::gateway::Instance;
-use crate::store::{Belonging, Contents};
+use crate::store::{Belonging, Contents, Scrubbed};
 
 /// A running gateway feels a removal within a second, and ends that user's agents.
 const AGENTS_END: Duration = Duration::from_secs(2);
@@ -40,10 +40,21 @@ pub(super) async fn clear(
     }
     // The workspaces first: once the account is gone nobody can ask for that again.
     clear_workspaces(data, name, workspaces, alone.is_ok(), out).await?;
-    desk.store
-        .scrub()
-        .await
-        .context("the rows are gone, but not yet overwritten; the gateway does that when it runs")
+    let scrubbed = desk.store.scrub().await.context(
+        "the rows are gone, but not yet overwritten; the gateway does that when it runs",
+    )?;
+    if scrubbed == Scrubbed::LogIsRead {
+        let finishes = match &alone {
+            Ok(_) => "Whatever command is run here next does that, or the gateway",
+            Err(_) => "The gateway that runs here does that by itself",
+        };
+        out.line(format!(
+            "Words of {name} may still stand in {}-wal: another program reads the database (a backup?), \
+             and only when it is done they can be written over. {finishes}",
+            desk.store.place()
+        ))?;
+    }
+    Ok(())
 }
 
 async fn clear_workspaces(

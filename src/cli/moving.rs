@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use serde_json::json;
 
-use super::output::Output;
+use super::output::{Output, warn};
 use crate::clock::Clock;
 use crate::config::Loaded;
 use crate::domain::act::{Action, By};
@@ -56,12 +56,12 @@ pub(super) async fn run(
         database_url: Some(target),
     };
     if !options.dry_run {
-        let store = store::open(&there).await?;
-        let from = config.sqlite_path().display().to_string();
-        let act = By::operator(Clock::system().wall()).did(Action::Moved, from);
-        let recorded = store.record(&act).await;
-        store.close().await;
-        recorded?;
+        let recorded = record(&there, config.sqlite_path().display().to_string()).await;
+        if let Err(error) = recorded {
+            warn(format!(
+                "the audit log does not tell of this move: {error:#}"
+            ));
+        }
     }
     if options.json {
         out.json(&described(&moved, options.dry_run))?;
@@ -69,6 +69,14 @@ pub(super) async fn run(
         tell_all(&moved, &options, &config, &mut out)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn record(there: &Config, from: String) -> anyhow::Result<()> {
+    let store = store::open(there).await?;
+    let act = By::operator(Clock::system().wall()).did(Action::Moved, from);
+    let recorded = store.record(&act).await;
+    store.close().await;
+    Ok(recorded?)
 }
 
 fn target(config: &Config, options: &Options) -> anyhow::Result<Secret> {

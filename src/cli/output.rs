@@ -62,6 +62,12 @@ impl Output {
     }
 }
 
+/// A line on standard error about something that went wrong beside what was asked for, which is done.
+pub(super) fn warn(text: impl std::fmt::Display) {
+    // Nobody is left to tell if this fails.
+    drop(writeln!(io::stderr(), "warning: {text}"));
+}
+
 fn row(widths: &[usize], cells: &[&str]) -> String {
     let padded: Vec<String> = widths
         .iter()

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::output::Output;
+use super::output::{Output, warn};
 use crate::clock::Clock;
 use crate::config::Loaded;
 use crate::domain::act::{Action, By};
@@ -36,13 +36,14 @@ pub(super) async fn run(
     } else {
         Existing::Refuse
     };
-    let now = Clock::system().wall();
-    let restored = store::restore(&config, &options.file, existing, now).await?;
-    let store = store::open(&config).await?;
-    let act = By::operator(now).did(Action::Restored, options.file.display().to_string());
-    let recorded = store.record(&act).await;
-    store.close().await;
-    recorded?;
+    let by = By::operator(Clock::system().wall());
+    let act = by.did(Action::Restored, options.file.display().to_string());
+    let restored = store::restore(&config, &options.file, existing, &act).await?;
+    if let Some(error) = &restored.unrecorded {
+        warn(format!(
+            "the audit log does not tell of this restore: {error}"
+        ));
+    }
     tell(&restored, &options, &mut out)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -59,7 +60,7 @@ fn tell(restored: &Restored, options: &Options, out: &mut Output) -> anyhow::Res
         restored.sessions,
         restored.files
     ))?;
-    if let Some(aside) = &restored.aside {
+    for aside in &restored.asides {
         out.line(format!("What was there is in {} now", aside.display()))?;
     }
     if !restored.missing.is_empty() {

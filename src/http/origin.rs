@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 use axum::extract::{Request, State};
 use axum::http::header::{HOST, ORIGIN};
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -23,6 +23,9 @@ use crate::domain::code::Code;
 /// `/api/probe` tells its caller, who
 /// has shown a pass, what was wrong with the name.
 const PROBES: [&str; 3] = ["/healthz", "/readyz", "/api/probe"];
+/// Browsers send these without credentials, and some without saying from which page (`Origin: null`).
+/// Nothing follows from one but that it is counted.
+const REPORTS: &str = "/api/csp-reports";
 
 /// Scheme, host and port of a page.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -155,8 +158,16 @@ impl Origins {
     }
 
     fn is_probe(&self, path: &str) -> bool {
-        let inside = path.strip_prefix(&self.base_path).unwrap_or(path);
+        let inside = self.inside(path).unwrap_or(path);
         [path, inside].iter().any(|path| PROBES.contains(path))
+    }
+
+    fn is_report(&self, request: &Request) -> bool {
+        request.method() == Method::POST && self.inside(request.uri().path()) == Some(REPORTS)
+    }
+
+    fn inside<'a>(&self, path: &'a str) -> Option<&'a str> {
+        path.strip_prefix(&self.base_path)
     }
 
     /// Where people find the gateway.
@@ -178,7 +189,7 @@ impl Origins {
 }
 
 /// Refuses requests that were addressed to another name or sent by a foreign page. Health probes
-/// come from machines that know only an address.
+/// come from machines that know only an address, reports from wherever a browser says.
 pub(super) async fn check(
     State(origins): State<Origins>,
     request: Request,
@@ -187,7 +198,9 @@ pub(super) async fn check(
     if !origins.is_probe(request.uri().path()) {
         check_host(&origins, &request)?;
     }
-    check_origin(&origins, request.headers())?;
+    if !origins.is_report(&request) {
+        check_origin(&origins, request.headers())?;
+    }
     Ok(next.run(request).await)
 }
 

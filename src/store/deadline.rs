@@ -16,9 +16,9 @@ use super::{
     CommandRecord, ContentHash, Counts, CreateUserError, Credentials, GrantRow, Grants, Hit,
     JournalFacts, Journals, KeepLogin, Keys, Lease, Links, LoginRow, Logins, NewBranch, NewLink,
     NewLogin, NewSession, NewUser, OldKeys, Overview, Quotas, Redeemed, RefreshError, Refreshed,
-    Removal, Retention, Rotation, Search, SessionChange, SessionFacts, SessionFilter, SessionRow,
-    Sessions, SetUpError, ShareError, Snapshot, StartLoginError, Store, StoreError, StoredEvent,
-    StoredKey, Upkeep, Users,
+    Removal, Retention, Rotation, Scrubbed, Search, SessionChange, SessionFacts, SessionFilter,
+    SessionRow, Sessions, SetUpError, ShareError, Snapshot, StartLoginError, Store, StoreError,
+    StoredEvent, StoredKey, Upkeep, Users,
 };
 use crate::domain::account::{Role, User, Username};
 use crate::domain::act::{Act, By};
@@ -264,7 +264,7 @@ impl<S: Store> Upkeep for Deadline<S> {
         self.0.renew_epochs().await
     }
 
-    async fn scrub(&self) -> Result<(), StoreError> {
+    async fn scrub(&self) -> Result<Scrubbed, StoreError> {
         within(UPKEEP, self.0.scrub()).await
     }
 

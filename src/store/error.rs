@@ -77,6 +77,15 @@ pub enum OpenError {
         /// Why.
         source: sqlx::Error,
     },
+    /// Another database was about to take its place.
+    #[error(
+        "a restore was interrupted here, so {place} is not opened: run `switchboard restore FILE \
+         --replace` again, with this or another backup (what was there is kept in `replaced-…`)"
+    )]
+    Unfinished {
+        /// Which one.
+        place: String,
+    },
     /// The database was used by a newer program.
     #[error(
         "the database {place} has schema version {found}, this program knows versions up to {known}: \

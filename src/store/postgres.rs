@@ -13,7 +13,7 @@ use super::error::{OpenError, StoreError};
 use super::home::{Purpose, Renewed};
 use super::journals::StoredEvent;
 use super::schema;
-use super::upkeep::{AuditRow, BackupError, Upkeep};
+use super::upkeep::{AuditRow, BackupError, Scrubbed, Upkeep};
 use crate::domain::act::Act;
 use crate::domain::id::{Epoch, SessionId, StoreId};
 
@@ -264,12 +264,12 @@ impl Upkeep for Backend {
         Ok(renewed)
     }
 
-    async fn scrub(&self) -> Result<(), StoreError> {
+    async fn scrub(&self) -> Result<Scrubbed, StoreError> {
         // Rows that are gone are for the server's own vacuum.
         sqlx::query("update store_home set scrub_due = 0 where scrub_due > 0")
             .execute(&self.pool)
             .await?;
-        Ok(())
+        Ok(Scrubbed::Done)
     }
 
     async fn record(&self, act: &Act) -> Result<(), StoreError> {

@@ -1,9 +1,9 @@
 //! Putting a backup in place.
 //!
-//! Checked before anything is touched, made ready beside what is there, and then moved in: broken off
-//! at any point, either what was there is there, or nothing is and it can be asked for again.
+//! Checked before anything is touched, made ready to the end beside what is there, and then moved in:
+//! broken off at any point, either what was there is there, or a marker keeps everybody out until it is
+//! asked for again.
 
-use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,13 @@ use jiff::Timestamp;
 use super::attachments::ContentHash;
 use super::contents::Contents;
 use super::error::{OpenError, StoreError};
-use super::{Config, Upkeep as _, make_directory, sqlite};
+use super::{Config, make_directory, sqlite};
+use crate::domain::act::Act;
+
+mod replacement;
+
+pub(super) use replacement::is_unfinished;
+use replacement::{Replacement, ready_database, ready_files, sync};
 
 /// What becomes of what is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +42,10 @@ pub struct Restored {
     pub files: usize,
     /// Uploaded files that the backup refers to and does not have, or not whole.
     pub missing: Vec<ContentHash>,
-    /// Where that is which was there before.
-    pub aside: Option<PathBuf>,
+    /// Where that is which was there before; after one that was broken off, perhaps two places.
+    pub asides: Vec<PathBuf>,
+    /// Why the audit log does not tell of it.
+    pub unrecorded: Option<StoreError>,
 }
 
 /// Why nothing was put in place.
@@ -76,6 +84,20 @@ pub enum RestoreError {
         /// Why.
         source: io::Error,
     },
+    /// Somebody reads or writes what is there.
+    #[error("another command uses {0}: wait for it to end, and run this one again")]
+    InUse(String),
+    /// The disk does not take it, and some of it is done.
+    #[error(
+        "cannot put the backup in place in {path}: {source}. Nothing is lost, and nothing opens the \
+         database until it is finished: run the same command again"
+    )]
+    Unfinished {
+        /// Where.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
     /// It cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -84,62 +106,67 @@ pub enum RestoreError {
     Store(#[from] StoreError),
 }
 
-/// The files of the database, which belong together.
-const DATABASE: [&str; 3] = ["switchboard.db", "switchboard.db-wal", "switchboard.db-shm"];
-const ATTACHMENTS: &str = "attachments";
-/// What is made ready beside its place.
-const READY: &str = ".restoring";
-
-/// Puts a backup in place of what is in the data directory. No gateway may run there meanwhile: that is
-/// for the caller to see to.
+/// Puts a backup in place of what is in the data directory, and the act into its audit log. No gateway
+/// may run there meanwhile: that is for the caller to see to.
 pub async fn restore(
     config: &Config,
     file: &Path,
     existing: Existing,
-    now: Timestamp,
+    act: &Act,
 ) -> Result<Restored, RestoreError> {
     if config.database_url.is_some() {
         return Err(RestoreError::NotSqlite);
     }
     let found = sqlite::examine(file).await?;
     make_directory(config)?;
-    let dir = &config.dir;
-    let there = what_is_there(dir).map_err(|source| unwritable(dir, source))?;
-    if !there.is_empty() && existing == Existing::Refuse {
+    let (dir, database) = (&config.dir, config.sqlite_path());
+    let here = |source| unwritable(dir, source);
+    let former = Replacement::unfinished(dir).map_err(here)?;
+    if let Some(former) = &former {
+        former.break_off(dir).map_err(here)?;
+    }
+    let now = act.by.at;
+    let plan = Replacement::plan(dir, now).map_err(here)?;
+    // What one that was broken off has put here is nobody's yet.
+    if plan.aside(dir).is_some() && former.is_none() && existing == Existing::Refuse {
         return Err(RestoreError::Occupied(dir.display().to_string()));
     }
-    let ready = dir.join(format!("{}{READY}", DATABASE[0]));
-    let ready_files = dir.join(format!("{ATTACHMENTS}{READY}"));
-    clear(&ready, &ready_files).map_err(|source| unwritable(dir, source))?;
-    sqlite::copy_of(file, &ready).await?;
-    let missing = Contents::bring(&beside(file), &ready_files, &found.contents)
-        .map_err(|source| unwritable(&ready_files, source))?;
-    let aside = dir.join(format!("replaced-{}", now.strftime("%Y%m%dT%H%M%S%3fZ")));
-    let moved = || {
-        for name in &there {
-            fs::create_dir_all(&aside)?;
-            fs::rename(dir.join(name), aside.join(name))?;
-        }
-        if ready_files.exists() {
-            fs::rename(&ready_files, dir.join(ATTACHMENTS))?;
-        }
-        // Last: without the database there is nothing yet.
-        fs::rename(&ready, dir.join(DATABASE[0]))?;
-        File::open(dir)?.sync_all()
-    };
-    moved().map_err(|source| unwritable(dir, source))?;
-    let opened = sqlite::Backend::open(&config.sqlite_path()).await?;
-    // Also of a copy that does not know that it is one.
-    let renewed = opened.renew_epochs().await;
-    opened.close().await;
-    renewed?;
+    replacement::clear(dir).map_err(here)?;
+    let unrecorded = sqlite::make_ready(file, &ready_database(dir), act).await?;
+    let files = ready_files(dir);
+    let missing = Contents::bring(&beside(file), &files, &found.contents)
+        .and_then(|missing| {
+            if files.exists() {
+                sync(&files)?;
+            }
+            sync(dir)?;
+            Ok(missing)
+        })
+        .map_err(|source| unwritable(&files, source))?;
+    // Until the end: whoever comes to open the database waits, and finds the new one.
+    let turn = sqlite::take_turn(&database).await.map_err(here)?;
+    if database.exists() {
+        sqlite::take_log_in(&database).await?;
+    }
+    // Once more: the log may be gone now.
+    let plan = Replacement::plan(dir, now).map_err(here)?;
+    for step in plan.steps() {
+        plan.take(&step, dir)
+            .map_err(|source| RestoreError::Unfinished {
+                path: dir.display().to_string(),
+                source,
+            })?;
+    }
+    drop(turn);
+    let asides = [former.and_then(|former| former.aside(dir)), plan.aside(dir)];
     Ok(Restored {
         users: found.users,
         sessions: found.sessions,
         newest: found.newest,
         files: found.contents.len() - missing.len(),
         missing,
-        aside: (!there.is_empty()).then_some(aside),
+        asides: asides.into_iter().flatten().collect(),
+        unrecorded,
     })
 }
 
@@ -155,32 +182,4 @@ fn unwritable(path: &Path, source: io::Error) -> RestoreError {
         path: path.display().to_string(),
         source,
     }
-}
-
-/// Those of our names that exist. A directory without a file in it is nothing.
-fn what_is_there(dir: &Path) -> io::Result<Vec<&'static str>> {
-    let mut there: Vec<&str> = DATABASE
-        .into_iter()
-        .filter(|name| dir.join(name).exists())
-        .collect();
-    let attachments = dir.join(ATTACHMENTS);
-    if attachments.exists() {
-        if Contents::is_empty(&attachments)? && there.is_empty() {
-            fs::remove_dir_all(attachments)?;
-        } else {
-            there.push(ATTACHMENTS);
-        }
-    }
-    Ok(there)
-}
-
-/// Takes away what a restore that was broken off has left.
-fn clear(file: &Path, dir: &Path) -> io::Result<()> {
-    if file.exists() {
-        fs::remove_file(file)?;
-    }
-    if dir.exists() {
-        fs::remove_dir_all(dir)?;
-    }
-    Ok(())
 }

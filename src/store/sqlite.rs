@@ -6,6 +6,7 @@
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -21,8 +22,9 @@ use tokio::time::Instant;
 use super::error::{OpenError, StoreError};
 use super::home::{self, Purpose, Renewed};
 use super::journals::StoredEvent;
+use super::restore::is_unfinished;
 use super::schema;
-use super::upkeep::{AuditRow, BackupError, Upkeep};
+use super::upkeep::{AuditRow, BackupError, Scrubbed, Upkeep};
 use crate::domain::act::Act;
 use crate::domain::id::{Epoch, SessionId, StoreId};
 
@@ -32,7 +34,7 @@ mod scrub;
 #[path = "sql.rs"]
 mod sql;
 
-pub(super) use backup::{COPY, HERE, copy_of, examine};
+pub(super) use backup::{COPY, HERE, examine, make_ready, take_log_in};
 use log::{Log, Turn};
 
 type Connection = SqliteConnection;
@@ -88,6 +90,8 @@ pub(super) struct Backend {
     place: String,
     /// When a probe last went well.
     probed: Mutex<Option<Instant>>,
+    /// The removal up to which the pages of the file are written over.
+    written_over: AtomicI64,
 }
 
 impl Backend {
@@ -107,11 +111,13 @@ impl Backend {
             place: place.clone(),
             source,
         };
-        let file = path.to_owned();
-        let turn = tokio::task::spawn_blocking(move || make_private_file(&file))
+        let turn = take_turn(path)
             .await
-            .expect("making a file does not panic")
             .map_err(|error| failed(error.into()))?;
+        if path.parent().is_some_and(is_unfinished) {
+            return Err(OpenError::Unfinished { place });
+        }
+        make_private_file(path).map_err(|error| failed(error.into()))?;
         let options = options(path);
         let mut connection = SqliteConnection::connect_with(&options)
             .await
@@ -143,6 +149,7 @@ impl Backend {
             log: Log::default(),
             place,
             probed: Mutex::default(),
+            written_over: AtomicI64::new(0),
         })
     }
 
@@ -270,22 +277,27 @@ fn writing(options: SqliteConnectOptions) -> SqliteConnectOptions {
         .pragma("temp_store", "memory")
 }
 
-/// Makes the file readable by its owner only, before SQLite writes into it. The lock on the file
-/// beside it lets one process at a time look at the schema; it ends when the handle is dropped.
-/// Waits for its turn: not for a thread that others need.
+/// The lock on the file beside the database lets one process at a time look at the schema, or put
+/// another database in its place; it ends when the handle is dropped. Waits for its turn: not on a
+/// thread that others need.
+pub(super) async fn take_turn(path: &Path) -> std::io::Result<File> {
+    let beside = path.with_extension("lock");
+    let turn = tokio::task::spawn_blocking(move || {
+        let turn = make_private_file(&beside)?;
+        turn.lock()?;
+        Ok(turn)
+    });
+    turn.await.expect("taking a lock does not panic")
+}
+
+/// A file that only its owner can read, before anything is written into it.
 fn make_private_file(path: &Path) -> std::io::Result<File> {
-    let private = |path: &Path| {
-        OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(path)
-    };
-    private(path)?;
-    let turn = private(&path.with_extension("lock"))?;
-    turn.lock()?;
-    Ok(turn)
+    OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(path)
 }
 
 #[async_trait]
@@ -354,7 +366,7 @@ impl Upkeep for Backend {
         Ok(renewed)
     }
 
-    async fn scrub(&self) -> Result<(), StoreError> {
+    async fn scrub(&self) -> Result<Scrubbed, StoreError> {
         Ok(self.write_over_what_was_removed().await?)
     }
 

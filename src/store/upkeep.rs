@@ -53,6 +53,15 @@ pub enum BackupError {
     Store(#[from] StoreError),
 }
 
+/// What became of what was removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scrubbed {
+    /// Nothing of it is left in the database's files.
+    Done,
+    /// It is written over, but the log still holds it and is being read from: ask again later.
+    LogIsRead,
+}
+
 /// Operations about the database as a whole.
 #[async_trait]
 pub trait Upkeep: Send + Sync {
@@ -89,7 +98,7 @@ pub trait Upkeep: Send + Sync {
 
     /// If accounts or sessions were removed since the last time: makes that nothing of them is left in
     /// the free parts of the database's files. A little at a time; others write in between.
-    async fn scrub(&self) -> Result<(), StoreError>;
+    async fn scrub(&self) -> Result<Scrubbed, StoreError>;
 
     /// Writes an audit row for something that changed nothing else.
     async fn record(&self, act: &Act) -> Result<(), StoreError>;

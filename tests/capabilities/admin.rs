@@ -1,5 +1,7 @@
 //! What those who run the gateway see and do, and what stays hidden from them.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::actors::{Browser, Gateway, Member, PASSWORD, Settings};
@@ -574,4 +576,54 @@ async fn an_administrator_tries_an_agent_out() {
     let acts = audit.is(200).json();
     assert_eq!(acts["acts"][0]["target"], "demo", "{acts}");
     assert_eq!(acts["acts"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test]
+async fn what_an_agent_says_is_not_for_somebody_who_is_no_administrator_any_more() {
+    let place = tempfile::tempdir().unwrap();
+    let agent = |name: &str| {
+        let dir = place.path().display();
+        format!(
+            "[agents.{name}]\nprotocol = \"acp\"\ncommand = [\"sh\", \"-c\", \"\"\"\
+             touch {dir}/{name}-began; until [ -e {dir}/{name}-may-end ]; do sleep 0.02; done; \
+             echo hush >&2; exit 3\"\"\"]\n"
+        )
+    };
+    let names = ["kept", "demoted", "disabled", "loggedout"];
+    let gateway = Settings::new()
+        .configured(&names.map(agent).concat())
+        .start()
+        .await;
+    let root = gateway.browser("root").await;
+    for name in names {
+        gateway.has_user(name, "admin");
+        let admin = gateway.browser(name).await;
+        let path = format!("/api/admin/agents/{name}/test");
+        let asks = admin.posts(&path, json!({}));
+        let meanwhile = async {
+            while !place.path().join(format!("{name}-began")).exists() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let me = admin.me().await.is(200).json();
+            let user = format!("/api/admin/users/{}", me["user"]["id"].as_str().unwrap());
+            let change = match name {
+                "demoted" => root.sends("PATCH", &user, Some(json!({ "role": "member" }))),
+                "disabled" => root.sends("PATCH", &user, Some(json!({ "disabled": true }))),
+                "loggedout" => admin.sends("POST", "/api/auth/logout", None),
+                _ => root.sends("GET", "/api/auth/me", None),
+            };
+            let status = change.await.status;
+            assert!((200..300).contains(&status), "{name}: {status}");
+            std::fs::write(place.path().join(format!("{name}-may-end")), "").unwrap();
+        };
+        let (answer, ()) = tokio::join!(asks, meanwhile);
+        if name == "kept" {
+            let told = answer.is(200).json();
+            assert_eq!(told["ok"], false, "{told}");
+            assert!(told.to_string().contains("hush"), "{told}");
+        } else {
+            assert!(!answer.text.contains("hush"), "{name}: {}", answer.text);
+            answer.refuses(401, "AUTH_FAILED");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 mod dumps;
 mod homes;
+mod interruptions;
 mod moves;
 mod removal;
 mod restores;

@@ -121,6 +121,23 @@ async fn what_browsers_block_is_counted() {
     assert_eq!(counted().await, "0");
     let visitor = gateway.visitor();
     let report = serde_json::json!({ "csp-report": { "effective-directive": "script-src" } });
-    visitor.posts("/api/csp-reports", report).await.is(204);
+    visitor
+        .posts("/api/csp-reports", report.clone())
+        .await
+        .is(204);
     assert_eq!(counted().await, "1");
+    // A browser need not say from which page; whatever it says opens no other route.
+    for origin in ["null", "https://elsewhere.example.org"] {
+        let mut page = gateway.visitor();
+        page.headers.push(("origin", origin.to_owned()));
+        page.posts("/api/csp-reports", report.clone()).await.is(204);
+        page.gets("/api/csp-reports").await.is(403);
+        page.gets("/api/version").await.is(403);
+        page.posts("/api/csp-reports/", report.clone())
+            .await
+            .is(403);
+        let much = serde_json::json!({ "csp-report": "x".repeat(100_000) });
+        page.posts("/api/csp-reports", much).await.is(413);
+    }
+    assert_eq!(counted().await, "3");
 }

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::domain::act::Action;
 use crate::http::AppState;
-use crate::http::caller::Administrator;
+use crate::http::caller::{Administrator, check_login};
 use crate::http::error::{ApiError, Problem};
 use crate::http::extract::Json;
 use crate::session::Asking;
@@ -116,6 +116,7 @@ pub(in crate::http) struct TestBody {
     request_body = TestRequest,
     responses(
         (status = 200, description = "It was tried out", body = TestBody),
+        (status = 401, description = "AUTH_FAILED: also if the login or the role ended meanwhile", body = Problem),
         (status = 403, description = "FORBIDDEN", body = Problem),
         (status = 404, description = "NOT_FOUND: no such agent, or a disabled one", body = Problem),
         (status = 422, description = "VALIDATION_ERROR: it is not started here, but connects", body = Problem),
@@ -148,7 +149,10 @@ pub(in crate::http) async fn test(
         Asking::Nothing
     };
     let begun = Instant::now();
-    let tried = state.sessions.try_agent(name, asking).await?;
+    let tried = state.sessions.try_agent(name, asking).await;
+    // It took its time: what an agent says is not for somebody who is no administrator any more.
+    check_login(&state, &caller.principal)?;
+    let tried = tried?;
     Ok(Answer(TestBody {
         ok: tried.works,
         lines: tried.lines,

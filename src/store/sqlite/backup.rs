@@ -5,10 +5,13 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use jiff::Timestamp;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqliteSynchronous,
+};
 use sqlx::{Connection as _, Row as _};
 
-use super::{MIGRATIONS, schema};
+use super::{MIGRATIONS, log, schema, sql};
+use crate::domain::act::Act;
 use crate::store::attachments::ContentHash;
 use crate::store::error::{OpenError, StoreError};
 use crate::store::restore::RestoreError;
@@ -168,14 +171,52 @@ async fn look(copy: &mut SqliteConnection) -> sqlx::Result<Found> {
     })
 }
 
-/// Writes a copy of a copy, which stays as it is. SQLite does it: what may stand in a log beside the
-/// file comes along.
-pub(in super::super) async fn copy_of(file: &Path, target: &Path) -> Result<(), RestoreError> {
-    let write = |source| RestoreError::Write {
+/// Writes a copy of a copy, which stays as it is, and makes it what a gateway opens: up to date, at
+/// home, with new epochs also if it did not know that it is a copy, and with the act in its audit log;
+/// says why not that. One file: nothing stands in a log beside it.
+pub(in super::super) async fn make_ready(
+    file: &Path,
+    target: &Path,
+    act: &Act,
+) -> Result<Option<StoreError>, RestoreError> {
+    copy_of(file, target).await?;
+    let place = target.display().to_string();
+    let options = super::options(target).journal_mode(SqliteJournalMode::Delete);
+    let stored = |source: sqlx::Error| RestoreError::Store(source.into());
+    let mut ready = SqliteConnection::connect_with(&options)
+        .await
+        .map_err(stored)?;
+    schema::bring_up_to_date(&MIGRATIONS, &mut ready, &place).await?;
+    let settled = async {
+        let mut tx = ready.begin_with("begin immediate").await?;
+        log::carry_over(&mut tx).await?;
+        sql::home::settle(&mut tx, HERE).await?;
+        super::renew_epochs(&mut tx).await?;
+        tx.commit().await
+    };
+    settled.await.map_err(stored)?;
+    let recorded = async {
+        let mut tx = ready.begin_with("begin immediate").await?;
+        sql::audit(&mut tx, act).await?;
+        tx.commit().await
+    };
+    let unrecorded = recorded.await.err();
+    ready.close().await.map_err(stored)?;
+    File::open(target)
+        .and_then(|file| file.sync_all())
+        .map_err(|source| RestoreError::Write {
+            path: place,
+            source,
+        })?;
+    Ok(unrecorded.map(StoreError::from))
+}
+
+/// SQLite does it: what may stand in a log beside the file comes along.
+async fn copy_of(file: &Path, target: &Path) -> Result<(), RestoreError> {
+    new_file(target).map_err(|source| RestoreError::Write {
         path: target.display().to_string(),
         source,
-    };
-    new_file(target).map_err(write)?;
+    })?;
     let copied = async {
         let mut copy = read_only(file).await?;
         sqlx::query("vacuum into $1")
@@ -184,8 +225,39 @@ pub(in super::super) async fn copy_of(file: &Path, target: &Path) -> Result<(), 
             .await?;
         copy.close().await
     };
-    copied.await.map_err(StoreError::from)?;
-    File::open(target)
-        .and_then(|file| file.sync_all())
-        .map_err(write)
+    Ok(copied.await.map_err(StoreError::from)?)
+}
+
+/// Makes a database that is to leave its place one file, with all of its log in it. One that cannot be
+/// read is no reason to stay: it leaves as it is, and its log with it.
+pub(in super::super) async fn take_log_in(path: &Path) -> Result<(), RestoreError> {
+    let taken = async {
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .synchronous(SqliteSynchronous::Full)
+            .busy_timeout(super::BUSY);
+        let mut connection = SqliteConnection::connect_with(&options).await?;
+        let mode: String = sqlx::query_scalar("pragma journal_mode = delete")
+            .fetch_one(&mut connection)
+            .await?;
+        connection.close().await?;
+        sqlx::Result::Ok(mode)
+    };
+    match taken.await {
+        Ok(mode) if mode == "delete" => Ok(()),
+        Err(error) if !is_locked(&error) => {
+            tracing::warn!(%error, "what is there cannot be read; it is moved aside as it is");
+            Ok(())
+        }
+        _ => Err(RestoreError::InUse(path.display().to_string())),
+    }
+}
+
+/// `SQLITE_BUSY` and `SQLITE_LOCKED`, with whatever stands above their lowest byte.
+pub(super) fn is_locked(error: &sqlx::Error) -> bool {
+    let code = error
+        .as_database_error()
+        .and_then(sqlx::error::DatabaseError::code);
+    let code = code.and_then(|code| code.parse::<i64>().ok());
+    code.is_some_and(|code| matches!(code & 0xff, 5 | 6))
 }

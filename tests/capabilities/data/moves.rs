@@ -210,3 +210,32 @@ async fn a_move_that_cannot_be_is_refused_and_says_why() {
         assert!(told.contains(words), "{words}: {told}");
     }
 }
+
+#[tokio::test]
+async fn a_move_that_only_the_audit_log_does_not_tell_of_has_succeeded() {
+    let mut gateway = sqlite().await;
+    gateway.kill();
+    let target = Database::create().await;
+    gateway.set("DATA__DATABASE_URL", Some(&target.url));
+    gateway.says(&["migrate"]);
+    gateway.set("DATA__DATABASE_URL", None);
+    let mut there = crate::postgres::connect(&target.url).await;
+    for statement in [
+        "create function full_log() returns trigger language plpgsql
+         as $$ begin raise exception 'the log is full'; end $$",
+        "create trigger full_log before insert on audit_log for each row
+         when (new.action = 'data.moved') execute function full_log()",
+    ] {
+        sqlx::query(statement).execute(&mut there).await.unwrap();
+    }
+    let moved = gateway.runs(&["move", "--to", &target.url]);
+    let told = complaint(&moved);
+    assert_eq!(moved.status.code(), Some(0), "{told}");
+    assert!(
+        told.contains("warning: the audit log does not tell of this move"),
+        "{told}"
+    );
+    assert!(told.contains("the log is full"), "{told}");
+    let told = String::from_utf8_lossy(&moved.stdout).into_owned();
+    assert!(told.contains("Everything is there"), "{told}");
+}

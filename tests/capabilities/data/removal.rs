@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _, SqliteConnection};
 
 use crate::actors::{Gateway, Member, Settings, Storage};
@@ -209,4 +210,76 @@ async fn nothing_is_left_if_no_gateway_runs_either() {
         .await
         .unwrap();
     assert_eq!(due, 0);
+}
+
+/// Somebody who reads the database and takes their time, as a backup does.
+async fn reads_for_long(database: &Path) -> SqliteConnection {
+    let options = SqliteConnectOptions::new()
+        .filename(database)
+        .read_only(true);
+    let mut reader = SqliteConnection::connect_with(&options).await.unwrap();
+    sqlx::query("begin").execute(&mut reader).await.unwrap();
+    let texts: i64 = sqlx::query_scalar("select count(*) from session_texts")
+        .fetch_one(&mut reader)
+        .await
+        .unwrap();
+    assert!(texts > 0);
+    reader
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_waits_for_a_removal_that_waits_for_a_reader_and_the_gateway_ends_it() {
+    let gateway = Settings::new().storing(Storage::Sqlite(None)).start().await;
+    says_it_everywhere(&gateway).await;
+    let data = gateway.sqlite_file().parent().unwrap().to_owned();
+    let mia = gateway.browser("mia").await;
+    let path = format!("/api/sessions/{}", mia.opens_a_session().await);
+    let reader = reads_for_long(&gateway.sqlite_file()).await;
+    let (mut slowest, mut commits) = (Duration::ZERO, 0);
+    let told = std::thread::scope(|scope| {
+        let removal = scope.spawn(|| gateway.says(&["user", "remove", "canny", "--workspaces"]));
+        let writes = async {
+            while !removal.is_finished() || commits < 20 {
+                let begun = Instant::now();
+                let title = Some(json!({ "title": format!("number {commits}") }));
+                mia.sends("PATCH", &path, title).await.is(200);
+                slowest = slowest.max(begun.elapsed());
+                commits += 1;
+            }
+        };
+        tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(writes));
+        removal.join().unwrap()
+    });
+    assert!(told.contains("canny is removed"), "{told}");
+    assert!(told.contains("Words of canny may still stand in"), "{told}");
+    assert!(told.contains("The gateway that runs here"), "{told}");
+    assert!(
+        slowest < Duration::from_secs(1),
+        "one of {commits} commits took {slowest:?}"
+    );
+    assert!(!files_with_it(&data).is_empty(), "the log cannot be empty");
+    reader.close().await.unwrap();
+    let started = Instant::now();
+    while !files_with_it(&data).is_empty() {
+        let left = files_with_it(&data);
+        assert!(started.elapsed() < Duration::from_secs(30), "{left:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    super::is_whole(&gateway.sqlite_file()).await;
+}
+
+#[tokio::test]
+async fn without_a_gateway_the_next_command_ends_a_removal_that_waited_for_a_reader() {
+    let mut gateway = Settings::new().storing(Storage::Sqlite(None)).start().await;
+    says_it_everywhere(&gateway).await;
+    gateway.kill();
+    let data = gateway.sqlite_file().parent().unwrap().to_owned();
+    let reader = reads_for_long(&gateway.sqlite_file()).await;
+    let told = gateway.says(&["user", "remove", "canny", "--workspaces"]);
+    assert!(told.contains("Words of canny may still stand in"), "{told}");
+    assert!(told.contains("Whatever command is run here next"), "{told}");
+    assert!(!files_with_it(&data).is_empty(), "the log cannot be empty");
+    reader.close().await.unwrap();
+    gateway.says(&["user", "list"]);
+    assert_eq!(files_with_it(&data), Vec::<PathBuf>::new());
 }

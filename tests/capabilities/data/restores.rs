@@ -181,3 +181,34 @@ async fn what_is_no_whole_backup_is_refused_before_anything_is_touched() {
     }
     assert!(gateway.says(&["user", "list"]).contains("root"));
 }
+
+#[tokio::test]
+async fn a_restore_that_only_the_audit_log_does_not_tell_of_has_succeeded() {
+    let mut gateway = sqlite().await;
+    gateway.kill();
+    let target = tempfile::tempdir().unwrap();
+    let file = target.path().join("copy.db");
+    gateway.says(&["backup", file.to_str().unwrap()]);
+    let mut connection =
+        <sqlx::SqliteConnection as sqlx::Connection>::connect(&file.display().to_string())
+            .await
+            .unwrap();
+    sqlx::query(
+        "create trigger full before insert on audit_log
+         begin select raise(abort, 'the log is full'); end",
+    )
+    .execute(&mut connection)
+    .await
+    .unwrap();
+    sqlx::Connection::close(connection).await.unwrap();
+    let restored = gateway.runs(&["restore", file.to_str().unwrap(), "--replace"]);
+    let told = complaint(&restored);
+    assert_eq!(restored.status.code(), Some(0), "{told}");
+    assert!(
+        told.contains("warning: the audit log does not tell of this restore"),
+        "{told}"
+    );
+    assert!(told.contains("the log is full"), "{told}");
+    let told = String::from_utf8_lossy(&restored.stdout).into_owned();
+    assert!(told.contains("is in place: 1 users"), "{told}");
+}
