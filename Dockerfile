@@ -32,20 +32,16 @@ ENV SWITCHBOARD_WEB_DIST=/page
 RUN scripts/image/build.sh /switchboard
 
 FROM debian:12.11-slim
-ARG VERSION=0.1.0
-ARG REVISION=unknown
-LABEL org.opencontainers.image.title="Switchboard" \
-      org.opencontainers.image.description="Puts a team's coding agents behind a login" \
-      org.opencontainers.image.licenses="Apache-2.0" \
-      org.opencontainers.image.version="$VERSION" \
-      org.opencontainers.image.revision="$REVISION"
-# Authorities for agents and for Postgres over TLS; tini takes in what agents leave behind.
+# What was mended since the tag. Authorities for agents and for Postgres over TLS; tini takes in what agents
+# leave behind.
 RUN apt-get update \
+ && apt-get upgrade -qy \
  && apt-get install -qy --no-install-recommends ca-certificates tini \
  && rm -rf /var/lib/apt/lists/*
+# Straight to its place: a copy that a later step removes would stay in the image.
+COPY --from=build /switchboard /usr/local/bin/switchboard
 COPY scripts/image/install.sh /tmp/install.sh
-COPY --from=build /switchboard /tmp/switchboard
-RUN /tmp/install.sh /tmp/switchboard / && rm /tmp/install.sh /tmp/switchboard
+RUN /tmp/install.sh /usr/local/bin/switchboard / && rm /tmp/install.sh
 USER 10001:10001
 WORKDIR /data
 ENV SWITCHBOARD__SERVER__LISTEN=0.0.0.0:7717 \
@@ -57,3 +53,11 @@ STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["switchboard", "health"]
 ENTRYPOINT ["tini", "--", "switchboard"]
 CMD ["serve"]
+# Last: another revision alone repeats no step.
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="Switchboard" \
+      org.opencontainers.image.description="Puts a team's coding agents behind a login" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$REVISION"

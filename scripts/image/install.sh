@@ -4,7 +4,9 @@
 set -eu
 binary=$1 root=${2%/}
 id=10001
-install -D -m 0755 "$binary" "$root/usr/local/bin/switchboard"
+# It may be in its place already.
+place=$root/usr/local/bin/switchboard
+[ "$binary" -ef "$place" ] || install -D -m 0755 "$binary" "$place"
 mkdir -p "$root/etc"
 echo "switchboard:x:$id:" >>"$root/etc/group"
 echo "switchboard:x:$id:$id:Switchboard:/data:/usr/sbin/nologin" >>"$root/etc/passwd"

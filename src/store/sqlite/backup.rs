@@ -1,6 +1,7 @@
 //! Copies of the database: making one while everything goes on, and looking at one before it is used.
 
 use std::fs::{File, OpenOptions};
+use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
@@ -20,6 +21,9 @@ use crate::store::upkeep::BackupError;
 /// The home of a database that was opened where it is, and of one that was copied.
 pub(in super::super) const HERE: &str = "here";
 pub(in super::super) const COPY: &str = "copy";
+
+/// How every database begins that is not empty.
+const SQLITE_HEAD: &[u8; 16] = b"SQLite format 3\0";
 
 /// What is in a copy.
 #[derive(Debug)]
@@ -228,9 +232,24 @@ async fn copy_of(file: &Path, target: &Path) -> Result<(), RestoreError> {
     Ok(copied.await.map_err(StoreError::from)?)
 }
 
+/// Does a file begin like a database, or is it one that has everything in its log yet?
+fn may_be_a_database(path: &Path) -> bool {
+    let mut head = [0; SQLITE_HEAD.len()];
+    let read = File::open(path).and_then(|mut file| match file.metadata()?.len() {
+        0 => Ok(true),
+        _ => file.read_exact(&mut head).map(|()| head == *SQLITE_HEAD),
+    });
+    read.unwrap_or(false)
+}
+
 /// Makes a database that is to leave its place one file, with all of its log in it. One that cannot be
 /// read is no reason to stay: it leaves as it is, and its log with it.
 pub(in super::super) async fn take_log_in(path: &Path) -> Result<(), RestoreError> {
+    // SQLite would throw the log of such a file away.
+    if !may_be_a_database(path) {
+        tracing::warn!("what is there is not a database; it is moved aside as it is");
+        return Ok(());
+    }
     let taken = async {
         let options = SqliteConnectOptions::new()
             .filename(path)

@@ -1,8 +1,11 @@
 //! The files in `deploy/` and the image: pinned, without secrets, and in step with the program.
 //!
 //! No image is built here. What its steps do is in `scripts/image/`; the tests run the same scripts into a
-//! directory and start the gateway from there.
+//! directory and start the gateway from there. `scripts/image/try` builds one, and runs `contained` with it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod contained;
+mod container;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -365,6 +368,25 @@ fn everything_that_is_mounted_or_copied_exists() {
             allowed.lines().any(|line| line == format!("!{top}")),
             "{from} is ignored"
         );
+    }
+}
+
+#[test]
+fn a_build_is_given_every_target_that_cargo_asks_for() {
+    let manifest: toml::Table = text("Cargo.toml").parse().unwrap();
+    let allowed = text(".dockerignore");
+    for kind in ["bin", "test", "bench"] {
+        for target in manifest[kind].as_array().unwrap() {
+            let path = target
+                .get("path")
+                .map_or("benches/x.rs", |path| path.as_str().unwrap());
+            let within = Path::new(path).parent().unwrap().display();
+            let line = format!("!{within}");
+            assert!(
+                allowed.lines().any(|known| known == line),
+                "{path} is ignored"
+            );
+        }
     }
 }
 
