@@ -4,7 +4,7 @@
 //! (make and change users), `token` and `keys` (sign and verify), `revocation` (what is no good any
 //! more, in memory), `probe` (passes
 //! for `doctor`), `password` and `secret`. The only user of `jsonwebtoken` and `argon2`.
-//! Touches `session` (who may be where), `limits`, `store`, `domain`.
+//! Touches `session` (who may be where), `limits`, `store`, `domain`, `clock`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -25,6 +25,7 @@ mod output;
 mod probe;
 mod restore;
 mod serve;
+mod session;
 mod setup_url;
 mod token;
 mod user;
@@ -106,6 +107,9 @@ enum Command {
     /// List and try the agents that are configured
     #[command(subcommand)]
     Agent(agent::Command),
+    /// List sessions and end one, without seeing what is said in them
+    #[command(subcommand)]
+    Session(session::Command),
     /// Becomes an agent's program; only the gateway itself uses this
     #[command(name = LAUNCH, hide = true)]
     Launch {
@@ -164,6 +168,7 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Key(command) => block_on(key::run(load()?, command, out)),
         Command::Config(command) => config::run(command, load, out),
         Command::Agent(command) => block_on(agent::run(load()?, command, out)),
+        Command::Session(command) => block_on(session::run(load()?, command, out)),
         Command::Launch {
             parent,
             umask,

@@ -3,7 +3,8 @@
 //!
 //! `stack` is what every message passes through on its way to the session; `cursor` is the way back,
 //! `greeting` where it begins; `ears` is what a connection hears of besides, `stay` what follows from
-//! it, `close` every reason to end. Touches `wire`, `auth`, `limits`, `session`, `bus`, `domain`.
+//! it, `close` every reason to end. Touches `wire`, `auth`,
+//! `limits`, `session`, `bus`, `store`, `domain`, `clock`, `telemetry`.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;

@@ -1,8 +1,8 @@
 //! The HTTP door: the table of routes and the stack of layers, each on one screen.
 //!
 //! One file per resource (`auth`, `sessions`, `links`, `users`, …); `error` makes every error
-//! response; `accept` is the loop that owns connections. Touches `web`, `wire`, `auth`, `session`,
-//! `limits`, `bus`, `store`, `domain`.
+//! response; `accept` is the loop that owns connections. Touches `desk`, `web`, `wire`, `auth`,
+//! `session`, `limits`, `runtime`, `bus`, `store`, `domain`, `clock`.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;

@@ -5,7 +5,7 @@
 //! cheap (`RequestRate`, `ConnectionCaps`). All memory is bounded by configuration and given
 //! back by `Limits::sweep`, which the owner calls from time to time.
 //!
-//! Deliberately absent: no task, no I/O, no wall time. Touches `clock` only.
+//! Deliberately absent: no task, no I/O, no wall time. Touches `clock` and `domain` only.
 
 mod address;
 mod admission;

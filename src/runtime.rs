@@ -3,7 +3,8 @@
 //! A session starts an agent from the [`Catalog`], keeps its [`Link`], and hears it through a channel
 //! of its own. [`ToAgent`] and [`FromAgent`] are all that the two say to each other: no protocol of
 //! any agent is visible above this room. `dialect` has the protocols, each pure and in one file;
-//! `demo` is the agent that needs nothing installed. Touches `store` and `domain` only.
+//! `demo` is the agent that needs nothing installed. Touches `store`, `domain` and
+//! `clock` only.
 
 mod briefing;
 mod catalog;

@@ -2,7 +2,8 @@
 //!
 //! [`Sessions`] is the registry of live sessions on this node, [`Session`] the handle that a
 //! connection holds. A session is woken by whoever joins it and goes to rest when nobody needs it;
-//! at rest it costs no memory. Touches `runtime`, `store`, `domain`.
+//! at rest it costs no memory. Touches `limits`, `runtime`, `store`, `domain`, `clock`,
+//! `telemetry`.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};

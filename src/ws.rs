@@ -3,7 +3,7 @@
 //! `upgrade` decides who it is and which session; `connection` is the task, with its cursor into
 //! that session's journal and its `desk` for what comes in; `freight` is what it sends;
 //! `budget` is what may come in besides; `farewell` is how it ends; `probe` is a socket for `doctor`.
-//! Touches `desk`, `wire`, `auth`, `limits`, `session`, `domain`.
+//! Touches `desk`, `wire`, `auth`, `limits`, `session`, `domain`, `clock`, `telemetry`.
 
 use std::sync::Arc;
 

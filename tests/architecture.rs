@@ -1,6 +1,7 @@
 //! The shape of the code, checked: imports point down, and what belongs to one room stays there.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The rooms from the door to the ground. A room may use itself and what stands on a later line.
@@ -147,6 +148,51 @@ fn every_room_is_on_the_plan_and_says_what_it_is() {
             path.display()
         );
     }
+}
+
+/// The rooms that the words after "Touches" name, at the top of a room's file.
+fn touches(text: &str) -> Option<Vec<String>> {
+    let words: Vec<&str> = text
+        .lines()
+        .map_while(|line| line.strip_prefix("//!"))
+        .collect();
+    let words = words.join(" ");
+    let (_, sentence) = words.split_once("Touches ")?;
+    let sentence = sentence.split(". ").next()?;
+    let named = sentence.split('`').skip(1).step_by(2).map(str::to_owned);
+    Some(named.collect())
+}
+
+#[test]
+fn a_room_says_what_it_touches() {
+    assert_eq!(
+        touches("//! A. Touches `b`\n//! and `c`. No `d`.\nuse e;").unwrap(),
+        ["b", "c"]
+    );
+    let sources = sources();
+    let mut compared = 0;
+    for (path, text) in &sources {
+        let from = room(path);
+        let is_top = path.ends_with(format!("src/{from}.rs"));
+        let is_room = |to: &String| floor(to).is_some() || BESIDE.contains(&to.as_str());
+        // Those that build or read everything name no rooms.
+        if !is_top || matches!(from.as_str(), "main" | "lib" | "cli" | "gateway" | "config") {
+            continue;
+        }
+        let Some(said) = touches(text) else { continue };
+        let said: BTreeSet<String> = said.into_iter().filter(is_room).collect();
+        let files = sources.iter().filter(|(path, _)| room(path) == from);
+        let used: BTreeSet<String> = files
+            .flat_map(|(_, text)| rooms_used(text))
+            .filter(|to| is_room(to) && *to != from)
+            .collect();
+        assert_eq!(
+            said, used,
+            "the \"Touches\" of src/{from}.rs, and its imports"
+        );
+        compared += 1;
+    }
+    assert!(compared >= 10, "only {compared} rooms say what they touch");
 }
 
 #[test]

@@ -33,7 +33,7 @@ impl Desk {
             };
             let Some(row) = known.iter().find(|row| row.id == id) else {
                 let path = format!("payload.attachments[{index}].attachmentId");
-                return Err(Rejected::field(&path, "is no file of this session"));
+                return Err(Rejected::field(&path, "is not a file of this session"));
             };
             *attachment = Attachment::Stored {
                 id,

@@ -58,7 +58,7 @@ pub enum RestoreError {
     )]
     NotSqlite,
     /// The file is none of ours.
-    #[error("{path} is no backup of Switchboard: {why}")]
+    #[error("{path} is not a backup of Switchboard: {why}")]
     NotABackup {
         /// Which file.
         path: String,

@@ -2,9 +2,21 @@
 
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::actors::{Gateway, PASSWORD, program};
+use crate::actors::{Browser, Gateway, Member, PASSWORD, program};
+
+/// Said in a session, and nowhere else.
+const CANARY: &str = "canary-51c9";
+
+async fn joins(page: &Browser, query: &str) -> Member {
+    Member::joins(page.address(), page.token.as_deref().unwrap(), query).await
+}
+
+fn sessions(gateway: &Gateway, arguments: &[&str]) -> Vec<Value> {
+    let told = gateway.says(&[&["session", "list", "--json"], arguments].concat());
+    serde_json::from_str(&told).unwrap()
+}
 
 #[tokio::test]
 async fn commands_work_without_a_gateway() {
@@ -41,6 +53,7 @@ async fn failures_say_what_and_exit_with_one() {
         (vec!["user", "add", "mia"], "taken"),
         (vec!["user", "disable", "nobody"], "nobody"),
         (vec!["token", "create", "--user", "nobody"], "nobody"),
+        (vec!["session", "list", "--user", "nobody"], "nobody"),
     ] {
         let failed = gateway.runs(&arguments);
         let told = String::from_utf8_lossy(&failed.stderr).into_owned();
@@ -63,6 +76,8 @@ async fn wrong_usage_exits_with_two() {
         vec!["user", "add", "a b"],
         vec!["user", "add", "mia", "--role", "root"],
         vec!["token", "create", "--user", "mia", "--ttl", "soon"],
+        vec!["session", "end"],
+        vec!["session", "end", "mia"],
         vec!["--nonsense"],
     ] {
         let failed = program(dir.path(), &arguments, &[]);
@@ -84,6 +99,7 @@ async fn every_command_explains_itself() {
         "setup-url",
         "token",
         "key",
+        "session",
         "config",
         "migrate",
         "backup",
@@ -107,6 +123,8 @@ async fn every_command_explains_itself() {
             script.status.success() && script.stdout.len() > 1000,
             "{shell}"
         );
+        let script = String::from_utf8(script.stdout).unwrap();
+        assert!(script.contains("session"), "{shell}");
     }
 }
 
@@ -130,6 +148,112 @@ async fn a_reader_that_goes_away_is_no_failure() {
         assert!(output.status.success(), "{command}: {told}");
         assert!(!told.contains("panic"), "{command}: {told}");
     }
+}
+
+#[tokio::test]
+async fn sessions_are_listed_without_what_is_said_in_them() {
+    let gateway = Gateway::start().await;
+    for name in ["mia", "tom"] {
+        gateway.has_user(name, "member");
+    }
+    let page = gateway.browser("mia").await;
+    let new = json!({ "title": "Repair the roof" });
+    let made = page.posts("/api/sessions", new).await.is(201).json();
+    let id = made["id"].as_str().unwrap();
+    let mut mia = joins(&page, &format!("?session={id}")).await;
+    mia.prompts(&format!("/echo {CANARY}")).await;
+    mia.sees_run_end().await;
+    let mut tom = joins(&gateway.browser("tom").await, "").await;
+    tom.prompts("/echo hello").await;
+    tom.sees_run_end().await;
+
+    let of_mia = sessions(&gateway, &["--user", "mia"]);
+    let [listed] = &of_mia[..] else {
+        panic!("{of_mia:?}")
+    };
+    let expected = [
+        ("id", json!(id)),
+        ("owner", json!("mia")),
+        ("agent", json!("demo")),
+        ("title", json!("Repair the roof")),
+        ("status", json!("idle")),
+        ("messageCount", json!(2)),
+        ("createdAt", made["createdAt"].clone()),
+    ];
+    for (name, value) in expected {
+        assert_eq!(listed[name], value, "{name} in {listed}");
+    }
+    assert!(listed["updatedAt"].is_string(), "{listed}");
+    let all = sessions(&gateway, &[]);
+    assert_eq!(all.len(), 2, "{all:?}");
+    assert_eq!(all[0]["id"], tom.session(), "the newest change first");
+
+    let table = gateway.says(&["session", "list"]);
+    assert!(table.starts_with("ID "), "{table}");
+    let line = table.lines().find(|line| line.starts_with(id)).unwrap();
+    assert!(line.ends_with("Repair the roof"), "{line}");
+    for told in [table, format!("{all:?}")] {
+        assert!(!told.contains(CANARY), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_the_operator_ends_closes_for_everybody_in_it_and_for_nobody_else() {
+    let gateway = Gateway::start().await;
+    gateway.has_user("mia", "member");
+    let (page, root) = (gateway.browser("mia").await, gateway.browser("root").await);
+    let mut mia = joins(&page, "").await;
+    mia.prompts("/hang").await;
+    mia.sees("TASK_STATUS_UPDATE").await;
+    let id = mia.session();
+    let mut second = joins(&page, &format!("?session={id}")).await;
+    let mut other = joins(&page, "").await;
+    other.prompts("/echo hello").await;
+    other.sees_run_end().await;
+
+    let told = gateway.says(&["session", "end", &id, "--yes"]);
+    assert!(told.contains(&id) && told.contains("mia"), "{told}");
+    assert_eq!(mia.sees_close().await.code, 4409);
+    assert_eq!(second.sees_close().await.code, 4409);
+    other.sees_nothing().await;
+    page.me().await.is(200);
+    let route = format!("/api/sessions/{id}");
+    page.gets(&route).await.refuses(404, "NOT_FOUND");
+    assert_eq!(sessions(&gateway, &[]).len(), 1);
+
+    let log = root.gets("/api/admin/audit?action=session.ended").await;
+    let log = log.is(200).json();
+    let acts = log["acts"].as_array().unwrap();
+    assert_eq!(acts.len(), 1, "{log}");
+    assert_eq!(
+        (&acts[0]["actor"], &acts[0]["target"]),
+        (&json!("(operator)"), &json!(id))
+    );
+}
+
+#[tokio::test]
+async fn a_session_ends_without_a_gateway_and_only_once() {
+    let mut gateway = Gateway::start().await;
+    let page = gateway.browser("root").await;
+    let made = page.posts("/api/sessions", json!({})).await.is(201).json();
+    let id = made["id"].as_str().unwrap();
+    gateway.kill();
+    // Standard input is no terminal: nobody is asked.
+    gateway.says(&["session", "end", id]);
+    let unknown = "ses_0193f7c4a1b27c3d8e4f5a6b7c8d9e0f";
+    for (id, expected) in [(id, "has ended already"), (unknown, "there is no session")] {
+        let failed = gateway.runs(&["session", "end", id, "--yes"]);
+        let told = String::from_utf8_lossy(&failed.stderr).into_owned();
+        assert_eq!(failed.status.code(), Some(1), "{told}");
+        assert!(told.contains(expected) && told.contains(id), "{told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
+    }
+    gateway.restart();
+    let page = gateway.browser("root").await;
+    let route = format!("/api/sessions/{id}");
+    page.gets(&route).await.refuses(404, "NOT_FOUND");
+    let log = page.gets("/api/admin/audit?action=session.ended").await;
+    assert_eq!(log.json()["acts"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]

@@ -108,7 +108,7 @@ async fn it_names_a_wrong_name_on_either_side() {
     names(
         &findings,
         "client",
-        "no trusted proxy",
+        "not a trusted proxy",
         "server.trusted_proxies = [\"127.0.0.1\"]",
     );
 }

@@ -17,6 +17,7 @@ export { verdict } from './ending.js';
 export type { LineEnd, Verdict } from './ending.js';
 export type { Cursor } from './cursor.js';
 export type { Ending } from './endings.js';
+export { newId, SEND_AGAIN_MS } from './outbox.js';
 export type { SendOptions } from './outbox.js';
 export type { Transport } from './dialer.js';
 export type { CommandType, Envelope, MessageType, Reply, SessionEvent } from './envelope.js';

@@ -1,5 +1,6 @@
 // The commands that wait for their answer. What became of them is not known until it comes, so they
-// are sent again on the next line: the same text under the same key takes effect once.
+// are sent again on the next line: the same text under the same key takes effect once, as long as the
+// gateway knows the key.
 import type { CommandType } from './envelope.js';
 import { Failure } from './failure.js';
 import type { Parcel } from './line.js';
@@ -9,6 +10,12 @@ const KEYLESS: ReadonlySet<CommandType> = new Set<CommandType>([
   'AUTH_REFRESH', 'CANCEL_TASK', 'HEARTBEAT', 'QUERY', 'RELEASE_CONTROL', 'REQUEST_STATE', 'TAKE_CONTROL',
 ]);
 const STORAGE_TRIES = 6;
+
+/**
+ * How long after it was first sent a command may be sent again under its key. The gateway knows a key for
+ * 24 hours; a message may be long under way, and clocks are not exact.
+ */
+export const SEND_AGAIN_MS = 12 * 3_600_000;
 
 /** How a command is sent. */
 export interface SendOptions {
@@ -22,7 +29,8 @@ export interface SendOptions {
 
 interface Waiting {
   parcel: Parcel;
-  wasSent: boolean;
+  /** When it was sent for the first time, in milliseconds since 1970. */
+  sentAt: number | undefined;
   tries: number;
   resolve(answer: unknown): void;
   reject(failure: Failure): void;
@@ -49,6 +57,8 @@ export function parcel(sessionId: string, type: CommandType, payload: unknown, {
 export class Outbox {
   readonly #waiting = new Map<string, Waiting>();
   #send: ((parcel: Parcel) => void) | undefined;
+  /** Everything that happened while there was no line is known by now. */
+  #isCaughtUp = false;
   #pause: ReturnType<typeof setTimeout> | undefined;
 
   /** Sends now if there is a line, else on the next one; answers when the gateway does. */
@@ -58,7 +68,7 @@ export class Outbox {
       const done = () => clearTimeout(timer);
       const waiting: Waiting = {
         parcel: made,
-        wasSent: false,
+        sentAt: undefined,
         tries: 0,
         resolve: (answer) => (done(), resolve(answer as T)),
         reject: (failure) => (done(), reject(failure)),
@@ -78,9 +88,17 @@ export class Outbox {
     this.#resume();
   }
 
+  /** What happened meanwhile has been heard: no answer is left in it to what is too old to be sent again. */
+  caughtUp(): void {
+    if (this.#isCaughtUp) return;
+    this.#isCaughtUp = true;
+    for (const waiting of [...this.#waiting.values()]) if (isStale(waiting)) this.#giveUp(waiting);
+  }
+
   /** The line is gone. */
   detach(): void {
     this.#send = undefined;
+    this.#isCaughtUp = false;
     clearTimeout(this.#pause);
     this.#pause = undefined;
   }
@@ -102,8 +120,8 @@ export class Outbox {
 
   /** Nobody will answer what was sent already, or (`all`) anything. */
   fail(failure: Failure, which: 'sent' | 'all'): void {
-    for (const [id, { wasSent }] of [...this.#waiting]) {
-      if (which === 'all' || wasSent) this.#settle(id)?.reject(failure);
+    for (const [id, { sentAt }] of [...this.#waiting]) {
+      if (which === 'all' || sentAt !== undefined) this.#settle(id)?.reject(failure);
     }
   }
 
@@ -126,7 +144,18 @@ export class Outbox {
 
   #post(waiting: Waiting): void {
     if (!this.#send) return;
-    waiting.wasSent = true;
+    if (isStale(waiting)) return this.#isCaughtUp ? this.#giveUp(waiting) : undefined;
+    waiting.sentAt ??= Date.now();
     this.#send(waiting.parcel);
   }
+
+  #giveUp({ parcel: { type, messageId }, sentAt }: Waiting): void {
+    const message = 'This was sent long ago and never answered, so it is not sent again by itself: it might take effect twice. Look whether it has taken effect, and send it anew if not.';
+    this.#settle(messageId)?.reject(new Failure('CONNECTION_LOST', message, 0, { type, sentAt }));
+  }
+}
+
+/** The gateway may have forgotten its key. */
+function isStale({ parcel: { type }, sentAt }: Waiting): boolean {
+  return sentAt !== undefined && !KEYLESS.has(type) && Date.now() - sentAt > SEND_AGAIN_MS;
 }

@@ -156,7 +156,8 @@ export class Session {
 
   /**
    * Sends a command and resolves with its answer. If the line breaks meanwhile it is sent again on the
-   * next one; what changes something carries a key, and takes effect once.
+   * next one; what changes something carries a key, and takes effect once. Twelve hours after it was first
+   * sent it is not sent again, as the gateway may have forgotten the key: then it fails.
    */
   send<T extends CommandType>(type: T, payload: Protocol.ClientPayloads[T], options: SendOptions = {}): Promise<Reply<T>> {
     if (this.#failure) return Promise.reject(this.#failure);
@@ -288,7 +289,9 @@ export class Session {
   }
 
   #lookWhetherReady(): void {
-    if (this.#ack && this.#cursor?.epoch === this.#ack.epoch && this.#cursor.offset >= this.#ack.offset) this.#settleReady.resolve();
+    if (!this.#ack || this.#cursor?.epoch !== this.#ack.epoch || this.#cursor.offset < this.#ack.offset) return;
+    this.#settleReady.resolve();
+    this.#outbox.caughtUp();
   }
 
   #watch(line: Line, quietMs: number): void {

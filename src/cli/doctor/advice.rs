@@ -60,7 +60,7 @@ pub(super) fn forwarded_for() -> Lines {
 pub(super) fn spoofed() -> Lines {
     Lines::new(
         "proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;",
-        "remove `header_up X-Forwarded-For …`, and from `trusted_proxies` whoever is no proxy",
+        "remove `header_up X-Forwarded-For …`, and from `trusted_proxies` whoever is not a proxy",
         "entryPoints.NAME.forwardedHeaders.insecure: false, and trustedIPs with proxies only",
     )
 }

@@ -298,7 +298,7 @@ impl Visit {
         if !seen.peer_is_trusted {
             return found(
                 format!(
-                    "requests come from {}, which is no trusted proxy: everybody counts as one address",
+                    "requests come from {}, which is not a trusted proxy: everybody counts as one address",
                     seen.peer
                 ),
                 format!("Set server.trusted_proxies = [\"{}\"].", seen.peer),

@@ -323,7 +323,7 @@ impl Dialect for Acp {
                 }
                 self.answered(asked, answer, out);
             }
-            Message::Odd(_) => out.act(Act::Odd("a line that is no message".into())),
+            Message::Odd(_) => out.act(Act::Odd("a line that is not a message".into())),
         }
     }
 

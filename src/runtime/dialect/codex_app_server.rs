@@ -425,7 +425,7 @@ impl Dialect for Codex {
                 out.no_timer(number);
                 self.answered(what, answer, out);
             }
-            Message::Odd(_) => out.act(Act::Odd("a line that is no message".into())),
+            Message::Odd(_) => out.act(Act::Odd("a line that is not a message".into())),
         }
     }
 

@@ -426,6 +426,6 @@ fn beside_runs(kind: &str, event: Value, out: &mut Out) {
         | "tool_execution_update"
         | "tool_execution_end" => out.act(Act::Odd(format!("`{kind}` of no run"))),
         _ if event.is_object() => out.raw(PROTOCOL.name, event),
-        _ => out.act(Act::Odd("a line that is no event".into())),
+        _ => out.act(Act::Odd("a line that is not an event".into())),
     }
 }

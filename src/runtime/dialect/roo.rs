@@ -408,7 +408,7 @@ impl Dialect for Roo {
         match (line["type"].as_str(), message["type"].as_str()) {
             (Some("message"), Some("Ack")) => self.greeted(&message["data"], out),
             (Some("message"), Some("TaskEvent")) => self.event(&message["data"], out),
-            _ => out.act(Act::Odd("a line that is no message of Roo".into())),
+            _ => out.act(Act::Odd("a line that is not a message of Roo".into())),
         }
     }
 

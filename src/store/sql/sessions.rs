@@ -5,13 +5,17 @@ use jiff::Timestamp;
 use sqlx::Row as _;
 
 use super::{
-    Backend, Connection, Row, audit, decode_error, millis, now, optional_time, optional_word, time,
-    word,
+    Backend, Connection, Row, announce, audit, decode_error, millis, next_revision, now,
+    optional_time, optional_word, time, word,
 };
 use crate::domain::act::Act;
 use crate::domain::id::{SessionId, UserId};
+use crate::store::changes::Subject;
 use crate::store::error::StoreError;
 use crate::store::sessions::{NewSession, SessionChange, SessionRow, Sessions};
+
+/// A gateway that cannot reach the database meanwhile still hears that a session has ended.
+const HEARD_WITHIN_MS: i64 = 3_600_000;
 
 #[async_trait]
 impl Sessions for Backend {
@@ -159,7 +163,7 @@ impl Sessions for Backend {
         owner: UserId,
         act: &Act,
     ) -> Result<bool, StoreError> {
-        let mut tx = self.begin().await?;
+        let mut tx = self.begin_act().await?;
         // The new term keeps out whoever was writing.
         let ended = sqlx::query(
             "update sessions set ended_at = $3, term = term + 1, running = $4
@@ -175,10 +179,29 @@ impl Sessions for Backend {
             return Ok(false);
         }
         drop_attachments(&mut tx, id).await?;
+        announce_end(&mut tx, owner, act).await?;
         audit(&mut tx, act).await?;
         tx.commit().await?;
         Ok(true)
     }
+}
+
+/// Gateways look at the sessions of an account of which they hear. Its generation stays as it is, so
+/// every login goes on.
+async fn announce_end(connection: &mut Connection, owner: UserId, act: &Act) -> sqlx::Result<()> {
+    let revision = next_revision(connection).await?;
+    let generation: i64 = sqlx::query_scalar("select generation from users where id = $1")
+        .bind(owner.to_string())
+        .fetch_one(&mut *connection)
+        .await?;
+    let until = now(act).saturating_add(HEARD_WITHIN_MS);
+    announce(
+        connection,
+        revision,
+        Subject::User(owner, generation),
+        until,
+    )
+    .await
 }
 
 /// Of a session that has ended: nobody can get at them any more, and they would count as their

@@ -33,7 +33,11 @@ pub(in crate::wire) fn described() -> Vec<Described> {
             "A task begins, goes on or has ended.",
         ),
         says::<Chunk<'_>>("TASK_OUTPUT_CHUNK", Journal, "A piece of an answer."),
-        says::<Utterance<'_>>("MESSAGE", Journal, "A whole utterance that is no answer."),
+        says::<Utterance<'_>>(
+            "MESSAGE",
+            Journal,
+            "A whole utterance that is not an answer.",
+        ),
         says::<ToolUpdate<'_>>("TOOL_UPDATE", Journal, "A tool is used, or has been."),
         says::<Question<'_>>("QUESTION", Journal, "The agent asks a human, and waits."),
         says::<Resolved<'_>>("QUESTION_RESOLVED", Journal, "A question has its end."),

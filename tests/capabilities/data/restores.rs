@@ -170,9 +170,9 @@ async fn what_is_no_whole_backup_is_refused_before_anything_is_touched() {
     sqlx::Connection::close(connection).await.unwrap();
     for (file, words) in [
         (damaged, "damaged"),
-        (text, "is no backup of Switchboard"),
+        (text, "is not a backup of Switchboard"),
         (newer, "schema version 9999"),
-        (target.path().join("nothing"), "is no backup of Switchboard"),
+        (target.path().join("nothing"), "is not a backup of Switchboard"),
     ] {
         let refused = gateway.runs(&["restore", file.to_str().unwrap(), "--replace"]);
         assert_eq!(refused.status.code(), Some(1));

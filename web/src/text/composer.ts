@@ -12,6 +12,7 @@ export const composer = {
   waitingForFiles: 'Will be sent once the files are there.',
   stopWaiting: 'Do not send yet',
   unsent: 'This was not sent.',
+  stale: 'It was written long ago, and nobody answered. Look whether it was done, and send it anew if not.',
   reopen: 'Put it into the box',
   discard: 'Discard',
   needsText: 'Write what to do with the files.',

@@ -105,7 +105,7 @@ impl Line {
         out: &mut Out,
     ) -> Option<(What, Result<Value, Refusal>)> {
         let Some(ok) = line["ok"].as_bool() else {
-            out.act(Act::Odd("a line that is no answer".into()));
+            out.act(Act::Odd("a line that is not an answer".into()));
             return None;
         };
         let id = text_of(&line["id"]);

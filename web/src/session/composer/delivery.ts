@@ -1,14 +1,10 @@
 // How something that was written gets to the session.
-import { Failure } from '@switchboard/client';
+import { Failure, SEND_AGAIN_MS } from '@switchboard/client';
 import type { Protocol } from '@switchboard/client';
 import { account } from '../../account';
 import type { OpenSession } from '../open';
+import { text } from '../../text';
 import type { Letter } from './drafts';
-
-/** A new id that nobody else has. Pages that were not served over https have no `randomUUID`. */
-export function newId(): string {
-  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
-}
 
 const TYPES = { prompt: 'SUBMIT_PROMPT', steer: 'STEER', followUp: 'FOLLOW_UP', suggest: 'SUGGEST' } as const;
 
@@ -20,11 +16,13 @@ export function say(session: OpenSession, letter: Letter): Promise<unknown> {
 
 /**
  * Under the key that was kept with it, so that it takes effect once, however often and by whichever
- * page it is brought. Fails only if it was refused.
+ * page it is brought. Fails only if it was refused, or is too old: the gateway forgets keys.
  */
 export async function deliver(session: string, letter: Letter, stop: AbortSignal): Promise<void> {
   const envelope = { type: TYPES[letter.manner], payload: payloadOf(letter), messageId: letter.id, idempotencyKey: letter.key };
   for (let waitMs = 1_000; ; waitMs = Math.min(waitMs * 2, 30_000)) {
+    // Asked before each try: the computer may have slept since the last one.
+    if (isStale(letter)) throw new Failure('CONNECTION_LOST', text.composer.stale);
     const failure = await post(session, envelope);
     stop.throwIfAborted();
     if (!failure) return;
@@ -32,6 +30,11 @@ export async function deliver(session: string, letter: Letter, stop: AbortSignal
     await new Promise((resolve) => setTimeout(resolve, failure.retryAfterMs ?? waitMs));
     stop.throwIfAborted();
   }
+}
+
+/** Sent again, it might take effect twice. */
+export function isStale({ at }: Letter): boolean {
+  return at !== undefined && Date.now() - at > SEND_AGAIN_MS;
 }
 
 /** The same each time: under one key nothing else may be said. */

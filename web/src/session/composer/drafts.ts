@@ -26,6 +26,8 @@ export interface Letter {
   after: number;
   /** With this key it can be sent again without taking effect twice, also by another page. */
   key?: string;
+  /** When it left the box, in milliseconds since 1970. */
+  at?: number;
 }
 
 /** What is in the box, and what has left it but not arrived. */

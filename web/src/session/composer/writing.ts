@@ -1,10 +1,11 @@
 // What somebody is writing in one box, and what has left it but not arrived. Nothing of it is lost:
 // it is kept in the browser until the gateway has taken it.
 import { batch, effect, signal } from '@preact/signals';
+import { Failure, newId } from '@switchboard/client';
 import type { Protocol } from '@switchboard/client';
 import { explain, standing } from '../../account';
 import type { OpenSession } from '../open';
-import { deliver, newId, say } from './delivery';
+import { deliver, isStale, say } from './delivery';
 import { draftName, emptyDraft, keepDraft, readDraft } from './drafts';
 import type { Draft, Letter, Manner } from './drafts';
 import { Files } from './files';
@@ -76,7 +77,7 @@ export class Writing {
 
   /** Takes what is in the box out of it, as something to send. */
   take(manner: Manner, after: number): Letter {
-    const letter = { id: newId(), text: this.text.value, files: this.files.kept, mode: this.mode.value, manner, after, key: newId() };
+    const letter = { id: newId(), text: this.text.value, files: this.files.kept, mode: this.mode.value, manner, after, key: newId(), at: Date.now() };
     this.#own.add(letter.id);
     batch(() => {
       this.letters.value = [...this.letters.value, { ...letter, state: 'sending' }];
@@ -91,7 +92,11 @@ export class Writing {
   /** Sends what is in the box. */
   async send(session: OpenSession, manner: Manner): Promise<void> {
     const letter = this.take(manner, session.view.value.offset);
-    await this.#settle(letter, say(session, letter));
+    const sending = say(session, letter).catch((error: unknown) => {
+      // What became of it was not told. Perhaps it can be seen.
+      if (!(error instanceof Failure && error.code === 'CONNECTION_LOST' && hasArrived(session, letter, new Set()))) throw error;
+    });
+    await this.#settle(letter, sending);
   }
 
   /** Hands what is in the box over to the box of a session, which sends it. */
@@ -107,11 +112,12 @@ export class Writing {
   async check(session: OpenSession): Promise<void> {
     const left = this.letters.value.filter(({ state }) => state === 'checking');
     const isFresh = Date.now() - this.#draft.at < HANDOVER_MS;
-    for (const letter of left.filter(({ key }) => key !== undefined && isFresh)) {
+    const canRepeat = (letter: Letter) => letter.key !== undefined && isFresh && !isStale(letter);
+    for (const letter of left.filter(canRepeat)) {
       this.#change(letter.id, 'sending');
       void this.#settle(letter, deliver(session.id, letter, this.#stop.signal));
     }
-    const unknown = left.filter(({ key }) => key === undefined || !isFresh);
+    const unknown = left.filter((letter) => !canRepeat(letter));
     if (unknown.length === 0) return;
     await new Promise((resolve) => setTimeout(resolve, CHECK_MS));
     if (this.#stop.signal.aborted) return;
