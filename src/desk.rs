@@ -187,7 +187,7 @@ impl Desk {
             Request::RefreshAuth { token } => self.refresh(&token, principal, id),
             Request::Inquiry(inquiry) => {
                 let once = idempotency_key.map(|key| (key, digest(frame)));
-                self.inquire(inquiry, once, id).await
+                self.inquire(inquiry, once, principal, id).await
             }
             Request::Branch { from } => {
                 let once = idempotency_key.map(|key| (key, digest(frame)));
@@ -274,6 +274,7 @@ impl Desk {
         &self,
         inquiry: Inquiry,
         once: Option<(String, [u8; 32])>,
+        principal: &Principal,
         id: Option<&str>,
     ) -> Outcome {
         let topic = match &inquiry {
@@ -282,7 +283,10 @@ impl Desk {
         };
         // Asking changes nothing, and may be done again.
         let once = once.filter(|_| topic.is_none());
-        let told = self.session.inquire(inquiry, once).await;
+        let told = self
+            .session
+            .inquire(inquiry, self.wake(principal), once)
+            .await;
         let now = self.reception.clock.wall();
         match (told, topic) {
             (Ok(told), Some(topic)) => Outcome::Answer(outbound::query_result(
