@@ -38,7 +38,7 @@ use crate::domain::act::By;
 use crate::domain::code::Code;
 use crate::domain::command::Inquiry;
 use crate::domain::id::ConnectionId;
-use crate::limits::{Aside, Payer, Refusal, SlidingWindow};
+use crate::limits::{Aside, Patience, Payer, Refusal, SlidingWindow};
 use crate::session::{self, Access, Effect, Sent, Session};
 use crate::telemetry::{Remote, Span};
 use crate::wire::inbound::{self, Inbound, Kind, Rejected, Request};
@@ -52,6 +52,8 @@ pub(crate) struct Desk {
     /// From where its user acts.
     address: IpAddr,
     way: Way,
+    /// With what goes beyond the limits.
+    patience: Patience,
     /// The trace that what is said here belongs to, if its sender says so.
     pub(crate) remote: Option<Remote>,
 }
@@ -96,6 +98,7 @@ impl Desk {
             connection,
             address,
             way: Way::Connected(heartbeats),
+            patience: Patience::default(),
             remote: None,
         }
     }
@@ -112,6 +115,7 @@ impl Desk {
             session,
             address,
             way: connection.map_or(Way::Alone, |_| Way::Beside),
+            patience: Patience::default(),
             connection: connection.unwrap_or_else(ConnectionId::new),
             remote: None,
         }
@@ -130,7 +134,7 @@ impl Desk {
             Some(Access::Owner | Access::Editor) => Payer::Session(session),
             Some(Access::Viewer) | None => Payer::Viewer(session, principal.user),
         };
-        match (kind, &self.way) {
+        let counted = match (kind, &self.way) {
             (Kind::Heartbeat, Way::Connected(heartbeats)) => {
                 let admitted = heartbeats.admit(&self.connection).map(drop);
                 admitted.inspect_err(|_| {
@@ -141,7 +145,8 @@ impl Desk {
             (Kind::StateRequest, _) => self.reception.budgets.admit_state_request(payer),
             // Whoever comes without their connection has no budget but that of all messages.
             (Kind::Message | Kind::Heartbeat, _) => self.reception.budgets.admit_message(payer),
-        }
+        };
+        counted.inspect_err(|_| self.patience.refused(self.reception.clock.monotonic()))
     }
 
     /// Does what was asked, and says what its sender hears.
