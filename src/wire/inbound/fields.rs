@@ -231,7 +231,7 @@ impl Place {
             }
             // The message itself has no name.
             let step = if path.is_empty() {
-                step.trim_start_matches('.')
+                step.strip_prefix('.').unwrap_or(step)
             } else {
                 step
             };
