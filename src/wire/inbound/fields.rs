@@ -252,9 +252,9 @@ pub(super) fn control_within(value: &Value) -> Option<Place> {
             what,
         })
     };
-    let behind = |step: String, value| {
+    let behind = |value, step: &dyn Fn() -> String| {
         let mut place = control_within(value)?;
-        place.steps.push(step);
+        place.steps.push(step());
         Some(place)
     };
     match value {
@@ -262,10 +262,10 @@ pub(super) fn control_within(value: &Value) -> Option<Place> {
         Value::String(text) => found(text, "contains"),
         Value::Array(entries) => {
             let mut entries = entries.iter().enumerate();
-            entries.find_map(|(index, entry)| behind(format!("[{index}]"), entry))
+            entries.find_map(|(index, entry)| behind(entry, &|| format!("[{index}]")))
         }
         Value::Object(map) => map.iter().find_map(|(key, value)| {
-            found(key, "has a key with").or_else(|| behind(format!(".{key}"), value))
+            found(key, "has a key with").or_else(|| behind(value, &|| format!(".{key}")))
         }),
     }
 }
