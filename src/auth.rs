@@ -41,7 +41,7 @@ use crate::domain::act::{Action, By};
 use crate::domain::id::KeyId;
 use crate::domain::secret::Secret;
 use crate::limits::AccountDelay;
-use crate::store::{OldKeys, Store, StoreError, StoredKey, Subject};
+use crate::store::{OldKeys, Outlived, Store, StoreError, StoredKey, Subject};
 use keys::KeyRing;
 use metrics::Metrics;
 use password::Hasher;
@@ -52,6 +52,8 @@ const POLL: Duration = Duration::from_millis(250);
 
 /// How long after its end something is kept.
 const SETTLED: SignedDuration = SignedDuration::from_hours(24);
+/// Promised: so long a command that is sent again takes effect once.
+const COMMANDS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 
 /// The `[auth]` section.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -271,8 +273,12 @@ impl Auth {
         let now = self.0.clock.wall();
         let settled = now - SETTLED;
         self.0.revocations.sweep(settled);
-        let spent_before = settled - self.0.config.refresh_token_life();
-        self.0.store.sweep(settled, spent_before).await?;
+        let outlived = Outlived {
+            ended: settled,
+            spent: settled - self.0.config.refresh_token_life(),
+            commands: now - COMMANDS_KEPT,
+        };
+        self.0.store.sweep(outlived).await?;
         // A key that has just expired must not verify any longer.
         self.reload_keys().await
     }

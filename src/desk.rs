@@ -39,7 +39,7 @@ use crate::domain::act::By;
 use crate::domain::code::Code;
 use crate::domain::command::Inquiry;
 use crate::domain::id::ConnectionId;
-use crate::limits::{Aside, Payer, Refusal, SlidingWindow};
+use crate::limits::{Aside, Patience, Payer, Refusal, SlidingWindow};
 use crate::session::{self, Access, Effect, Sent, Session};
 use crate::telemetry::{Remote, Span};
 use crate::wire::inbound::{self, Inbound, Kind, Rejected, Request};
@@ -53,6 +53,8 @@ pub(crate) struct Desk {
     /// From where its user acts.
     address: IpAddr,
     way: Way,
+    /// With what goes beyond the limits.
+    patience: Patience,
     /// The trace that what is said here belongs to, if its sender says so.
     pub(crate) remote: Option<Remote>,
 }
@@ -97,6 +99,7 @@ impl Desk {
             connection,
             address,
             way: Way::Connected(heartbeats),
+            patience: Patience::default(),
             remote: None,
         }
     }
@@ -113,6 +116,7 @@ impl Desk {
             session,
             address,
             way: connection.map_or(Way::Alone, |_| Way::Beside),
+            patience: Patience::default(),
             connection: connection.unwrap_or_else(ConnectionId::new),
             remote: None,
         }
@@ -131,7 +135,7 @@ impl Desk {
             Some(Access::Owner | Access::Editor) => Payer::Session(session),
             Some(Access::Viewer) | None => Payer::Viewer(session, principal.user),
         };
-        match (kind, &self.way) {
+        let counted = match (kind, &self.way) {
             (Kind::Heartbeat, Way::Connected(heartbeats)) => {
                 let admitted = heartbeats.admit(&self.connection).map(drop);
                 admitted.inspect_err(|_| {
@@ -142,7 +146,8 @@ impl Desk {
             (Kind::StateRequest, _) => self.reception.budgets.admit_state_request(payer),
             // Whoever comes without their connection has no budget but that of all messages.
             (Kind::Message | Kind::Heartbeat, _) => self.reception.budgets.admit_message(payer),
-        }
+        };
+        counted.inspect_err(|_| self.patience.refused(self.reception.clock.monotonic()))
     }
 
     /// Does what was asked, and says what its sender hears.
@@ -188,7 +193,7 @@ impl Desk {
             Request::RefreshAuth { token } => self.refresh(&token, principal, id),
             Request::Inquiry(inquiry) => {
                 let once = idempotency_key.map(|key| (key, digest(frame)));
-                self.inquire(inquiry, once, id).await
+                self.inquire(inquiry, once, principal, id).await
             }
             Request::Branch { from } => {
                 let once = idempotency_key.map(|key| (key, digest(frame)));
@@ -275,6 +280,7 @@ impl Desk {
         &self,
         inquiry: Inquiry,
         once: Option<(String, [u8; 32])>,
+        principal: &Principal,
         id: Option<&str>,
     ) -> Outcome {
         let topic = match &inquiry {
@@ -283,7 +289,10 @@ impl Desk {
         };
         // Asking changes nothing, and may be done again.
         let once = once.filter(|_| topic.is_none());
-        let told = self.session.inquire(inquiry, once).await;
+        let told = self
+            .session
+            .inquire(inquiry, self.wake(principal), once)
+            .await;
         let now = self.reception.clock.wall();
         match (told, topic) {
             (Ok(told), Some(topic)) => Outcome::Answer(outbound::query_result(

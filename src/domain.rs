@@ -16,4 +16,5 @@ pub mod queue;
 pub mod run;
 pub mod search;
 pub mod secret;
+pub(crate) mod surrogate;
 pub mod tool;

@@ -255,7 +255,7 @@ fn command_routes() -> OpenApiRouter<AppState> {
 }
 
 fn upload_routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(attachments::upload))
+    OpenApiRouter::new().routes(routes!(attachments::upload::upload))
 }
 
 /// All other routes: the table of contents of the API.
@@ -273,7 +273,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(export::export))
         .routes(routes!(stream::stream))
         .routes(routes!(attachments::list))
-        .routes(routes!(attachments::download))
+        .routes(routes!(attachments::download::download))
         .routes(routes!(sessions::list, sessions::create))
         .routes(routes!(sessions::show, sessions::change, sessions::end))
         .routes(routes!(grants::list))

@@ -46,7 +46,7 @@ mod tail;
 mod trial;
 
 pub(crate) use access::{Access, may_join};
-pub(crate) use ask::{Effect, Refused, Request, Sent};
+pub(crate) use ask::{Effect, Refused, Request, Sent, Wake};
 pub(crate) use circle::Circle;
 pub use config::{Config, JournalConfig};
 pub(crate) use control::{Asker, NotDriving, Wish};

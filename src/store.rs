@@ -67,7 +67,7 @@ pub use restore::{Existing, RestoreError, Restored, beside, restore};
 pub use retention::{JournalFacts, Retention};
 pub use search::{Hit, Search, SearchText};
 pub use sessions::{NewSession, SessionChange, SessionRow, Sessions};
-pub use upkeep::{AuditRow, BackupError, Scrubbed, Upkeep};
+pub use upkeep::{AuditRow, BackupError, Outlived, Scrubbed, Upkeep};
 pub use users::{ChangeUserError, CreateUserError, Credentials, KeepLogin, NewUser, Users};
 
 /// Everything that can be stored and found again.

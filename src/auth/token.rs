@@ -14,6 +14,8 @@ use crate::domain::id::{KeyId, LoginId, SessionId, TokenId, UserId};
 pub(super) const ISSUER: &str = "switchboard";
 const AUDIENCE: &str = "switchboard";
 const ACCESS: &str = "access";
+/// Of an account that nothing happened to yet.
+const FIRST_GENERATION: i64 = 1;
 /// Longer texts are not looked at.
 pub(super) const MAX_TOKEN_BYTES: usize = 4096;
 
@@ -35,6 +37,9 @@ struct Claims {
     role: Role,
     iat: i64,
     exp: i64,
+    /// Never said by us, and heeded all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    nbf: Option<i64>,
     iss: String,
     aud: String,
     jti: TokenId,
@@ -62,6 +67,7 @@ pub(super) fn sign(
         role: user.role,
         iat: now.as_second(),
         exp: expires_at.as_second(),
+        nbf: None,
         iss: ISSUER.to_owned(),
         aud: AUDIENCE.to_owned(),
         jti: TokenId::new(),
@@ -119,7 +125,12 @@ fn accept(claims: Claims, now: Timestamp) -> Result<Principal, TokenError> {
     let issued_at = time(claims.iat)?;
     let expires_at = time(claims.exp)?;
     // That it was issued later than now only means that a clock was set back: we signed it.
-    if claims.typ != ACCESS || issued_at > expires_at {
+    if claims.typ != ACCESS || issued_at > expires_at || claims.generation < FIRST_GENERATION {
+        return Err(TokenError::Invalid);
+    }
+    if let Some(not_before) = claims.nbf
+        && time(not_before)? > now
+    {
         return Err(TokenError::Invalid);
     }
     if expires_at <= now {
@@ -297,6 +308,12 @@ mod tests {
             ("sub", json!(LoginId::new())),
             ("username", json!("no such name!")),
             ("sessionId", json!("anything")),
+            ("gen", json!(0)),
+            ("gen", json!(-1)),
+            ("nbf", json!(forge.now.as_second() + 1)),
+            ("nbf", json!(i64::MAX)),
+            ("nbf", json!("0")),
+            ("nbf", json!([])),
         ] {
             let mut claims = forge.claims();
             claims[name] = value;
@@ -308,6 +325,18 @@ mod tests {
         expired["exp"] = json!(forge.now.as_second() - 1);
         let token = forge.token(&forge.header(), &expired);
         assert_eq!(forge.verdict(&token), Err(TokenError::Expired));
+    }
+
+    #[test]
+    fn a_token_is_good_from_the_moment_that_it_names() {
+        let forge = Forge::new();
+        let mut claims = forge.claims();
+        claims["nbf"] = json!(forge.now.as_second());
+        let token = forge.token(&forge.header(), &claims);
+        assert_eq!(forge.verdict(&token), Ok(()));
+        let before = forge.now - SignedDuration::from_millis(1);
+        let verdict = verify(&forge.ring, &token, before).map(drop);
+        assert_eq!(verdict, Err(TokenError::Invalid));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::domain::command::{Command, Inquiry};
 use crate::domain::id::ConnectionId;
-use crate::session::{Access, Asker, NotDriving, Refused, Session, Wish};
+use crate::session::{Access, Asker, NotDriving, Refused, Session, Wake, Wish};
 use crate::wire::inbound::{Inbound, Request};
 use crate::wire::outbound;
 
@@ -102,6 +102,14 @@ impl Claim {
 }
 
 impl Desk {
+    /// Whoever only looks starts no process in the name of the owner.
+    pub(super) fn wake(&self, principal: &Principal) -> Wake {
+        match self.session.access(principal) {
+            Some(Access::Owner | Access::Editor) => Wake::IfNeeded,
+            Some(Access::Viewer) | None => Wake::Never,
+        }
+    }
+
     /// May this user ask for this, and still?
     pub(super) fn allows(&self, principal: &Principal, inbound: &Inbound) -> Result<(), Refused> {
         let request = &inbound.request;

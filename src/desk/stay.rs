@@ -134,10 +134,13 @@ impl Stay {
         (!stands).then(|| Goodbye::unauthenticated(desk, Code::AuthFailed))
     }
 
-    /// The end, if this user may not be in the session any more.
+    /// The end, if this user may not be in the session any more, or does not heed its limits.
     pub(crate) fn shut_out(&self, desk: &Desk) -> Option<Goodbye> {
         if !self.is_out && desk.session.access(&self.principal).is_some() {
-            return None;
+            return desk.patience.is_over().then(|| {
+                tracing::info!(session.id = %desk.session.id(), connection.id = %desk.connection, user.id = %self.principal.user, "a client went on after a thousand refusals; its connection is closed");
+                CloseReason::ABUSE.into()
+            });
         }
         if let Some(goodbye) = self.signed_out(desk) {
             return Some(goodbye);

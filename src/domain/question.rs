@@ -255,8 +255,8 @@ impl Question {
                     misfit("ids", "names something that is none of the options")
                 } else if repeated() {
                     misfit("ids", "names an option twice")
-                } else if ids.len() > 1 && !self.multi {
-                    misfit("ids", "has more than one option, and one is asked for")
+                } else if ids.len() != 1 && !self.multi {
+                    misfit("ids", "does not have the one option that is asked for")
                 } else {
                     Ok(())
                 }
@@ -356,7 +356,7 @@ mod tests {
             (Prompt, Said::Value(None), None),
             (Prompt, Said::Ok(true), Some("value")),
             (Pick, ids(&["yes"]), None),
-            (Pick, ids(&[]), None),
+            (Pick, ids(&[]), Some("ids")),
             (Pick, ids(&["yes", "no"]), Some("ids")),
             (Pick, ids(&["other"]), Some("ids")),
             (Pick, option("no"), None),
@@ -370,6 +370,7 @@ mod tests {
         }
         let mut several = question(Pick);
         several.multi = true;
+        assert_eq!(field(&several, &Answer::new(ids(&[]))), None);
         assert_eq!(field(&several, &Answer::new(ids(&["yes", "no"]))), None);
         assert_eq!(
             field(&several, &Answer::new(ids(&["yes", "yes"]))),

@@ -1,6 +1,7 @@
 //! The bytes of an upload on their way in: not too slowly, a piece at a time, and of a form not much
 //! before its file.
 
+use std::error::Error;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use tokio::time::Instant;
+use tower_http::timeout::TimeoutError;
 
 /// What there may be of a form before its first file.
 pub(super) const FOREWORD_BYTES: u64 = 64 * 1024;
@@ -50,6 +52,19 @@ impl Progress {
     pub(super) fn is_too_long(&self) -> bool {
         self.0.is_too_long.load(Ordering::Relaxed)
     }
+}
+
+/// Did a body end because it took too long, and not because something is wrong with it?
+pub(super) fn is_late(error: &(dyn Error + 'static)) -> bool {
+    let timed_out = |error: &io::Error| error.kind() == io::ErrorKind::TimedOut;
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.is::<TimeoutError>() || error.downcast_ref().is_some_and(timed_out) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 impl<S> Arrival<S> {

@@ -8,13 +8,15 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
+use super::arrival::is_late;
 use super::error::ApiError;
 use crate::domain::code::Code;
+use crate::domain::surrogate::{MARK, without_lone_halves};
 use crate::limits::nests_deeper_than;
 
 /// How deep JSON may nest.
@@ -27,12 +29,45 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        if let Some(name) = parts.uri.query().and_then(not_utf8) {
+            return Err(
+                ApiError::invalid(format!("In the query: `{name}` is not UTF-8."))
+                    .with_details(json!({ "field": name })),
+            );
+        }
         axum::extract::Query::try_from_uri(&parts.uri)
             .map(|axum::extract::Query(value)| Self(value))
             .map_err(|rejection| {
                 ApiError::invalid(format!("In the query: {}", rejection.body_text()))
             })
     }
+}
+
+/// The first parameter that holds bytes which are no text; its reader would change them silently.
+fn not_utf8(query: &str) -> Option<&str> {
+    let mut parameters = query.split('&');
+    let odd = parameters.find(|parameter| std::str::from_utf8(&decoded(parameter)).is_err())?;
+    let name = odd.split('=').next().unwrap_or_default();
+    // A name that is odd itself is shown as it came.
+    Some(name)
+}
+
+/// What the escapes of a query stand for.
+fn decoded(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, others)) = rest.split_first() {
+        let digit = |place| char::from(*others.get(place)?).to_digit(16);
+        let escaped = (*first == b'%').then(|| Some(digit(0)? * 16 + digit(1)?));
+        if let Some(byte) = escaped.flatten().and_then(|byte| u8::try_from(byte).ok()) {
+            bytes.push(byte);
+            rest = &others[2..];
+        } else {
+            bytes.push(*first);
+            rest = others;
+        }
+    }
+    bytes
 }
 
 /// The one id in a path. What is no id names nothing.
@@ -120,10 +155,17 @@ fn unread(rejection: &BytesRejection) -> ApiError {
     if status == StatusCode::PAYLOAD_TOO_LARGE {
         return ApiError::new(status, Code::ValidationError, "The body is too large.");
     }
+    if is_late(rejection) {
+        return ApiError::new(
+            StatusCode::REQUEST_TIMEOUT,
+            Code::InvalidMessage,
+            "The body did not arrive in time.",
+        );
+    }
     ApiError::new(
-        StatusCode::REQUEST_TIMEOUT,
+        StatusCode::BAD_REQUEST,
         Code::InvalidMessage,
-        "The body did not arrive completely or not in time.",
+        "The body is cut short or malformed.",
     )
 }
 
@@ -136,10 +178,27 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     let mut reader = serde_json::Deserializer::from_slice(body);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let field = error.path().to_string();
-        unacceptable(error.inner(), &field)
+        match error.inner().classify() {
+            Category::Syntax if has_lone_surrogate(body) => half_of_a_character(&field),
+            _ => unacceptable(error.inner(), &field),
+        }
     })?;
     reader.end().map_err(|error| unacceptable(&error, "."))?;
     Ok(value)
+}
+
+/// Could it be read if there were no half of a character in it?
+fn has_lone_surrogate(body: &[u8]) -> bool {
+    let whole = without_lone_halves(body, MARK);
+    whole.is_some_and(|whole| serde_json::from_slice::<IgnoredAny>(&whole).is_ok())
+}
+
+fn half_of_a_character(field: &str) -> ApiError {
+    let place = if field == "." { "the body" } else { field };
+    ApiError::invalid(format!(
+        "In {place}: a lone surrogate, half of a character."
+    ))
+    .with_details(json!({ "field": field }))
 }
 
 fn unacceptable(error: &serde_json::Error, field: &str) -> ApiError {
@@ -154,5 +213,41 @@ fn unacceptable(error: &serde_json::Error, field: &str) -> ApiError {
             Code::InvalidMessage,
             format!("The body is not valid JSON: {error}"),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[test]
+    fn bytes_that_are_no_text_are_found_with_their_name() {
+        for (query, name) in [
+            ("name=%ff", Some("name")),
+            ("a=1&name=x%C3&b=%C3%A9", Some("name")),
+            ("%ff=1", Some("%ff")),
+            ("name=%C3%A9+%F0%9F%98%80", None),
+            ("name=100%&b=%zz%f", None),
+            ("", None),
+        ] {
+            assert_eq!(not_utf8(query), name, "{query}");
+        }
+    }
+
+    #[test]
+    fn half_of_a_character_is_refused_with_its_field() {
+        #[derive(Debug, Deserialize)]
+        struct Body {
+            title: String,
+        }
+        let refused = |body: &str| parse::<Body>(body.as_bytes()).unwrap_err();
+        let error = format!("{:?}", refused(r#"{"title":"a\ud83d"}"#));
+        assert!(error.contains("422") && error.contains("title"), "{error}");
+        let error = format!("{:?}", refused(r#"{"title":"a\ud83d""#));
+        assert!(error.contains("400"), "{error}");
+        let good = parse::<Body>(br#"{"title":"\ud83d\ude00"}"#).unwrap();
+        assert_eq!(good.title, "😀");
     }
 }

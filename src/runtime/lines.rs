@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::dialect::Framing;
+use crate::domain::surrogate::{REPLACEMENT, without_lone_halves};
 
 /// How much of a line that is not JSON is shown to the operator.
 const EXCERPT: usize = 200;
@@ -118,11 +119,20 @@ fn read(line: &[u8]) -> Option<Line> {
     if parts(line) > PARTS {
         return Some(Line::TooLong);
     }
-    let read = serde_json::from_slice(line).map(Line::Message);
-    Some(read.unwrap_or_else(|_| {
-        let start = &line[..line.len().min(EXCERPT)];
-        Line::NotJson(String::from_utf8_lossy(start).into_owned())
-    }))
+    let message = serde_json::from_slice(line).ok().or_else(|| mended(line));
+    Some(message.map_or_else(
+        || {
+            let start = &line[..line.len().min(EXCERPT)];
+            Line::NotJson(String::from_utf8_lossy(start).into_owned())
+        },
+        Line::Message,
+    ))
+}
+
+/// Agents that count in UTF-16 cut a text between the halves of a character. One letter less is
+/// better than the whole line.
+fn mended(line: &[u8]) -> Option<Value> {
+    serde_json::from_slice(&without_lone_halves(line, REPLACEMENT)?).ok()
 }
 
 /// Of how many parts a value consists, about: each takes much more room in memory than on the line.
@@ -178,6 +188,19 @@ mod tests {
         assert_eq!(found[0], Line::NotJson("Welcome!".into()));
         assert!(matches!(found[1], Line::NotJson(_)));
         assert_eq!(found[2], Line::Message(json!({ "a": 1 })));
+    }
+
+    #[test]
+    fn a_character_that_is_cut_in_two_costs_no_other_text() {
+        let mut lines = Lines::new(Framing::Newline, 100);
+        lines.push(b"{\"text\":\"Hello \\ud83d\"}\n{\"text\":\"\\ude00 world\"}\n\"\\ud83d\n");
+        let found = all(&mut lines);
+        let expected = [
+            Line::Message(json!({ "text": "Hello \u{fffd}" })),
+            Line::Message(json!({ "text": "\u{fffd} world" })),
+            Line::NotJson("\"\\ud83d".into()),
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -82,6 +82,15 @@ impl Sent {
     }
 }
 
+/// What becomes of a question to an agent that does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wake {
+    /// The agent is started.
+    IfNeeded,
+    /// It is refused: a process is not for everybody to start.
+    Never,
+}
+
 /// What a router is asked.
 #[allow(clippy::large_enum_variant, reason = "it travels in a box")]
 pub(super) enum Ask {
@@ -91,6 +100,7 @@ pub(super) enum Ask {
     /// Something of the agent itself.
     Inquire(
         Inquiry,
+        Wake,
         Option<(String, [u8; 32])>,
         oneshot::Sender<Result<Value, Refused>>,
     ),

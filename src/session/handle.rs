@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::ask::{Ask, Effect, Refused, Request};
+use super::ask::{Ask, Effect, Refused, Request, Wake};
 use super::journal::{Journal, Writer};
 use super::live::Present;
 use super::router::{Counterpart, Router};
@@ -89,9 +89,10 @@ impl Session {
     pub(crate) async fn inquire(
         &self,
         inquiry: Inquiry,
+        wake: Wake,
         once: Option<(String, [u8; 32])>,
     ) -> Result<Value, Refused> {
-        let asked = self.ask(INQUIRY, |reply| Ask::Inquire(inquiry, once, reply));
+        let asked = self.ask(INQUIRY, |reply| Ask::Inquire(inquiry, wake, once, reply));
         asked.await.unwrap_or_else(|silence| {
             Err(silence.refusal(
                 Code::ConnectionLost,

@@ -236,9 +236,9 @@ impl Router {
                 drop(reply.send(self.state.clone()));
                 Ok(())
             }
-            Ask::Inquire(inquiry, once, reply) => {
+            Ask::Inquire(inquiry, wake, once, reply) => {
                 self.until = None;
-                self.inquire(inquiry, once, reply).await
+                self.inquire(inquiry, wake, once, reply).await
             }
             // Nobody waits for the outcome any more: it was told to have failed.
             Ask::Command(_, _, reply) if reply.is_closed() => Ok(()),

@@ -15,10 +15,10 @@ use super::{
     BackupError, BranchError, Branches, Change, ChangeUserError, Changes, ClaimError,
     CommandRecord, ContentHash, Counts, CreateUserError, Credentials, GrantRow, Grants, Hit,
     JournalFacts, Journals, KeepLogin, Keys, Lease, Links, LoginRow, Logins, NewBranch, NewLink,
-    NewLogin, NewSession, NewUser, OldKeys, Overview, Quotas, Redeemed, RefreshError, Refreshed,
-    Removal, Retention, Rotation, Scrubbed, Search, SessionChange, SessionFacts, SessionFilter,
-    SessionRow, Sessions, SetUpError, ShareError, Snapshot, StartLoginError, Store, StoreError,
-    StoredEvent, StoredKey, Upkeep, Users,
+    NewLogin, NewSession, NewUser, OldKeys, Outlived, Overview, Quotas, Redeemed, RefreshError,
+    Refreshed, Removal, Retention, Rotation, Scrubbed, Search, SessionChange, SessionFacts,
+    SessionFilter, SessionRow, Sessions, SetUpError, ShareError, Snapshot, StartLoginError, Store,
+    StoreError, StoredEvent, StoredKey, Upkeep, Users,
 };
 use crate::domain::account::{Role, User, Username};
 use crate::domain::act::{Act, By};
@@ -244,8 +244,8 @@ impl<S: Store> Upkeep for Deadline<S> {
         self.0.integrity().await
     }
 
-    async fn sweep(&self, now: Timestamp, spent_before: Timestamp) -> Result<(), StoreError> {
-        within(UPKEEP, self.0.sweep(now, spent_before)).await
+    async fn sweep(&self, outlived: Outlived) -> Result<(), StoreError> {
+        within(UPKEEP, self.0.sweep(outlived)).await
     }
 
     async fn backup(&self, target: &Path) -> Result<(), BackupError> {

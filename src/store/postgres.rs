@@ -5,7 +5,6 @@ use std::str::FromStr as _;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::{Connection as _, Postgres, Transaction};
 
@@ -13,7 +12,7 @@ use super::error::{OpenError, StoreError};
 use super::home::{Purpose, Renewed};
 use super::journals::StoredEvent;
 use super::schema;
-use super::upkeep::{AuditRow, BackupError, Scrubbed, Upkeep};
+use super::upkeep::{AuditRow, BackupError, Outlived, Scrubbed, Upkeep};
 use crate::domain::act::Act;
 use crate::domain::id::{Epoch, SessionId, StoreId};
 
@@ -235,9 +234,9 @@ impl Upkeep for Backend {
         Ok(Vec::new())
     }
 
-    async fn sweep(&self, now: Timestamp, spent_before: Timestamp) -> Result<(), StoreError> {
+    async fn sweep(&self, outlived: Outlived) -> Result<(), StoreError> {
         let mut tx = self.begin_act().await?;
-        sql::sweep(&mut tx, now, spent_before).await?;
+        sql::sweep(&mut tx, outlived).await?;
         Ok(tx.commit().await?)
     }
 

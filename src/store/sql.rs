@@ -21,7 +21,7 @@ use super::{
 use crate::domain::account::User;
 use crate::domain::act::Act;
 use crate::store::changes::Subject;
-use crate::store::upkeep::AuditRow;
+use crate::store::upkeep::{AuditRow, Outlived};
 
 #[path = "sql/attachments.rs"]
 mod attachments;
@@ -186,28 +186,32 @@ async fn announce(
 }
 
 /// Drops links, logins, changes and keys that nobody can use any more.
-pub(super) async fn sweep(
-    connection: &mut Connection,
-    now: Timestamp,
-    spent_before: Timestamp,
-) -> sqlx::Result<()> {
-    for statement in [
-        "delete from one_time_links where expires_at <= $1",
-        "delete from logins where token_expires_at <= $1
+pub(super) async fn sweep(connection: &mut Connection, outlived: Outlived) -> sqlx::Result<()> {
+    let Outlived {
+        ended,
+        spent,
+        commands,
+    } = outlived;
+    for (statement, moment) in [
+        ("delete from one_time_links where expires_at <= $1", ended),
+        (
+            "delete from logins where token_expires_at <= $1
              and (ended_at is not null or coalesce(refresh_expires_at, 0) <= $1)",
-        "delete from auth_changes where until <= $1",
-        "delete from signing_keys where expires_at <= $1",
-        "delete from commands where created_at <= $1",
-        "delete from released_contents where until <= $1",
+            ended,
+        ),
+        ("delete from auth_changes where until <= $1", ended),
+        ("delete from signing_keys where expires_at <= $1", ended),
+        ("delete from commands where created_at <= $1", commands),
+        ("delete from released_contents where until <= $1", ended),
+        (
+            "delete from spent_refresh_tokens where spent_at <= $1",
+            spent,
+        ),
     ] {
         sqlx::query(statement)
-            .bind(millis(now))
+            .bind(millis(moment))
             .execute(&mut *connection)
             .await?;
     }
-    sqlx::query("delete from spent_refresh_tokens where spent_at <= $1")
-        .bind(millis(spent_before))
-        .execute(connection)
-        .await?;
     Ok(())
 }

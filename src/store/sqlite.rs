@@ -10,7 +10,6 @@ use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
     SqliteRow, SqliteSynchronous,
@@ -24,7 +23,7 @@ use super::home::{self, Purpose, Renewed};
 use super::journals::StoredEvent;
 use super::restore::is_unfinished;
 use super::schema;
-use super::upkeep::{AuditRow, BackupError, Scrubbed, Upkeep};
+use super::upkeep::{AuditRow, BackupError, Outlived, Scrubbed, Upkeep};
 use crate::domain::act::Act;
 use crate::domain::id::{Epoch, SessionId, StoreId};
 
@@ -334,11 +333,11 @@ impl Upkeep for Backend {
         Ok(lines.into_iter().filter(|line| line != "ok").collect())
     }
 
-    async fn sweep(&self, now: Timestamp, spent_before: Timestamp) -> Result<(), StoreError> {
+    async fn sweep(&self, outlived: Outlived) -> Result<(), StoreError> {
         let mut turn = self.turn().await?;
         let mut tx = self.begin_act().await?;
         turn.carry_over(&mut tx).await?;
-        sql::sweep(&mut tx, now, spent_before).await?;
+        sql::sweep(&mut tx, outlived).await?;
         Ok(turn.commit(tx).await?)
     }
 

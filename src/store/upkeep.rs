@@ -62,6 +62,17 @@ pub enum Scrubbed {
     LogIsRead,
 }
 
+/// Up to which moment, itself included, what is forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outlived {
+    /// Links, logins, changes, signing keys and releases of contents that ended then.
+    pub ended: Timestamp,
+    /// Refresh tokens that were exchanged then.
+    pub spent: Timestamp,
+    /// Keys of commands that took effect then.
+    pub commands: Timestamp,
+}
+
 /// Operations about the database as a whole.
 #[async_trait]
 pub trait Upkeep: Send + Sync {
@@ -77,8 +88,8 @@ pub trait Upkeep: Send + Sync {
     /// What the database's own check of itself says; empty if all is well.
     async fn integrity(&self) -> Result<Vec<String>, StoreError>;
 
-    /// Drops what nobody could use at `now`, and refresh tokens that were spent before a moment.
-    async fn sweep(&self, now: Timestamp, spent_before: Timestamp) -> Result<(), StoreError>;
+    /// Drops what nobody can use any more.
+    async fn sweep(&self, outlived: Outlived) -> Result<(), StoreError>;
 
     /// Makes a consistent copy while everything goes on.
     async fn backup(&self, target: &Path) -> Result<(), BackupError>;

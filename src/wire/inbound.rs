@@ -23,6 +23,7 @@ use self::fields::Fields;
 use crate::domain::code::Code;
 use crate::domain::command::{Command, Inquiry};
 use crate::domain::id::SessionId;
+use crate::domain::surrogate::{MARK, without_lone_halves};
 use crate::limits::nests_deeper_than;
 
 /// Which budget a frame is counted in.
@@ -164,9 +165,12 @@ impl Rejected {
 
 /// Reads a frame that came in on a connection to the session `joined`.
 pub(crate) fn parse(frame: &str, joined: SessionId, rules: &Rules) -> Result<Inbound, Rejected> {
-    let tree = tree(frame, rules).map_err(|rejected| Rejected {
-        message_id: glimpsed_id(frame, rules),
-        ..rejected
+    let tree = tree(frame, rules).map_err(|rejected| {
+        let known = rejected.message_id.clone();
+        Rejected {
+            message_id: known.or_else(|| glimpsed_id(frame, rules)),
+            ..rejected
+        }
     })?;
     let Value::Object(map) = tree else {
         return Err(Rejected::unreadable("The frame is not a JSON object"));
@@ -203,8 +207,27 @@ fn tree(frame: &str, rules: &Rules) -> Result<Value, Rejected> {
         let message = format!("The message nests deeper than {} levels", rules.depth);
         return Err(Rejected::unreadable(message));
     }
-    strict::from_str(frame)
-        .map_err(|error| Rejected::unreadable(format!("The frame is not acceptable JSON: {error}")))
+    strict::from_str(frame).map_err(|error| {
+        lone_surrogate(frame, rules).unwrap_or_else(|| {
+            Rejected::unreadable(format!("The frame is not acceptable JSON: {error}"))
+        })
+    })
+}
+
+/// The refusal of a frame that could be read if there were no half of a character in it.
+fn lone_surrogate(frame: &str, rules: &Rules) -> Option<Rejected> {
+    let marked = without_lone_halves(frame.as_bytes(), MARK)?;
+    let tree = strict::from_str(std::str::from_utf8(&marked).ok()?).ok()?;
+    let path = fields::control_within(&tree)?.path_in("");
+    // In a key of the message itself, or in a text that is no message at all.
+    let path = if path.is_empty() { "message" } else { &path };
+    let fault = "contains a lone surrogate: half of a character";
+    let id = tree["messageId"].as_str();
+    let id = id.filter(|id| fields::check_id("messageId", id, rules.id_bytes).is_ok());
+    Some(Rejected {
+        message_id: id.map(str::to_owned),
+        ..Rejected::field(path, fault)
+    })
 }
 
 /// The `messageId` of a frame that will not be read as a whole.

@@ -33,12 +33,15 @@ async fn what_is_not_json_is_an_invalid_message() {
         "{",
         "nonsense",
         "{\"username\":\"root\",}",
-        "{\"username\":\"\\ud800\",\"password\":\"x\"}",
+        "{\"username\":\"\\ud800\",\"password\":\"x\"",
         "{\"username\":\"root\",\"password\":\"x\"}}",
     ] {
         let answer = raw(&gateway, "/api/auth/login", "application/json", body).await;
         refused_as(&answer, 400, "INVALID_MESSAGE");
     }
+    let half = "{\"username\":\"\\ud800\",\"password\":\"x\"}";
+    let answer = raw(&gateway, "/api/auth/login", "application/json", half).await;
+    refused_as(&answer, 422, "VALIDATION_ERROR");
     let answer = raw(&gateway, "/api/auth/login", "text/plain", "{}").await;
     refused_as(&answer, 415, "INVALID_MESSAGE");
     let answer = raw(

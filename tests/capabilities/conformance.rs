@@ -295,6 +295,26 @@ async fn a_client_may_ping_often_but_not_without_end() {
 }
 
 #[tokio::test]
+async fn whoever_goes_on_after_a_thousand_refusals_is_sent_away() {
+    let gateway = Gateway::start().await;
+    let mut raw = Raw::open(&gateway).await;
+    let mut refused = 0;
+    // A hundred are within the limit, and each of the others is told when to try again.
+    for _ in 0..1_099 {
+        raw.send(FIN | TEXT, b"garbage").await;
+        let (opcode, told) = raw.frame().await.expect("an answer");
+        let told = String::from_utf8_lossy(&told).into_owned();
+        assert_eq!(opcode, TEXT, "{told}");
+        refused += usize::from(told.contains("RATE_LIMITED"));
+    }
+    assert_eq!(refused, 999);
+    raw.send(FIN | TEXT, BEAT).await;
+    raw.hears_heartbeat().await;
+    raw.send(FIN | TEXT, b"garbage").await;
+    raw.closes_with(&[4400]).await;
+}
+
+#[tokio::test]
 async fn a_message_cannot_go_on_for_ever_without_growing() {
     let gateway = Gateway::start().await;
     let mut raw = Raw::open(&gateway).await;

@@ -221,7 +221,7 @@ async fn the_document_names_every_answer_of_commands_files_and_grants() {
         (
             "post",
             "{id}/attachments",
-            "201 401 403 404 408 413 422 503",
+            "201 400 401 403 404 408 413 422 503",
         ),
         ("get", "{id}/grants", "200 401 403 404"),
         ("put", "{id}/grants/{username}", "200 401 403 404 422"),

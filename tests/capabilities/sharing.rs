@@ -181,6 +181,29 @@ async fn a_viewer_sees_everything_and_changes_nothing() {
     assert_eq!(mia.gets(&path).await.is(200).json(), before);
 }
 
+#[tokio::test]
+async fn a_viewer_asks_an_agent_that_runs_and_starts_none() {
+    let (mut gateway, mia, _, _, owner) = house().await;
+    let session = owner.session();
+    mia.shares(&session, "ben", "viewer").await;
+    gateway.restart();
+    let (mia, ben) = (gateway.browser("mia").await, gateway.browser("ben").await);
+    let query = format!("?session={session}");
+    let mut viewer = ben.enters(&query).await;
+    viewer.sends("QUERY", json!({ "kind": "models" })).await;
+    let told = refused(&mut viewer).await;
+    assert_eq!(told["code"], "FORBIDDEN", "{told}");
+    assert_eq!(told["recoverable"], true);
+    let said = told["message"].as_str().unwrap();
+    assert!(said.contains("does not run"), "{said}");
+
+    let mut owner = mia.enters(&query).await;
+    owner.sends("QUERY", json!({ "kind": "models" })).await;
+    let models = owner.sees("QUERY_RESULT").await["payload"].clone();
+    viewer.sends("QUERY", json!({ "kind": "models" })).await;
+    assert_eq!(viewer.sees("QUERY_RESULT").await["payload"], models);
+}
+
 /// Every route that changes a session, as the gateway itself lists them, but those.
 async fn changes_nothing_over_http(
     gateway: &Gateway,

@@ -246,7 +246,15 @@ async fn a_file_is_called_by_its_name_and_not_by_its_place() {
         let made = page.brings(&session, given, "text/plain", b"x".into());
         assert_eq!(made.await.is(201).json()["name"], name);
     }
-    for given in ["..", ".", "a%2F", "a%2F..", "gpj.%E2%80%AEexe", "a%0Db"] {
+    for given in [
+        "..",
+        ".",
+        "a%2F",
+        "a%2F..",
+        "gpj.%E2%80%AEexe",
+        "a%0Db",
+        "a%ff",
+    ] {
         let refused = page.brings(&session, given, "text/plain", b"x".into());
         let problem = refused.await.refuses(422, "VALIDATION_ERROR").json();
         assert_eq!(problem["details"]["field"], "name", "{given}");
@@ -270,6 +278,46 @@ async fn a_file_is_called_by_its_name_and_not_by_its_place() {
     let told = page.gets(&format!("/api/sessions/{session}/events")).await;
     assert!(told.text.contains("\"cat.txt\""), "{}", told.text);
     assert!(!told.text.contains("/home/mia"), "{}", told.text);
+}
+
+#[tokio::test]
+async fn a_body_that_is_malformed_is_not_one_that_is_late() {
+    let gateway = Gateway::start().await;
+    let page = gateway.browser("root").await;
+    let session = page.has_a_session().await;
+    let token = page.token.as_deref().unwrap();
+    for (path, kind) in [
+        (
+            format!("/api/sessions/{session}/attachments?name=x"),
+            "text/plain",
+        ),
+        (
+            format!("/api/sessions/{session}/commands"),
+            "application/json",
+        ),
+    ] {
+        let mut wire = gateway.wire().await;
+        wire.writes(&format!(
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\nContent-Type: {kind}\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\nzz\r\n",
+            gateway.address(),
+        ))
+        .await;
+        let (answer, _) = wire.reads_to_the_end().await;
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{path}: {answer}");
+        assert!(answer.contains("INVALID_MESSAGE"), "{path}: {answer}");
+    }
+    // A name that is no text, in the head of a form.
+    let mut form = b"--XX\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a".to_vec();
+    form.extend(b"\xff\"\r\n\r\nx\r\n--XX--\r\n");
+    let path = format!(
+        "http://{}/api/sessions/{session}/attachments",
+        gateway.address()
+    );
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let request = client.post(path).bearer_auth(token).body(form);
+    let request = request.header("content-type", "multipart/form-data; boundary=XX");
+    assert_eq!(request.send().await.unwrap().status(), 422);
+    assert!(page.files(&session).await.is_empty());
 }
 
 /// Asks for something and reads none of it, with little room for what is not read.

@@ -9,7 +9,7 @@ use switchboard::store::{
 };
 
 use crate::journals::{append, bodies, new_session, owned};
-use crate::{World, act, at};
+use crate::{World, act, at, outlived};
 
 crate::on_both_databases!(
     a_branch_has_the_past_and_its_own_end,
@@ -70,7 +70,7 @@ async fn spoken(world: &World) -> (UserId, NewSession, i64) {
         };
         world.store.append(&[append], at(1)).await.unwrap();
         if after == 1 {
-            world.store.sweep(at(1), at(1)).await.unwrap();
+            world.store.sweep(outlived(1)).await.unwrap();
         }
     }
     (mia, new, term)

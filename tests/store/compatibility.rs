@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqliteConnection};
 use switchboard::domain::id::{Epoch, SessionId, UserId};
 use switchboard::store::{self, Config};
 
-use crate::{at, postgres};
+use crate::{at, outlived, postgres};
 
 /// The migrations that the first release came with. Later ones keep to the rules.
 const FIRST_RELEASE: i64 = 8;
@@ -74,7 +74,7 @@ async fn is_as_it_was(config: &Config, user: UserId, session: SessionId, version
         (2, row.epoch),
         "an upgrade is no restore"
     );
-    store.sweep(at(0), at(0)).await.unwrap();
+    store.sweep(outlived(0)).await.unwrap();
     assert!(store.integrity().await.unwrap().is_empty());
     store.close().await;
 }

@@ -4,11 +4,11 @@ use switchboard::domain::account::Role;
 use switchboard::domain::act::Action;
 use switchboard::domain::id::{Epoch, SessionId, UserId};
 use switchboard::store::{
-    Append, AppendError, ClaimError, CommandRecord, NewEvent, NewSession, PAGE_BYTES,
+    Append, AppendError, ClaimError, CommandRecord, NewEvent, NewSession, Outlived, PAGE_BYTES,
     SessionChange, Snapshot, StoredEvent, Summary,
 };
 
-use crate::{World, act, at};
+use crate::{World, act, at, outlived};
 
 crate::on_both_databases!(
     events_are_read_back_in_order,
@@ -183,9 +183,23 @@ async fn a_command_is_recorded_with_its_first_effect(world: World) {
     world.store.append(&[with(0)], at(1)).await.unwrap();
     assert_eq!(
         world.store.command(new.id, "key").await.unwrap(),
-        Some(record)
+        Some(record.clone())
     );
-    world.store.sweep(at(2), at(0)).await.unwrap();
+    let others = Outlived {
+        commands: at(0),
+        ..outlived(2)
+    };
+    world.store.sweep(others).await.unwrap();
+    assert_eq!(
+        world.store.command(new.id, "key").await.unwrap(),
+        Some(record),
+        "it goes by a bound of its own"
+    );
+    let commands = Outlived {
+        commands: at(1),
+        ..outlived(0)
+    };
+    world.store.sweep(commands).await.unwrap();
     assert_eq!(world.store.command(new.id, "key").await.unwrap(), None);
 }
 
@@ -352,7 +366,7 @@ async fn events_of_a_removed_session_are_gone_with_it(world: World) {
     world.store.append(&[first], at(1)).await.unwrap();
     let act = act(Action::UserRemoved, 2);
     world.store.remove_user(mia, &act).await.unwrap();
-    world.store.sweep(at(3), at(3)).await.unwrap();
+    world.store.sweep(outlived(3)).await.unwrap();
     assert!(bodies(&world, new.id, 0).await.is_empty());
     let late = append(new.id, lease.term, 1, &["b"]);
     let refused = world.store.append(&[late], at(4)).await.unwrap();

@@ -4,9 +4,9 @@ use jiff::SignedDuration;
 use switchboard::domain::account::Role;
 use switchboard::domain::act::Action;
 use switchboard::domain::id::LoginId;
-use switchboard::store::{RefreshError, Rotation, Subject};
+use switchboard::store::{Outlived, RefreshError, Rotation, Subject};
 
-use crate::{World, act, at, by};
+use crate::{World, act, at, by, outlived};
 
 crate::on_both_databases!(
     a_login_is_listed_while_it_lives,
@@ -159,6 +159,10 @@ async fn a_login_ends_for_its_owner_only(world: World) {
 }
 
 async fn what_nobody_can_use_is_swept(world: World) {
+    let before = |seconds| Outlived {
+        spent: at(0),
+        ..outlived(seconds)
+    };
     let mia = world.user("mia", Role::Member).await;
     let ended = world.login(mia, [1; 32]).await;
     world.login(mia, [2; 32]).await;
@@ -167,13 +171,13 @@ async fn what_nobody_can_use_is_swept(world: World) {
         .end_login(ended, mia, &act(Action::LoggedOut, 1))
         .await
         .unwrap();
-    world.store.sweep(at(899), at(0)).await.unwrap();
+    world.store.sweep(before(899)).await.unwrap();
     assert_eq!(
         world.store.changes_after(0).await.unwrap().len(),
         1,
         "its token still lives"
     );
-    world.store.sweep(at(900), at(0)).await.unwrap();
+    world.store.sweep(before(900)).await.unwrap();
     assert!(world.store.changes_after(0).await.unwrap().is_empty());
     assert_eq!(world.store.logins(mia, at(900)).await.unwrap().len(), 1);
     world.login(mia, [3; 32]).await;

@@ -46,7 +46,7 @@ use jiff::{SignedDuration, Timestamp};
 use switchboard::domain::account::{Role, Username};
 use switchboard::domain::act::{Act, Action, By};
 use switchboard::domain::id::{LoginId, UserId};
-use switchboard::store::{self, Config, LoginKind, NewLogin, NewUser, Store};
+use switchboard::store::{self, Config, LoginKind, NewLogin, NewUser, Outlived, Store};
 
 /// A store of one test, and what must live as long.
 struct World {
@@ -107,6 +107,15 @@ impl World {
 /// A moment, in seconds of the test's own time.
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + seconds).unwrap()
+}
+
+/// Whatever was over by then.
+fn outlived(seconds: i64) -> Outlived {
+    Outlived {
+        ended: at(seconds),
+        spent: at(seconds),
+        commands: at(seconds),
+    }
 }
 
 fn by(seconds: i64) -> By {

@@ -7,7 +7,7 @@ use switchboard::domain::search::Words;
 use switchboard::store::{Append, ChangeUserError, JournalFacts, SearchText, Subject};
 
 use crate::journals::{append, bodies, new_session};
-use crate::{World, act, at};
+use crate::{World, act, at, outlived};
 
 crate::on_both_databases!(
     an_ended_session_is_not_found_and_its_texts_leave_in_parts,
@@ -31,7 +31,7 @@ async fn spoken(world: &World, owner: UserId, count: usize) -> SessionId {
     };
     let added = world.store.append(&[said], at(1)).await.unwrap();
     assert_eq!(added, [Ok(())]);
-    world.store.sweep(at(1), at(1)).await.unwrap();
+    world.store.sweep(outlived(1)).await.unwrap();
     new.id
 }
 

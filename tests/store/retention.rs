@@ -5,7 +5,7 @@ use switchboard::domain::id::SessionId;
 use switchboard::store::{Snapshot, StoredEvent};
 
 use crate::journals::{append, bodies, owned};
-use crate::{World, act, at};
+use crate::{World, act, at, outlived};
 
 crate::on_both_databases!(
     every_journal_is_listed_once,
@@ -24,7 +24,7 @@ async fn written(world: &World, bodies: &[&str]) -> SessionId {
         .clone()
         .unwrap();
     // What a commit brought is in its journal from the next sweep on, at the latest.
-    world.store.sweep(at(1), at(1)).await.unwrap();
+    world.store.sweep(outlived(1)).await.unwrap();
     new.id
 }
 

@@ -4,7 +4,7 @@ use sqlx::{Connection as _, PgConnection, SqliteConnection};
 use switchboard::domain::account::Role;
 use switchboard::store::{self, BackupError, Config, OpenError};
 
-use crate::{World, at};
+use crate::{World, outlived};
 
 crate::on_both_databases!(
     a_database_can_be_opened_again,
@@ -73,7 +73,7 @@ async fn a_backup_of_a_busy_database_is_whole() {
     let mut writing = tokio::task::JoinSet::new();
     writing.spawn(async move {
         for _ in 0..50 {
-            busy.sweep(at(0), at(0)).await.unwrap();
+            busy.sweep(outlived(0)).await.unwrap();
             busy.record(&crate::act(
                 switchboard::domain::act::Action::LoginFailed,
                 0,

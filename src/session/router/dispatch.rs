@@ -44,6 +44,23 @@ impl Router {
         Ok(())
     }
 
+    /// Tells the agent something, and starts none for it.
+    pub(super) async fn dispatch_if_running(&mut self, said: ToAgent) -> Result<(), NotDispatched> {
+        let Some(agent) = &mut self.agent else {
+            return Err(NotDispatched::NotRunning);
+        };
+        match agent.tell(said).await {
+            Ok(()) => Ok(()),
+            Err(Unheard::Deaf) => {
+                self.agent = None;
+                self.given_up = true;
+                Err(NotDispatched::Deaf)
+            }
+            // Whoever listens to it notices its end, and what that leads to.
+            Err(Unheard::Gone) => Err(NotDispatched::NotRunning),
+        }
+    }
+
     /// What an agent has to know before it begins, as far as somebody has chosen.
     fn circumstances(&self) -> Vec<ToAgent> {
         let settings = self.state.settings.chosen();
@@ -88,6 +105,7 @@ impl Router {
 pub(super) enum NotDispatched {
     NotStarted(StartAgentError),
     NoStorage,
+    NotRunning,
     Gone,
     Deaf,
 }
@@ -97,6 +115,7 @@ impl NotDispatched {
         match self {
             Self::NotStarted(error) => error.code(),
             Self::NoStorage => Code::StorageUnavailable,
+            Self::NotRunning => Code::Forbidden,
             Self::Gone | Self::Deaf => Code::ConnectionLost,
         }
     }
@@ -105,6 +124,9 @@ impl NotDispatched {
         match self {
             Self::NotStarted(error) => sentence(&error.to_string()),
             Self::NoStorage => "The database does not answer at the moment; try again.".into(),
+            Self::NotRunning => "The agent does not run at the moment, and only somebody who may \
+                                 change this session can start it."
+                .into(),
             Self::Gone => "The agent is gone; ask again.".into(),
             Self::Deaf => "The agent does not listen any more; ask again.".into(),
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::super::ask::{Refused, recorded};
+use super::super::ask::{Refused, Wake, recorded};
 use super::super::failure::Failure;
 use super::records::Change;
 use super::{Over, Router};
@@ -65,10 +65,11 @@ impl Inquiries {
 }
 
 impl Router {
-    /// Asks the agent, which is started if it does not run. Under a key, once.
+    /// Asks the agent, which may be started if it does not run. Under a key, once.
     pub(super) async fn inquire(
         &mut self,
         inquiry: Inquiry,
+        wake: Wake,
         once: Option<(String, [u8; 32])>,
         reply: Reply,
     ) -> Result<(), Over> {
@@ -92,7 +93,12 @@ impl Router {
                 return Ok(());
             }
         };
-        if let Err(failed) = self.dispatch(ToAgent::Inquire { id, inquiry }).await
+        let asked = ToAgent::Inquire { id, inquiry };
+        let asked = match wake {
+            Wake::IfNeeded => self.dispatch(asked).await,
+            Wake::Never => self.dispatch_if_running(asked).await,
+        };
+        if let Err(failed) = asked
             && let Some((reply, _)) = self.inquiries.waiting.remove(&id)
         {
             drop(reply.send(Err(Refused::new(failed.code(), failed.message()))));

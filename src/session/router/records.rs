@@ -181,7 +181,7 @@ impl Router {
             match asked.map(|ask| *ask) {
                 Some(Ask::State(reply)) => drop(reply.send(self.state.clone())),
                 Some(Ask::Command(_, _, reply)) => drop(reply.send(Err(out_of_reach()))),
-                Some(Ask::Inquire(_, _, reply)) => drop(reply.send(Err(out_of_reach()))),
+                Some(Ask::Inquire(_, _, _, reply)) => drop(reply.send(Err(out_of_reach()))),
                 // As soon as it can be recorded; its sender does not wait for ever.
                 Some(Ask::EndRun(reply)) => {
                     self.cancel_by = Some(Instant::now());

@@ -16,7 +16,7 @@ async fn a_question_to_an_agent_that_has_just_died_leaves_no_run_without_an_end(
         let asking = async {
             // Always one more than the router has looked at: it hears those who ask before its agent.
             for _ in 0..5 {
-                let asked = (0..8).map(|_| session.inquire(inquiry(), None));
+                let asked = (0..8).map(|_| session.inquire(inquiry(), Wake::IfNeeded, None));
                 drop(futures_util::future::join_all(asked).await);
             }
         };

@@ -9,6 +9,8 @@ use super::Rejected;
 
 /// How much of a client's own text an error message repeats.
 const SHOWN_CHARS: usize = 40;
+/// The longest path that an error message names, in bytes.
+const PATH_BYTES: usize = 120;
 
 /// What is left of an object.
 pub(super) struct Fields {
@@ -185,14 +187,87 @@ pub(super) fn check_id(path: &str, id: &str, most_bytes: usize) -> Result<(), Re
     Err(Rejected::field(path, &fault))
 }
 
+fn is_refused(letter: char) -> bool {
+    letter.is_control() && !matches!(letter, '\t' | '\n' | '\r')
+}
+
 /// Text may hold every character but control characters other than tab and line ends.
 pub(super) fn refuse_control(path: &str, text: &str) -> Result<(), Rejected> {
-    let refused = |letter: &char| letter.is_control() && !matches!(letter, '\t' | '\n' | '\r');
-    let Some(letter) = text.chars().find(refused) else {
+    let Some(letter) = text.chars().find(|letter| is_refused(*letter)) else {
         return Ok(());
     };
     let fault = format!("contains the control character U+{:04X}", u32::from(letter));
     Err(Rejected::field(path, &fault))
+}
+
+/// The same for a value in which a client may put whatever it likes: for all its texts and keys.
+pub(super) fn refuse_control_within(path: &str, value: &Value) -> Result<(), Rejected> {
+    match control_within(value) {
+        None => Ok(()),
+        Some(place) => {
+            let path = place.path_in(path);
+            let (what, letter) = (place.what, u32::from(place.letter));
+            let fault = format!("{what} the control character U+{letter:04X}");
+            Err(Rejected::field(&path, &fault))
+        }
+    }
+}
+
+/// Where in a value a control character stands.
+pub(super) struct Place {
+    /// The steps to it, the innermost first.
+    steps: Vec<String>,
+    letter: char,
+    what: &'static str,
+}
+
+impl Place {
+    /// Its path from the message on, or as much of that as can be shown.
+    pub(super) fn path_in(&self, root: &str) -> String {
+        let mut path = root.to_owned();
+        for step in self.steps.iter().rev() {
+            if path.len() + step.len() > PATH_BYTES {
+                break;
+            }
+            // The message itself has no name.
+            let step = if path.is_empty() {
+                step.strip_prefix('.').unwrap_or(step)
+            } else {
+                step
+            };
+            path.push_str(step);
+        }
+        path
+    }
+}
+
+/// The first control character in the texts and keys of a value. It nests no deeper than a frame may.
+pub(super) fn control_within(value: &Value) -> Option<Place> {
+    let found = |text: &str, what| {
+        let letter = text.chars().find(|letter| is_refused(*letter))?;
+        let steps = Vec::new();
+        Some(Place {
+            steps,
+            letter,
+            what,
+        })
+    };
+    let behind = |value, step: &dyn Fn() -> String| {
+        let mut place = control_within(value)?;
+        place.steps.push(step());
+        Some(place)
+    };
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+        Value::String(text) => found(text, "contains"),
+        Value::Array(entries) => {
+            let mut entries = entries.iter().enumerate();
+            entries.find_map(|(index, entry)| behind(entry, &|| format!("[{index}]")))
+        }
+        Value::Object(map) => map.iter().find_map(|(key, value)| {
+            found(key, "has a key with").or_else(|| behind(value, &|| format!(".{key}")))
+        }),
+    }
 }
 
 /// The beginning of a client's own text, quoted and harmless.

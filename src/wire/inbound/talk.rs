@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fields::Fields;
+use super::fields::{Fields, refuse_control_within};
 use super::{Rejected, Rules};
 use crate::domain::command::{Command, Inquiry, Topic};
 use crate::domain::question::{Answer, Said};
@@ -108,6 +108,7 @@ pub(super) fn context(map: Map<String, Value>, path: &str) -> Result<Value, Reje
             ..Rejected::field(path, &format!("has more than {CONTEXT_BYTES} bytes"))
         });
     }
+    refuse_control_within(path, &context)?;
     Ok(context)
 }
 
@@ -122,11 +123,9 @@ pub(super) fn query(mut payload: Fields) -> Result<Inquiry, Rejected> {
     let topic = payload
         .optional_choice("kind", topics)?
         .ok_or_else(|| Rejected::field("payload.kind", "is missing"))?;
-    let params = payload.optional_object("params")?.rest();
-    Ok(Inquiry::Query {
-        topic,
-        params: Value::Object(params),
-    })
+    let params = Value::Object(payload.optional_object("params")?.rest());
+    refuse_control_within("payload.params", &params)?;
+    Ok(Inquiry::Query { topic, params })
 }
 
 pub(super) fn extension(mut payload: Fields, rules: &Rules) -> Result<Inquiry, Rejected> {
@@ -134,5 +133,6 @@ pub(super) fn extension(mut payload: Fields, rules: &Rules) -> Result<Inquiry, R
         .optional_id("name", rules.id_bytes)?
         .ok_or_else(|| Rejected::field("payload.name", "is missing"))?;
     let payload = payload.take("payload").unwrap_or_default();
+    refuse_control_within("payload.payload", &payload)?;
     Ok(Inquiry::Extension { name, payload })
 }

@@ -182,7 +182,8 @@ fn a_frame_that_cannot_be_read_is_an_invalid_message() {
         r#"{"type":7}"#,
         r#"{"type":"DANCE"}"#,
         r#"{"type":"heartbeat"}"#,
-        r#"{"type":"HEARTBEAT","payload":"\ud800"}"#,
+        r#"{"type":"HEARTBEAT","payload":"\ud800""#,
+        r#"{"type":"HEARTBEAT","a":"\ud800","a":1}"#,
         r#"{"type":"HEARTBEAT","type":"HEARTBEAT"}"#,
         r#"{"type":"HEARTBEAT","payload":{"a":1,"a":1}}"#,
         &deep,
@@ -190,6 +191,43 @@ fn a_frame_that_cannot_be_read_is_an_invalid_message() {
     ] {
         assert_eq!(refused(frame).code, Code::InvalidMessage, "{frame:.80}");
     }
+}
+
+#[test]
+fn half_of_a_character_is_refused_with_its_field() {
+    for (frame, field) in [
+        (
+            r#"{"messageId":"m","type":"SUBMIT_PROMPT","payload":{"mode":"act","text":"a\ud83d"}}"#,
+            "payload.text",
+        ),
+        (
+            r#"{"type":"UPDATE_CONTEXT","payload":{"a":[1,{"b":"\ude00"}]},"messageId":"m"}"#,
+            "payload.a[1].b",
+        ),
+        (
+            r#"{"messageId":"m","type":"UPDATE_CONTEXT","payload":{"\ud83d":1}}"#,
+            "payload",
+        ),
+        (
+            r#"{"messageId":"m","type":"HEARTBEAT","future":"\ud83d"}"#,
+            "future",
+        ),
+        (
+            r#"{"messageId":"m","type":"HEARTBEAT","\ud83d":1}"#,
+            "message",
+        ),
+    ] {
+        let rejected = refused(frame);
+        assert_eq!(rejected.code, Code::ValidationError, "{frame}");
+        assert_eq!(rejected.details, Some(json!({ "field": field })), "{frame}");
+        assert!(
+            rejected.message.contains("surrogate"),
+            "{}",
+            rejected.message
+        );
+        assert_eq!(rejected.message_id.as_deref(), Some("m"), "{frame}");
+    }
+    accepted(r#"{"type":"UPDATE_CONTEXT","payload":{"a":"\ud83d\ude00"}}"#);
 }
 
 #[test]
@@ -301,7 +339,14 @@ fn a_refusal_repeats_only_the_beginning_of_what_was_sent() {
         json!({ "type": long }).to_string(),
         message("UPDATE_SETTINGS", &json!({ "settings": { &long: 1 } })),
         format!(r#"{{"type":"HEARTBEAT","{long}":1,"{long}":1}}"#),
+        format!(r#"{{"type":"HEARTBEAT","{long}":"\ud800"}}"#),
+        message(
+            "EXTENSION",
+            &json!({ "name": "x", "payload": { &long: "\0" } }),
+        ),
     ] {
-        assert!(refused(&frame).message.len() < 200);
+        let rejected = refused(&frame);
+        assert!(rejected.message.len() < 200);
+        assert!(json!(rejected.details).to_string().len() < 200);
     }
 }

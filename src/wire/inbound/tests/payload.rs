@@ -163,3 +163,45 @@ fn other_payloads_that_are_not_acceptable_are_refused_with_their_field() {
         assert_eq!(refused_field(kind, &payload), field);
     }
 }
+
+#[test]
+fn control_characters_are_refused_wherever_a_client_may_put_what_it_likes() {
+    let within = |kind: &str, field: &str, value: Value| match kind {
+        "SUBMIT_PROMPT" => {
+            let mut payload = prompt("hello");
+            payload[field] = value;
+            payload
+        }
+        "QUERY" => json!({ "kind": "models", field: value }),
+        "EXTENSION" => json!({ "name": "x", field: value }),
+        _ => value,
+    };
+    for (kind, field) in [
+        ("SUBMIT_PROMPT", "context"),
+        ("SUBMIT_PROMPT", "meta"),
+        ("UPDATE_CONTEXT", ""),
+        ("QUERY", "params"),
+        ("EXTENSION", "payload"),
+    ] {
+        let root = match field {
+            "" => "payload".to_owned(),
+            field => format!("payload.{field}"),
+        };
+        for (value, place) in [
+            (json!({ "a": "\0" }), ".a"),
+            (
+                json!({ "a": [1, { "b": ["x", "\u{1b}[31m"] }] }),
+                ".a[1].b[1]",
+            ),
+            (json!({ "a": { "b\u{7}": 1 } }), ".a"),
+            (json!({ "\u{85}": 1 }), ""),
+        ] {
+            let payload = within(kind, field, value);
+            assert_eq!(refused_field(kind, &payload), format!("{root}{place}"));
+        }
+        let harmless = json!({ "a\tb": ["c\r\nd 👩‍💻", null, 0.5] });
+        accepted(&message(kind, &within(kind, field, harmless)));
+    }
+    let payload = json!({ "name": "x", "payload": "\0" });
+    assert_eq!(refused_field("EXTENSION", &payload), "payload.payload");
+}
