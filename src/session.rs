@@ -45,6 +45,7 @@ mod watermark;
 
 pub(crate) use access::{Access, may_join};
 pub(crate) use ask::{Effect, Refused, Request, Sent};
+pub(crate) use branch::Branched;
 pub(crate) use circle::Circle;
 pub use config::{Config, JournalConfig};
 pub(crate) use control::{Asker, NotDriving, Wish};

@@ -34,15 +34,7 @@ pub(crate) struct CloseReason {
     pub(crate) reconnect: Reconnect,
 }
 
-#[allow(
-    dead_code,
-    reason = "the whole table of the protocol; some codes belong to what this version lacks"
-)]
 impl CloseReason {
-    /// The client left.
-    pub(crate) const CLIENT_LEFT: Self = Self::new(1000, "client left", Reconnect::Never);
-    /// The gateway goes away for good.
-    pub(crate) const GOING_AWAY: Self = Self::new(1001, "going away", Reconnect::Never);
     /// The client does not speak WebSocket.
     pub(crate) const PROTOCOL_ERROR: Self = Self::new(1002, "protocol error", Reconnect::Yes);
     /// A binary frame.
@@ -54,8 +46,6 @@ impl CloseReason {
     pub(crate) const TOO_LARGE: Self = Self::new(1009, "frame too large", Reconnect::Yes);
     /// The gateway restarts; see [`CloseReason::frame_after`].
     pub(crate) const RESTART: Self = Self::new(1012, "restart", Reconnect::Yes);
-    /// Went on breaking the protocol after being told.
-    pub(crate) const ABUSE: Self = Self::new(4400, "protocol abuse", Reconnect::Never);
     /// The token is missing, bad, expired or revoked.
     pub(crate) const UNAUTHENTICATED: Self =
         Self::new(4401, "not authenticated", Reconnect::WithNewToken);
@@ -100,19 +90,16 @@ impl CloseReason {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
 
-    const ALL: [CloseReason; 14] = [
-        CloseReason::CLIENT_LEFT,
-        CloseReason::GOING_AWAY,
+    const ALL: [CloseReason; 11] = [
         CloseReason::PROTOCOL_ERROR,
         CloseReason::UNSUPPORTED_DATA,
         CloseReason::BAD_TEXT,
         CloseReason::TOO_LARGE,
         CloseReason::RESTART,
-        CloseReason::ABUSE,
         CloseReason::UNAUTHENTICATED,
         CloseReason::ACCESS_REVOKED,
         CloseReason::NO_SUCH_SESSION,
@@ -145,6 +132,42 @@ mod tests {
             assert!(code.is_allowed(), "{code}");
             assert_eq!(u16::from(code), reason.code);
         }
+    }
+
+    /// Codes of the page that are not sent from here: the client's own, and none at all.
+    const OTHERS: [u16; 2] = [1000, 1006];
+
+    /// The table of close codes in the documents: each code, and whether to come back.
+    fn documented() -> BTreeMap<u16, Reconnect> {
+        let page = include_str!("../../docs/client-protocol.md");
+        let (_, section) = page.split_once("## Close codes").unwrap();
+        let rows = section.lines().filter(|line| line.starts_with("| "));
+        let mut table = BTreeMap::new();
+        for row in rows.skip(1) {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            let codes = cells[1].split(", ").filter_map(|code| code.parse().ok());
+            for code in codes.filter(|code| !OTHERS.contains(code)) {
+                let reconnect = match cells[3] {
+                    "no" => Reconnect::Never,
+                    "with a new token" => Reconnect::WithNewToken,
+                    later if later.starts_with("yes, later") => Reconnect::Later,
+                    yes if yes.starts_with("yes") => Reconnect::Yes,
+                    other => panic!("{code}: {other}"),
+                };
+                assert_eq!(
+                    table.insert(code, reconnect),
+                    None,
+                    "{code} stands there twice"
+                );
+            }
+        }
+        table
+    }
+
+    #[test]
+    fn the_documents_say_of_every_code_whether_to_come_back() {
+        let meant = ALL.map(|reason| (reason.code, reason.reconnect));
+        assert_eq!(documented(), BTreeMap::from(meant));
     }
 
     #[test]
