@@ -11,7 +11,6 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 mod attachments;
@@ -39,11 +38,12 @@ use crate::domain::act::By;
 use crate::domain::code::Code;
 use crate::domain::command::Inquiry;
 use crate::domain::id::ConnectionId;
-use crate::limits::{Aside, Patience, Payer, Refusal, SlidingWindow};
+use crate::limits::{Aside, Budget, Overdrawn, Patience, Payer, SlidingWindow};
 use crate::session::{self, Access, Effect, Sent, Session};
 use crate::telemetry::{Remote, Span};
+use crate::wire::details::Details;
 use crate::wire::inbound::{self, Inbound, Kind, Rejected, Request};
-use crate::wire::outbound::{self, StateParts};
+use crate::wire::outbound::{self, Done, StateParts};
 
 /// One connection's part in its session.
 pub(crate) struct Desk {
@@ -77,6 +77,13 @@ pub(crate) enum Outcome {
     Begun(Utf8Bytes),
     /// A newer token, and the answer.
     Refreshed(Principal, Utf8Bytes),
+    /// Nothing; this says why, to its sender only.
+    Refused {
+        code: Code,
+        /// The budget that has nothing left, if that is why.
+        overdrawn: Option<Overdrawn>,
+        frame: Utf8Bytes,
+    },
 }
 
 impl Desk {
@@ -129,7 +136,7 @@ impl Desk {
     }
 
     /// Counts a frame by what its type says.
-    pub(crate) fn count(&self, kind: Kind, principal: &Principal) -> Result<(), Refusal> {
+    pub(crate) fn count(&self, kind: Kind, principal: &Principal) -> Result<(), Overdrawn> {
         let session = self.session.id();
         let payer = match self.session.access(principal) {
             Some(Access::Owner | Access::Editor) => Payer::Session(session),
@@ -138,9 +145,10 @@ impl Desk {
         let counted = match (kind, &self.way) {
             (Kind::Heartbeat, Way::Connected(heartbeats)) => {
                 let admitted = heartbeats.admit(&self.connection).map(drop);
-                admitted.inspect_err(|_| {
+                admitted.map_err(|refusal| {
                     let budgets = &self.reception.budgets;
                     budgets.refused_aside(Aside::Heartbeats);
+                    Budget::Heartbeats.overdrawn(refusal)
                 })
             }
             (Kind::StateRequest, _) => self.reception.budgets.admit_state_request(payer),
@@ -153,13 +161,13 @@ impl Desk {
     /// Does what was asked, and says what its sender hears.
     pub(crate) async fn serve(
         &self,
-        frame: &str,
+        size_bytes: usize,
         inbound: Inbound,
         principal: &Principal,
     ) -> Outcome {
         let Inbound {
             message_id,
-            idempotency_key,
+            once,
             fence,
             request,
         } = inbound;
@@ -183,36 +191,30 @@ impl Desk {
                 };
                 match self.state(what, id).await {
                     Some(state) => Outcome::Answer(state),
-                    None => Outcome::Answer(self.error(
+                    None => self.refuse(
                         Code::StorageUnavailable,
                         "The session does not answer at the moment; try again.",
                         id,
-                    )),
+                    ),
                 }
             }
             Request::RefreshAuth { token } => self.refresh(&token, principal, id),
-            Request::Inquiry(inquiry) => {
-                let once = idempotency_key.map(|key| (key, digest(frame)));
-                self.inquire(inquiry, once, principal, id).await
-            }
-            Request::Branch { from } => {
-                let once = idempotency_key.map(|key| (key, digest(frame)));
-                self.branch(from, once, principal, id).await
-            }
+            Request::Inquiry(inquiry) => self.inquire(inquiry, once, principal, id).await,
+            Request::Branch { from } => self.branch(from, once, principal, id).await,
             Request::Command(mut command) => {
                 if let Err(rejected) = self.resolve(&mut command).await {
-                    return Outcome::Answer(self.rejected(&Rejected {
+                    return self.rejected(&Rejected {
                         message_id,
                         ..rejected
-                    }));
+                    });
                 }
-                let mut span = self.enter(command.name(), frame, principal);
+                let mut span = self.enter(command.name(), size_bytes, principal);
                 let claim = self.claim(principal, Access::Editor, wheel);
                 let sent = Sent {
                     by: self.by(principal),
                     still: Arc::new(move || claim.check()),
                     message_id: message_id.clone(),
-                    once: idempotency_key.map(|key| (key, digest(frame))),
+                    once,
                     trace: span.context(),
                 };
                 match self
@@ -223,7 +225,7 @@ impl Desk {
                     Ok(effect) => self.effect(&effect, id),
                     Err(refused) => {
                         span.fail(refused.code.as_str());
-                        Outcome::Answer(self.error(refused.code, &refused.message, id))
+                        self.refuse(refused.code, &refused.message, id)
                     }
                 }
             }
@@ -231,7 +233,7 @@ impl Desk {
     }
 
     /// The first span of what a command leads to.
-    fn enter(&self, name: &'static str, frame: &str, principal: &Principal) -> Span {
+    fn enter(&self, name: &'static str, size_bytes: usize, principal: &Principal) -> Span {
         let mut span = self.reception.tracer.enter(name, self.remote);
         if span.context().is_some() {
             let door = match self.way {
@@ -242,7 +244,7 @@ impl Desk {
             span.set("session.id", self.session.id());
             span.set("connection.id", self.connection);
             span.set("user.id", principal.user);
-            span.set("size_bytes", frame.len());
+            span.set("size_bytes", size_bytes);
         }
         span
     }
@@ -258,20 +260,15 @@ impl Desk {
 
     /// What the sender of a command hears about its effect.
     fn effect(&self, effect: &Effect, id: Option<&str>) -> Outcome {
-        let ack = |payload: serde_json::Value| Outcome::Answer(self.ack(id, &payload));
         match effect {
             // A prompt's first status carries the message's id itself.
-            Effect::Begun(run) => Outcome::Begun(self.ack(id, &json!({ "taskId": run }))),
-            Effect::Queued(run) => ack(json!({ "taskId": run, "queued": true })),
-            Effect::Done(run) => ack(json!({ "taskId": run })),
-            Effect::DoneBefore(run) => ack(json!({ "taskId": run, "repeated": true })),
-            Effect::Resolved { ended, accepted } => Outcome::Answer(outbound::answer_ack(
-                self.session.id(),
-                id,
-                ended,
-                *accepted,
-                self.reception.clock.wall(),
-            )),
+            Effect::Begun(run) => Outcome::Begun(self.ack(id, &Done::to(Some(*run)))),
+            Effect::Queued(run) => self.done(id, &Done::queued(*run)),
+            Effect::Done(run) => self.done(id, &Done::to(*run)),
+            Effect::DoneBefore(run) => self.done(id, &Done::repeated(*run)),
+            Effect::Resolved { ended, accepted } => {
+                self.done(id, &Done::answered(ended, *accepted))
+            }
         }
     }
 
@@ -302,8 +299,8 @@ impl Desk {
                 &told,
                 now,
             )),
-            (Ok(told), None) => Outcome::Answer(self.ack(id, &json!({ "result": told }))),
-            (Err(refused), _) => Outcome::Answer(self.error(refused.code, &refused.message, id)),
+            (Ok(told), None) => self.done(id, &Done::told(&told)),
+            (Err(refused), _) => self.refuse(refused.code, &refused.message, id),
         }
     }
 
@@ -337,32 +334,30 @@ impl Desk {
 
     /// A newer token of the same user keeps the socket open.
     fn refresh(&self, token: &str, principal: &Principal, id: Option<&str>) -> Outcome {
-        let refused = |code, message: &str| Outcome::Answer(self.error(code, message, id));
+        let refused = |message: &str| self.refuse(Code::ValidationError, message, id);
+        if !matches!(self.way, Way::Connected(_)) {
+            // There is no connection that could live on.
+            return refused(
+                "Here every request brings its token; send the newer one with the next.",
+            );
+        }
         match self.reception.auth.verify(token) {
-            Ok(newer) if newer.user != principal.user => {
-                refused(Code::ValidationError, "That token is somebody else's.")
-            }
+            Ok(newer) if newer.user != principal.user => refused("That token is somebody else's."),
             Ok(newer)
                 if newer
                     .session
                     .is_some_and(|bound| bound != self.session.id()) =>
             {
-                refused(
-                    Code::ValidationError,
-                    "That token is good for another session.",
-                )
+                refused("That token is good for another session.")
             }
             Ok(newer) => {
-                let payload = json!({ "tokenExpiresAt": newer.expires_at.to_string() });
-                let answer =
-                    outbound::ack(self.session.id(), id, &payload, self.reception.clock.wall());
+                let answer = self.ack(id, &Done::renewed(newer.expires_at));
                 Outcome::Refreshed(newer, answer)
             }
             // The socket still has the token it came with.
-            Err(TokenError::Expired | TokenError::Invalid) => refused(
-                Code::ValidationError,
-                "That token is not valid; the one in use stays.",
-            ),
+            Err(TokenError::Expired | TokenError::Invalid) => {
+                refused("That token is not valid; the one in use stays.")
+            }
         }
     }
 
@@ -376,76 +371,69 @@ impl Desk {
     ) -> Outcome {
         if principal.session.is_some() {
             let message = "A token that is good for one session only cannot make another one.";
-            return Outcome::Answer(self.error(Code::Forbidden, message, id));
+            return self.refuse(Code::Forbidden, message, id);
         }
         let branched = Box::pin(self.reception.sessions.branch(&self.session, from, once));
         match branched.await {
-            Ok(branch) => Outcome::Answer(self.ack(id, &json!(branch))),
-            Err(refused) => Outcome::Answer(self.error(refused.code, &refused.message, id)),
+            Ok(branch) => self.done(id, &Done::branched(branch)),
+            Err(refused) => self.refuse(refused.code, &refused.message, id),
         }
     }
 
-    fn ack(&self, id: Option<&str>, payload: &serde_json::Value) -> Utf8Bytes {
-        outbound::ack(self.session.id(), id, payload, self.reception.clock.wall())
+    fn ack(&self, id: Option<&str>, done: &Done<'_>) -> Utf8Bytes {
+        outbound::ack(self.session.id(), id, done, self.reception.clock.wall())
     }
 
-    pub(crate) fn error(&self, code: Code, message: &str, id: Option<&str>) -> Utf8Bytes {
-        let session = Some(self.session.id());
-        outbound::error(
-            session,
+    /// It was carried out.
+    fn done(&self, id: Option<&str>, done: &Done<'_>) -> Outcome {
+        Outcome::Answer(self.ack(id, done))
+    }
+
+    /// It was not carried out.
+    fn refuse(&self, code: Code, message: &str, id: Option<&str>) -> Outcome {
+        self.refusal(code, message, None, id)
+    }
+
+    /// It could not be read, or not be accepted.
+    fn rejected(&self, rejected: &Rejected) -> Outcome {
+        let id = rejected.message_id.as_deref();
+        let details = rejected.details.as_deref();
+        self.refusal(rejected.code, &rejected.message, details, id)
+    }
+
+    /// It came too often. Only its type was read, so the answer names no message.
+    fn rate_limited(&self, overdrawn: Overdrawn) -> Outcome {
+        let (code, message) = (Code::RateLimited, "Too many messages; try again later.");
+        let details = Details::too_often(overdrawn);
+        Outcome::Refused {
             code,
-            message,
-            None,
-            id,
-            self.reception.clock.wall(),
-        )
+            overdrawn: Some(overdrawn),
+            frame: self.error(code, message, Some(&details), None),
+        }
     }
 
-    pub(crate) fn rejected(&self, rejected: &Rejected) -> Utf8Bytes {
-        outbound::error(
-            Some(self.session.id()),
-            rejected.code,
-            &rejected.message,
-            rejected.details.as_ref(),
-            rejected.message_id.as_deref(),
-            self.reception.clock.wall(),
-        )
+    fn refusal(
+        &self,
+        code: Code,
+        message: &str,
+        details: Option<&Details>,
+        id: Option<&str>,
+    ) -> Outcome {
+        Outcome::Refused {
+            code,
+            overdrawn: None,
+            frame: self.error(code, message, details, id),
+        }
     }
 
-    pub(crate) fn rate_limited(&self, refusal: Refusal) -> Utf8Bytes {
-        let details = json!({
-            "limit": refusal.limit,
-            "periodMs": refusal.period.as_millis(),
-            "retryAfterMs": whole_millis(refusal.retry_after),
-        });
-        outbound::error(
-            Some(self.session.id()),
-            Code::RateLimited,
-            "Too many messages; try again later.",
-            Some(&details),
-            None,
-            self.reception.clock.wall(),
-        )
+    fn error(
+        &self,
+        code: Code,
+        message: &str,
+        details: Option<&Details>,
+        id: Option<&str>,
+    ) -> Utf8Bytes {
+        let (session, now) = (Some(self.session.id()), self.reception.clock.wall());
+        outbound::error(session, code, message, details, id, now)
     }
-}
-
-/// Rounded up: whoever waits this long is admitted.
-fn whole_millis(duration: Duration) -> u128 {
-    duration.as_nanos().div_ceil(1_000_000)
-}
-
-/// Of what a client sent under a key: the command itself, not when or as what it was sent.
-fn digest(frame: &str) -> [u8; 32] {
-    let mut command: serde_json::Value = serde_json::from_str(frame).unwrap_or_default();
-    // What somebody answers may be a secret, which is not even kept as a digest.
-    if command["type"] == "ANSWER"
-        && let Some(payload) = command["payload"].as_object_mut()
-    {
-        payload.remove("value");
-    }
-    let essence = json!([command["type"], command["payload"]]).to_string();
-    let mut digest = [0; 32];
-    let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, essence.as_bytes());
-    digest.copy_from_slice(hash.as_ref());
-    digest
 }

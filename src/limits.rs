@@ -9,6 +9,7 @@
 
 mod address;
 mod admission;
+mod budget;
 mod connections;
 mod delay;
 mod depth;
@@ -36,6 +37,7 @@ use crate::clock::Clock;
 
 pub(crate) use address::{AddressBucket, ClientAddress};
 pub(crate) use admission::Admission;
+pub(crate) use budget::{Budget, Overdrawn};
 pub(crate) use connections::{ConnectionCaps, ConnectionPermit};
 pub(crate) use delay::AccountDelay;
 pub(crate) use depth::nests_deeper_than;
@@ -135,20 +137,21 @@ impl Limits {
 
     /// The layer for the login route: applies to everyone, always says what is left.
     pub(crate) fn login_layer(&self, refuse: Refuse) -> AddressLimitLayer {
-        AddressLimitLayer::new("logins", Arc::clone(&self.logins), Announce::Always, refuse)
+        let gate = Arc::clone(&self.logins);
+        AddressLimitLayer::new(Budget::Logins, gate, Announce::Always, refuse)
     }
 
     /// The layer for the route that changes a password: whoever holds a stolen token must not
     /// guess faster there than at the login.
     pub(crate) fn password_layer(&self, refuse: Refuse) -> AddressLimitLayer {
         let gate = Arc::clone(&self.passwords);
-        AddressLimitLayer::new("password changes", gate, Announce::OnRefusal, refuse)
+        AddressLimitLayer::new(Budget::PasswordChanges, gate, Announce::OnRefusal, refuse)
     }
 
     /// The layer for all routes: spares the exempt addresses, speaks up only when it refuses.
     pub(crate) fn request_layer(&self, refuse: Refuse) -> AddressLimitLayer {
         AddressLimitLayer::new(
-            "requests",
+            Budget::Requests,
             Arc::clone(&self.requests),
             Announce::OnRefusal,
             refuse,

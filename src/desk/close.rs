@@ -34,15 +34,7 @@ pub(crate) struct CloseReason {
     pub(crate) reconnect: Reconnect,
 }
 
-#[allow(
-    dead_code,
-    reason = "the whole table of the protocol; some codes belong to what this version lacks"
-)]
 impl CloseReason {
-    /// The client left.
-    pub(crate) const CLIENT_LEFT: Self = Self::new(1000, "client left", Reconnect::Never);
-    /// The gateway goes away for good.
-    pub(crate) const GOING_AWAY: Self = Self::new(1001, "going away", Reconnect::Never);
     /// The client does not speak WebSocket.
     pub(crate) const PROTOCOL_ERROR: Self = Self::new(1002, "protocol error", Reconnect::Yes);
     /// A binary frame.
@@ -54,7 +46,7 @@ impl CloseReason {
     pub(crate) const TOO_LARGE: Self = Self::new(1009, "frame too large", Reconnect::Yes);
     /// The gateway restarts; see [`CloseReason::frame_after`].
     pub(crate) const RESTART: Self = Self::new(1012, "restart", Reconnect::Yes);
-    /// Went on breaking the protocol after being told.
+    /// Went on sending after being told a thousand times.
     pub(crate) const ABUSE: Self = Self::new(4400, "protocol abuse", Reconnect::Never);
     /// The token is missing, bad, expired or revoked.
     pub(crate) const UNAUTHENTICATED: Self =
@@ -100,13 +92,11 @@ impl CloseReason {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
 
-    const ALL: [CloseReason; 14] = [
-        CloseReason::CLIENT_LEFT,
-        CloseReason::GOING_AWAY,
+    const ALL: [CloseReason; 13] = [
         CloseReason::PROTOCOL_ERROR,
         CloseReason::UNSUPPORTED_DATA,
         CloseReason::BAD_TEXT,
@@ -117,6 +107,7 @@ mod tests {
         CloseReason::ACCESS_REVOKED,
         CloseReason::NO_SUCH_SESSION,
         CloseReason::DEAD_PEER,
+        CloseReason::UNFINISHED,
         CloseReason::SESSION_ENDED,
         CloseReason::FLOODING,
     ];
@@ -125,9 +116,9 @@ mod tests {
     const MOST_REASON_BYTES: usize = 123;
 
     #[test]
-    fn every_reason_has_a_code_of_its_own() {
-        let codes: BTreeSet<u16> = ALL.iter().map(|reason| reason.code).collect();
-        assert_eq!(codes.len(), ALL.len());
+    fn every_reason_has_words_of_its_own() {
+        let words: BTreeSet<&str> = ALL.iter().map(|reason| reason.reason).collect();
+        assert_eq!(words.len(), ALL.len());
     }
 
     #[test]
@@ -145,6 +136,42 @@ mod tests {
             assert!(code.is_allowed(), "{code}");
             assert_eq!(u16::from(code), reason.code);
         }
+    }
+
+    /// Codes of the page that are not sent from here: the client's own, and none at all.
+    const OTHERS: [u16; 2] = [1000, 1006];
+
+    /// The table of close codes in the documents: each code, and whether to come back.
+    fn documented() -> BTreeMap<u16, Reconnect> {
+        let page = include_str!("../../docs/client-protocol.md");
+        let (_, section) = page.split_once("## Close codes").unwrap();
+        let rows = section.lines().filter(|line| line.starts_with("| "));
+        let mut table = BTreeMap::new();
+        for row in rows.skip(1) {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            let codes = cells[1].split(", ").filter_map(|code| code.parse().ok());
+            for code in codes.filter(|code| !OTHERS.contains(code)) {
+                let reconnect = match cells[3] {
+                    "no" => Reconnect::Never,
+                    "with a new token" => Reconnect::WithNewToken,
+                    later if later.starts_with("yes, later") => Reconnect::Later,
+                    yes if yes.starts_with("yes") => Reconnect::Yes,
+                    other => panic!("{code}: {other}"),
+                };
+                assert_eq!(
+                    table.insert(code, reconnect),
+                    None,
+                    "{code} stands there twice"
+                );
+            }
+        }
+        table
+    }
+
+    #[test]
+    fn the_documents_say_of_every_code_whether_to_come_back() {
+        let meant = ALL.map(|reason| (reason.code, reason.reconnect));
+        assert_eq!(documented(), BTreeMap::from(meant));
     }
 
     #[test]

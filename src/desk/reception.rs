@@ -24,6 +24,7 @@ use crate::limits::{self, Aside, Pool, SessionBudgets};
 use crate::session::{Entry, Sessions};
 use crate::store::Failures;
 use crate::telemetry::{Durations, Remote, Tracer};
+use crate::wire::details::{Details, Limit};
 use crate::wire::inbound::{Rejected, Rules};
 use crate::wire::outbound::AckLimits;
 
@@ -220,10 +221,9 @@ impl Reception {
 
     /// Counts what was refused because of its size.
     pub(super) fn tally(&self, rejected: &Rejected) {
-        let limit = rejected.details.as_ref().map(|details| &details["limit"]);
-        match limit.and_then(serde_json::Value::as_str) {
-            Some("messageBytes") => self.budgets.refused_aside(Aside::MessageBytes),
-            Some("promptChars") => self.budgets.refused_aside(Aside::PromptChars),
+        match rejected.details.as_deref().and_then(Details::limit) {
+            Some(Limit::MessageBytes) => self.budgets.refused_aside(Aside::MessageBytes),
+            Some(Limit::PromptChars) => self.budgets.refused_aside(Aside::PromptChars),
             _ => {}
         }
     }

@@ -8,7 +8,7 @@ use crate::domain::command::{Command, Inquiry};
 use crate::domain::id::ConnectionId;
 use crate::session::{Access, Asker, NotDriving, Refused, Session, Wake, Wish};
 use crate::wire::inbound::{Inbound, Request};
-use crate::wire::outbound;
+use crate::wire::outbound::Done;
 
 /// What somebody must be allowed to ask for this. Whatever may change something is for editors.
 pub(super) fn needed(request: &Request) -> Access {
@@ -153,12 +153,11 @@ impl Desk {
         match self.session.take_control(asker, wish) {
             Ok(driving) => {
                 let now = self.reception.clock.wall();
-                let control = outbound::control_body(&driving, now);
-                Outcome::Answer(self.ack(id, &serde_json::json!({ "control": control })))
+                self.done(id, &Done::driving(&driving, now))
             }
             Err(who) => {
                 let message = format!("{who} has control of this session.");
-                Outcome::Answer(self.error(Code::Busy, &message, id))
+                self.refuse(Code::Busy, &message, id)
             }
         }
     }
@@ -169,10 +168,10 @@ impl Desk {
             return self.needs_connection(id);
         }
         match self.session.release_control(self.connection) {
-            Ok(()) => Outcome::Answer(self.ack(id, &serde_json::json!({}))),
+            Ok(()) => self.done(id, &Done::default()),
             Err(who) => {
                 let message = format!("{who} has control of this session.");
-                Outcome::Answer(self.error(Code::Forbidden, &message, id))
+                self.refuse(Code::Forbidden, &message, id)
             }
         }
     }
@@ -181,7 +180,7 @@ impl Desk {
     fn needs_connection(&self, id: Option<&str>) -> Outcome {
         let message = "Control belongs to a connection: open the stream of this session and add \
                        `?connection=` with the `connectionId` of its CONNECTION_ACK.";
-        Outcome::Answer(self.error(Code::ValidationError, message, id))
+        self.refuse(Code::ValidationError, message, id)
     }
 }
 

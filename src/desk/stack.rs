@@ -41,7 +41,9 @@ pub(super) fn stack() -> Stack {
     let session = service_fn(|message: Message| async {
         let Message { frame, inbound } = message;
         let desk = Arc::clone(&frame.desk);
-        Ok(desk.serve(&frame.text, inbound, &frame.principal).await)
+        Ok(desk
+            .serve(frame.text.len(), inbound, &frame.principal)
+            .await)
     });
     let way = ServiceBuilder::new()
         .layer(layer_fn(Limits))
@@ -85,7 +87,7 @@ where
             .count(inbound::kind(&frame.text), &frame.principal)
         {
             Ok(()) => Box::pin(self.0.call(frame)),
-            Err(refusal) => answer(Outcome::Answer(frame.desk.rate_limited(refusal))),
+            Err(overdrawn) => answer(frame.desk.rate_limited(overdrawn)),
         }
     }
 }
@@ -109,7 +111,7 @@ where
     fn call(&mut self, frame: Frame) -> Answering {
         match frame.desk.read(&frame.text) {
             Ok(inbound) => Box::pin(self.0.call(Message { frame, inbound })),
-            Err(rejected) => answer(Outcome::Answer(frame.desk.rejected(&rejected))),
+            Err(rejected) => answer(frame.desk.rejected(&rejected)),
         }
     }
 }
@@ -139,8 +141,7 @@ where
             Ok(()) => Box::pin(self.0.call(message)),
             Err(refused) => {
                 let id = message.inbound.message_id.as_deref();
-                let told = desk.error(refused.code, &refused.message, id);
-                answer(Outcome::Answer(told))
+                answer(desk.refuse(refused.code, &refused.message, id))
             }
         }
     }

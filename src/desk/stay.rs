@@ -48,7 +48,7 @@ impl Goodbye {
         let session = Some(desk.session.id());
         let now = desk.reception.clock.wall();
         Self {
-            word: Some(outbound::error(session, code, message, None, None, now)),
+            word: Some(outbound::last_word(session, code, message, now)),
             reason: CloseReason::UNAUTHENTICATED,
         }
     }
@@ -149,9 +149,11 @@ impl Stay {
         if !desk.session.circle().knows_grants() {
             return Some(CloseReason::RESTART.into());
         }
-        let now = desk.reception.clock.wall();
+        let (session, now) = (Some(desk.session.id()), desk.reception.clock.wall());
+        let message = "Your access to this session was taken away.";
+        let word = outbound::last_word(session, Code::Forbidden, message, now);
         Some(Goodbye {
-            word: Some(outbound::revoked(desk.session.id(), now)),
+            word: Some(word),
             reason: CloseReason::ACCESS_REVOKED,
         })
     }

@@ -10,7 +10,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 use utoipa::IntoParams;
 
@@ -24,9 +24,7 @@ use crate::desk::{Desk, Frame, Outcome};
 use crate::domain::account::Principal;
 use crate::domain::code::Code;
 use crate::domain::id::{ConnectionId, SessionId};
-
-/// How every error begins on the wire.
-const ERROR: &str = r#"{"type":"ERROR_MESSAGE""#;
+use crate::limits::Overdrawn;
 
 /// On whose behalf.
 #[derive(Deserialize, IntoParams)]
@@ -73,7 +71,7 @@ pub(super) async fn send(
     let desk = Arc::new(desk);
     state.reception.metrics.frames_in.inc();
     let frame = Frame {
-        text: text.clone(),
+        text,
         principal: caller.principal.clone(),
         desk: Arc::clone(&desk),
     };
@@ -86,13 +84,14 @@ pub(super) async fn send(
     }
     check_rights(&state, &caller.principal, &desk)?;
     Ok(match outcome {
-        Outcome::Begun(answer) | Outcome::Answer(answer) => answered(answer),
-        // There is no connection that could live on.
-        Outcome::Refreshed(..) => answered(desk.error(
-            Code::ValidationError,
-            "Here every request brings its token; send the newer one with the next.",
-            message_id(&text).as_deref(),
-        )),
+        Outcome::Begun(frame) | Outcome::Answer(frame) | Outcome::Refreshed(_, frame) => {
+            envelope(frame)
+        }
+        Outcome::Refused {
+            code,
+            overdrawn,
+            frame,
+        } => refused(code, overdrawn, frame),
     })
 }
 
@@ -139,43 +138,21 @@ fn check_rights(state: &AppState, principal: &Principal, desk: &Desk) -> Result<
     Err(no_such_session())
 }
 
-fn message_id(text: &str) -> Option<String> {
-    let envelope: Value = serde_json::from_str(text).ok()?;
-    Some(envelope["messageId"].as_str()?.to_owned())
+/// The envelope as it is.
+fn envelope(frame: Utf8Bytes) -> Response {
+    let kind = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    (kind, axum::body::Body::from(bytes::Bytes::from(frame))).into_response()
 }
 
-/// What is read of an error.
-#[derive(Deserialize)]
-struct Told {
-    payload: Problematic,
-}
-
-#[derive(Deserialize)]
-struct Problematic {
-    code: Code,
-    #[serde(default)]
-    details: Value,
-}
-
-/// The envelope as it is, with the status that fits.
-fn answered(answer: Utf8Bytes) -> Response {
-    let error = answer
-        .starts_with(ERROR)
-        .then(|| serde_json::from_str::<Told>(&answer).ok())
-        .flatten();
-    let mut response = axum::body::Body::from(bytes::Bytes::from(answer)).into_response();
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    let Some(Told { payload }) = error else {
-        return response;
-    };
-    let status = status_of(payload.code);
-    let seconds = match payload.details["retryAfterMs"].as_u64() {
-        Some(millis) => Some(millis.div_ceil(1000).max(1)),
-        None => (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1),
-    };
-    if let Some(seconds) = seconds {
-        headers.insert(RETRY_AFTER, seconds.into());
+/// The envelope with the status that fits, and when to come back if that is known.
+fn refused(code: Code, overdrawn: Option<Overdrawn>, frame: Utf8Bytes) -> Response {
+    let mut response = envelope(frame);
+    let (status, headers) = (status_of(code), response.headers_mut());
+    if let Some(Overdrawn { budget, refusal }) = overdrawn {
+        headers.insert(RETRY_AFTER, refusal.retry_after_secs().into());
+        headers.extend(refusal.headers(budget.counted()));
+    } else if status == StatusCode::SERVICE_UNAVAILABLE {
+        headers.insert(RETRY_AFTER, 1.into());
     }
     if status == StatusCode::UNAUTHORIZED {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

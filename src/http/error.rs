@@ -18,9 +18,10 @@ use utoipa::ToSchema;
 
 use crate::auth::{AdminError, ChangePasswordError, LoginError, TokenError};
 use crate::domain::code::Code;
-use crate::limits::Refusal;
+use crate::limits::{Budget, Refusal};
 use crate::runtime::TrialError;
 use crate::store::{RefreshError, StoreError};
+use crate::wire::details::Details;
 
 /// A failure on its way to the client.
 #[derive(Clone, Debug)]
@@ -260,22 +261,18 @@ pub(super) fn status_of(code: Code) -> StatusCode {
 }
 
 /// The answer of the limits' layers.
-pub(super) fn rate_limited(limit: &'static str, refusal: Refusal) -> Response {
-    let seconds = refusal.retry_after_secs();
+pub(super) fn rate_limited(budget: Budget, refusal: Refusal) -> Response {
+    let (counted, seconds) = (budget.counted(), refusal.retry_after_secs());
     let error = ApiError {
         retry_after_secs: Some(seconds),
         ..ApiError::new(
             StatusCode::TOO_MANY_REQUESTS,
             Code::RateLimited,
-            format!("Too many {limit} from this address; try again in {seconds} s."),
+            format!("Too many {counted} from this address; try again in {seconds} s."),
         )
     }
-    .with_details(json!({
-        "limit": refusal.limit,
-        "periodMs": refusal.period.as_millis(),
-        "retryAfterMs": refusal.retry_after.as_millis(),
-    }));
-    (refusal.headers(limit), error).into_response()
+    .with_details(json!(Details::too_often(budget.overdrawn(refusal))));
+    (refusal.headers(counted), error).into_response()
 }
 
 /// The answer of the layer that catches panics.

@@ -15,13 +15,14 @@ use axum::response::Response;
 use tower::{Layer, Service};
 
 use super::address::{AddressBucket, ClientAddress};
+use super::budget::Budget;
 use super::network::Network;
 use super::quota::{Quota, Refusal};
 use super::rate::RequestRate;
 use super::window::SlidingWindow;
 
-/// Makes the response to a request that the limit of this name refused.
-pub(crate) type Refuse = fn(&'static str, Refusal) -> Response;
+/// Makes the response to a request that found this budget used up.
+pub(crate) type Refuse = fn(Budget, Refusal) -> Response;
 
 /// The answer to a request that nobody gave an address to, which is a fault of ours.
 const NO_ADDRESS: Refusal = Refusal {
@@ -60,7 +61,7 @@ pub(crate) enum Announce {
 /// Puts a [`Gate`] in front of a service.
 #[derive(Clone)]
 pub(crate) struct AddressLimitLayer {
-    name: &'static str,
+    budget: Budget,
     gate: Arc<dyn Gate>,
     exempt: Arc<[Network]>,
     announce: Announce,
@@ -68,15 +69,15 @@ pub(crate) struct AddressLimitLayer {
 }
 
 impl AddressLimitLayer {
-    /// A layer that applies to every address, under the name that clients read.
+    /// A layer that applies to every address.
     pub(crate) fn new(
-        name: &'static str,
+        budget: Budget,
         gate: Arc<impl Gate + 'static>,
         announce: Announce,
         refuse: Refuse,
     ) -> Self {
         Self {
-            name,
+            budget,
             gate,
             exempt: Arc::default(),
             announce,
@@ -137,21 +138,21 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let AddressLimitLayer {
-            name,
+            budget,
             announce,
             refuse,
             ..
         } = self.limit;
         let quota = match self.limit.admit(request.extensions().get()) {
             Ok(quota) => quota.filter(|_| announce == Announce::Always),
-            Err(refusal) => return Box::pin(std::future::ready(Ok(refuse(name, refusal)))),
+            Err(refusal) => return Box::pin(std::future::ready(Ok(refuse(budget, refusal)))),
         };
         let response = self.inner.call(request);
         Box::pin(async move {
             let mut response = response.await?;
             if let Some(quota) = quota {
                 // Appended: an outer and an inner limit may both have something to say.
-                for (header, value) in quota.headers(name) {
+                for (header, value) in quota.headers(budget.counted()) {
                     response.headers_mut().append(header, value);
                 }
             }
@@ -180,9 +181,15 @@ mod tests {
         let [limit, max_keys] = [2, 10].map(|number| NonZeroU32::new(number).unwrap());
         let clock = Clock::manual(Timestamp::UNIX_EPOCH);
         let window = SlidingWindow::new(limit, MINUTE, max_keys, clock);
-        AddressLimitLayer::new("logins", Arc::new(window), announce, |name, refusal| {
-            (StatusCode::TOO_MANY_REQUESTS, refusal.headers(name)).into_response()
-        })
+        AddressLimitLayer::new(
+            Budget::Logins,
+            Arc::new(window),
+            announce,
+            |budget, refusal| {
+                let headers = refusal.headers(budget.counted());
+                (StatusCode::TOO_MANY_REQUESTS, headers).into_response()
+            },
+        )
     }
 
     fn request(from: Option<&str>) -> Request<Body> {

@@ -5,7 +5,7 @@
 
 use std::num::NonZeroU32;
 
-use super::{Aside, Limits};
+use super::{Aside, Budget, Limits};
 
 /// One limit, as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +37,9 @@ impl Adjustable {
     /// Its name towards clients and operators.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Messages => "messagesPerMinute",
-            Self::StateRequests => "stateRequestsPerMinute",
-            Self::Logins => "loginsPerMinute",
+            Self::Messages => Budget::Messages.name(),
+            Self::StateRequests => Budget::StateRequests.name(),
+            Self::Logins => Budget::Logins.name(),
         }
     }
 }
@@ -103,18 +103,18 @@ impl Limits {
             InForce {
                 value: self.passwords.limit(),
                 ..fixed(
-                    "passwordChangesPerMinute",
+                    Budget::PasswordChanges.name(),
                     config.logins_per_minute,
                     self.passwords.refused(),
                 )
             },
             fixed(
-                "heartbeatsPerMinute",
+                Budget::Heartbeats.name(),
                 config.heartbeats_per_minute,
                 aside(Aside::Heartbeats),
             ),
             fixed(
-                "requestsPerMinute",
+                Budget::Requests.name(),
                 config.requests_per_minute,
                 self.requests.refused(),
             ),

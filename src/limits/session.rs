@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::quota::Refusal;
+use super::budget::{Budget, Overdrawn};
 use super::window::SlidingWindow;
 use crate::clock::Clock;
 use crate::domain::id::{SessionId, UserId};
@@ -71,18 +71,21 @@ impl SessionBudgets {
     }
 
     /// Counts a message.
-    pub(crate) fn admit_message(&self, payer: impl Into<Payer>) -> Result<(), Refusal> {
+    pub(crate) fn admit_message(&self, payer: impl Into<Payer>) -> Result<(), Overdrawn> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        self.messages.admit(&payer.into()).map(drop)
+        let admitted = self.messages.admit(&payer.into()).map(drop);
+        admitted.map_err(|refusal| Budget::Messages.overdrawn(refusal))
     }
 
     /// Counts a request for the state, which is a message too.
-    pub(crate) fn admit_state_request(&self, payer: impl Into<Payer>) -> Result<(), Refusal> {
+    pub(crate) fn admit_state_request(&self, payer: impl Into<Payer>) -> Result<(), Overdrawn> {
         let payer = payer.into();
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        self.messages.check(&payer)?;
-        self.states.admit(&payer)?;
-        self.messages.admit(&payer).map(drop)
+        let messages = |refusal| Budget::Messages.overdrawn(refusal);
+        let states = |refusal| Budget::StateRequests.overdrawn(refusal);
+        self.messages.check(&payer).map_err(messages)?;
+        self.states.admit(&payer).map_err(states)?;
+        self.messages.admit(&payer).map(drop).map_err(messages)
     }
 
     /// The window of all messages, to be looked at or changed.
@@ -141,14 +144,22 @@ mod tests {
         let session = SessionId::new();
         assert!(budgets.admit_state_request(session).is_ok());
         assert!(budgets.admit_state_request(session).is_ok());
-        assert_eq!(budgets.admit_state_request(session).unwrap_err().limit, 2);
+        let refused = budgets.admit_state_request(session).unwrap_err();
+        assert_eq!(
+            (refused.budget, refused.refusal.limit),
+            (Budget::StateRequests, 2)
+        );
         for _ in 0..3 {
             assert!(
                 budgets.admit_message(session).is_ok(),
                 "a refused one used up nothing"
             );
         }
-        assert_eq!(budgets.admit_message(session).unwrap_err().limit, 5);
+        let refused = budgets.admit_message(session).unwrap_err();
+        assert_eq!(
+            (refused.budget, refused.refusal.limit),
+            (Budget::Messages, 5)
+        );
         clock.advance(Duration::from_mins(1));
         assert!(budgets.admit_message(session).is_ok());
     }
@@ -160,7 +171,11 @@ mod tests {
         for _ in 0..5 {
             budgets.admit_message(session).unwrap();
         }
-        assert_eq!(budgets.admit_state_request(session).unwrap_err().limit, 5);
+        let refused = budgets.admit_state_request(session).unwrap_err();
+        assert_eq!(
+            (refused.budget, refused.refusal.limit),
+            (Budget::Messages, 5)
+        );
         clock.advance(Duration::from_mins(1));
         assert!(budgets.admit_state_request(session).is_ok());
         assert!(budgets.admit_state_request(session).is_ok());

@@ -9,15 +9,15 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
-use super::bell::Bell;
 use super::control::Control;
+use super::watermark::Watermark;
 use crate::domain::grant::{ControlMode, GrantRole};
 use crate::domain::id::{ConnectionId, UserId};
 
 /// The people around one session.
 #[derive(Default)]
 pub(crate) struct Circle {
-    bell: Bell,
+    bell: Watermark,
     /// Grows whenever those who are in it should hear who is in it.
     presence: AtomicU64,
     seats: Mutex<Vec<ConnectionId>>,
@@ -56,7 +56,7 @@ impl Circle {
 
     /// How often its bell rang.
     pub(crate) fn rings(&self) -> u64 {
-        self.bell.rings()
+        self.bell.level()
     }
 
     /// Returns once the bell rang more often than that. Cancel-safe.
@@ -66,7 +66,7 @@ impl Circle {
 
     /// Something about control has changed.
     pub(super) fn ring(&self) {
-        self.bell.ring();
+        self.bell.rise();
     }
 
     /// Which version of who is in it there is to tell.
@@ -106,7 +106,7 @@ impl Circle {
 
     fn tell_presence(&self) {
         self.presence.fetch_add(1, Ordering::AcqRel);
-        self.bell.ring();
+        self.bell.rise();
     }
 
     /// What somebody was granted, as far as that is known.
@@ -166,7 +166,7 @@ impl Circle {
             self.presence.fetch_add(1, Ordering::AcqRel);
         }
         if others || driving {
-            self.bell.ring();
+            self.bell.rise();
         }
     }
 

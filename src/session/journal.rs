@@ -10,10 +10,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::head::Head;
 use super::metrics::Metrics;
 use super::searchable::searchable;
 use super::tail::{Entry, Tail, Tails};
+use super::watermark::Watermark;
 use crate::clock::Clock;
 use crate::domain::act::Act;
 use crate::domain::event::{Event, Recorded};
@@ -239,7 +239,7 @@ pub(crate) struct Journal(Arc<Shared>);
 struct Shared {
     session: SessionId,
     epoch: Epoch,
-    head: Head,
+    head: Watermark,
     tail: Arc<Tail>,
     store: Arc<dyn Store>,
 }
@@ -257,7 +257,7 @@ impl Journal {
         Self(Arc::new(Shared {
             session,
             epoch,
-            head: Head::new(head),
+            head: Watermark::new(head),
             tail: Arc::new(Tail::default()),
             store,
         }))
@@ -275,7 +275,7 @@ impl Journal {
 
     /// The offset of the last committed event.
     pub(crate) fn head(&self) -> u64 {
-        self.0.head.offset()
+        self.0.head.level()
     }
 
     /// Returns once there is something after an offset. Cancel-safe.
@@ -482,7 +482,7 @@ impl Writer {
             .collect();
         self.tails.append(&self.journal.0.tail, &entries);
         self.head += entries.len() as u64;
-        self.journal.0.head.move_to(self.head);
+        self.journal.0.head.rise_to(self.head);
         entries
     }
 }

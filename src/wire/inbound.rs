@@ -4,6 +4,7 @@
 //! `VALIDATION_ERROR` and names the field. Nothing is repaired or silently changed: what is
 //! accepted is what was sent. Touches `domain` and `limits` only.
 
+mod essence;
 mod fields;
 mod request;
 pub(super) mod shapes;
@@ -17,9 +18,10 @@ use std::fmt;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use self::fields::Fields;
+use super::details::{Details, Limit};
 use crate::domain::code::Code;
 use crate::domain::command::{Command, Inquiry};
 use crate::domain::id::SessionId;
@@ -69,8 +71,8 @@ pub(crate) struct Rules {
 pub(crate) struct Inbound {
     /// Comes back with every answer.
     pub(crate) message_id: Option<String>,
-    /// Makes a changing command take effect once.
-    pub(crate) idempotency_key: Option<String>,
+    /// Makes a changing command take effect once: its key, and the digest of the command.
+    pub(crate) once: Option<(String, [u8; 32])>,
     /// The taking of control under which it was sent, if it says so.
     pub(crate) fence: Option<u64>,
     /// What is wanted.
@@ -136,7 +138,7 @@ pub(crate) struct Rejected {
     /// What a person reads.
     pub(crate) message: String,
     /// The field or the limit, for programs.
-    pub(crate) details: Option<Value>,
+    pub(crate) details: Option<Box<Details>>,
     /// The `messageId` of the frame, whenever it could be read.
     pub(crate) message_id: Option<String>,
 }
@@ -148,16 +150,16 @@ impl Rejected {
 
     /// A field that is not as it should be; `fault` completes the sentence that `path` begins.
     pub(crate) fn field(path: &str, fault: &str) -> Self {
-        let details = json!({ "field": path });
+        let details = Details::field(path);
         let message = format!("`{path}` {fault}");
         Self::new(Code::ValidationError, message, Some(details))
     }
 
-    fn new(code: Code, message: String, details: Option<Value>) -> Self {
+    fn new(code: Code, message: String, details: Option<Details>) -> Self {
         Self {
             code,
             message,
-            details,
+            details: details.map(Box::new),
             message_id: None,
         }
     }
@@ -175,14 +177,15 @@ pub(crate) fn parse(frame: &str, joined: SessionId, rules: &Rules) -> Result<Inb
     let Value::Object(map) = tree else {
         return Err(Rejected::unreadable("The frame is not a JSON object"));
     };
+    let digest = map.get("idempotencyKey").map(|_| essence::digest(&map));
     let mut envelope = Fields::new(map, "");
     let message_id = envelope.optional_id("messageId", rules.id_bytes);
     let readable_id = message_id.as_ref().ok().cloned().flatten();
     read(&mut envelope, joined, rules)
-        .and_then(|(request, idempotency_key, fence)| {
+        .and_then(|(request, key, fence)| {
             Ok(Inbound {
                 message_id: message_id?,
-                idempotency_key,
+                once: key.zip(digest),
                 fence,
                 request,
             })
@@ -200,7 +203,7 @@ fn tree(frame: &str, rules: &Rules) -> Result<Value, Rejected> {
         return Err(Rejected::new(
             Code::ValidationError,
             format!("The message has {actual} bytes, at most {max} are allowed"),
-            Some(json!({ "limit": "messageBytes", "max": max, "actual": actual })),
+            Some(Details::default().too_large(Limit::MessageBytes, max, actual)),
         ));
     }
     if nests_deeper_than(frame.as_bytes(), rules.depth) {

@@ -1,10 +1,13 @@
 //! What the gateway says: every event of a journal, and every message that is none, as a frame.
 //!
-//! The names on the wire are all here and in `outbound/`: the domain may rename and store as it
-//! likes. One event is one frame, so that offsets have no holes. Touches `session` and `domain`.
+//! The names on the wire are all here, in `outbound/` and in `details`, and payloads are made nowhere
+//! else: the domain may rename and store as it likes. One event is one frame, so that offsets have no
+//! holes. Touches `session` and `domain`.
 
 mod circle;
 mod described;
+mod done;
+mod error;
 mod event;
 mod prompt;
 mod question;
@@ -22,14 +25,14 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 use utoipa::ToSchema;
 
 use super::envelope::{Envelope, moment};
-use crate::domain::code::Code;
 use crate::domain::command::Topic;
 use crate::domain::event::Level;
-use crate::domain::id::{ConnectionId, Epoch, QuestionId, RunId, SessionId, UserId};
-use crate::session::state::Ended;
+use crate::domain::id::{ConnectionId, Epoch, SessionId};
 
-pub(crate) use circle::{MemberBody, control_body, control_update, presence, revoked};
+pub(crate) use circle::{MemberBody, control_update, presence};
 pub(super) use described::described;
+pub(crate) use done::{Done, ack};
+pub(crate) use error::{error, last_word};
 pub(crate) use event::event;
 pub(crate) use state::{StateParts, full_state};
 
@@ -121,108 +124,9 @@ pub(crate) fn connection_ack(ack: &Ack<'_>) -> Utf8Bytes {
     Envelope::new("CONNECTION_ACK", Some(ack.session), ack.at, &payload).frame()
 }
 
-#[derive(Serialize, ToSchema)]
-struct Error<'a> {
-    #[schema(schema_with = super::words::code)]
-    code: Code,
-    /// What a person reads.
-    message: &'a str,
-    /// The field or the limit, for programs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    details: Option<&'a Value>,
-    /// Can the client go on as before?
-    recoverable: bool,
-}
-
-/// `ERROR_MESSAGE`: something was refused, or failed.
-pub(crate) fn error(
-    session: Option<SessionId>,
-    code: Code,
-    message: &str,
-    details: Option<&Value>,
-    message_id: Option<&str>,
-    at: Timestamp,
-) -> Utf8Bytes {
-    let payload = Error {
-        code,
-        message,
-        details,
-        recoverable: code.is_recoverable(),
-    };
-    Envelope::new("ERROR_MESSAGE", session, at, &payload)
-        .answering(message_id)
-        .frame()
-}
-
 /// `HEARTBEAT`: the answer to one.
 pub(crate) fn heartbeat(session: SessionId, message_id: Option<&str>, at: Timestamp) -> Utf8Bytes {
     Envelope::new("HEARTBEAT", Some(session), at, &Map::new())
-        .answering(message_id)
-        .frame()
-}
-
-/// What the answers to different requests say; put together where the request is served.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[allow(dead_code, reason = "it is only described")]
-struct Done {
-    /// The task that it concerned.
-    task_id: Option<RunId>,
-    /// The task waits for its turn.
-    queued: Option<bool>,
-    /// It was carried out earlier, under the same key.
-    repeated: Option<bool>,
-    /// When the newer token expires.
-    token_expires_at: Option<Timestamp>,
-    /// What an agent said to an `EXTENSION`.
-    #[schema(value_type = Option<Value>)]
-    result: Option<Value>,
-    /// The session that was branched off, and where its journal stands.
-    session_id: Option<SessionId>,
-    offset: Option<u64>,
-    epoch: Option<Epoch>,
-    /// The question that was answered, and how it ended.
-    question_id: Option<QuestionId>,
-    by: Option<String>,
-    by_user_id: Option<UserId>,
-    #[schema(schema_with = super::words::outcome, required = false)]
-    outcome: Option<String>,
-    answer: Option<question::Given<'static>>,
-    /// Was it this answer that ended it?
-    accepted: Option<bool>,
-    /// Who drives now.
-    control: Option<circle::Control<'static>>,
-}
-
-/// `ACK`: a request was carried out.
-pub(crate) fn ack(
-    session: SessionId,
-    message_id: Option<&str>,
-    payload: &Value,
-    at: Timestamp,
-) -> Utf8Bytes {
-    Envelope::new("ACK", Some(session), at, payload)
-        .answering(message_id)
-        .frame()
-}
-
-/// `ACK` of an answer: how the question ended, and whether it was this answer that ended it.
-pub(crate) fn answer_ack(
-    session: SessionId,
-    message_id: Option<&str>,
-    ended: &Ended,
-    accepted: bool,
-    at: Timestamp,
-) -> Utf8Bytes {
-    let Ended {
-        question,
-        by,
-        granted,
-        resolution,
-    } = ended;
-    let resolved = question::Resolved::new(*question, None, by, *granted, resolution);
-    Envelope::new("ACK", Some(session), at, &resolved.accepted(accepted))
         .answering(message_id)
         .frame()
 }

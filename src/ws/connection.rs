@@ -66,7 +66,7 @@ impl Connection {
 
     /// Says why and closes.
     pub(super) async fn turn_away(self: Box<Self>, code: Code, message: &str, reason: CloseReason) {
-        let word = outbound::error(None, code, message, None, None, self.door.clock.wall());
+        let word = outbound::last_word(None, code, message, self.door.clock.wall());
         self.say_goodbye(Some(word), reason).await;
     }
 

@@ -85,7 +85,9 @@ impl Visit {
         match outcome {
             // The event that follows says the same.
             Outcome::Begun(_) => {}
-            Outcome::Answer(answer) => self.stay.waiting.push_back(answer.into()),
+            Outcome::Answer(frame) | Outcome::Refused { frame, .. } => {
+                self.stay.waiting.push_back(frame.into());
+            }
             Outcome::Refreshed(principal, answer) => {
                 self.stay.renew(desk, principal);
                 self.stay.waiting.push_back(answer.into());

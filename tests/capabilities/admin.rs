@@ -354,7 +354,9 @@ async fn a_changed_limit_is_exact_from_its_first_moment() {
         member.sends("CANCEL_TASK", json!({})).await;
         let refused = member.sees("ERROR_MESSAGE").await;
         assert_eq!(refused["payload"]["code"], "RATE_LIMITED", "{refused}");
-        assert_eq!(refused["payload"]["details"]["limit"], 4);
+        let details = &refused["payload"]["details"];
+        assert_eq!(details["limit"], "messagesPerMinute");
+        assert_eq!(details["max"], 4);
     }
     let back = joins(&root, &format!("?session={}", member.session())).await;
     assert_eq!(back.ack["limits"]["messagesPerMinute"], 4);

@@ -352,7 +352,15 @@ async fn messages_are_counted_together_whichever_way_they_come() {
     let refused = refused.is(429);
     let seconds: u64 = refused.header("retry-after").parse().unwrap();
     assert!((1..=60).contains(&seconds), "{seconds}");
-    assert_eq!(refused.json()["payload"]["code"], "RATE_LIMITED");
+    assert_eq!(
+        refused.header("ratelimit-policy"),
+        r#""messages";q=100;w=60"#
+    );
+    let left = format!(r#""messages";r=0;t={seconds}"#);
+    assert_eq!(refused.header("ratelimit"), left);
+    let told = &refused.json()["payload"];
+    assert_eq!(told["code"], "RATE_LIMITED");
+    assert_eq!(told["details"]["limit"], "messagesPerMinute");
     socket.sends("CANCEL_TASK", json!({})).await;
     let refused = socket.sees("ERROR_MESSAGE").await;
     assert_eq!(refused["payload"]["code"], "RATE_LIMITED");

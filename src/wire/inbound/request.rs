@@ -1,12 +1,13 @@
 //! What a client wants, from the payload of its message.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::fields::{Fields, shown};
 use super::{Rejected, Request, Rules, talk};
 use crate::domain::code::Code;
 use crate::domain::command::{Attachment, Command, IfBusy, Mode, Prompt, SettingsChange};
 use crate::domain::name::{NAME_RULE, base_name};
+use crate::wire::details::{Details, Limit};
 
 const MOST_TOKENS: u32 = 1_000_000;
 const HOTTEST: f64 = 2.0;
@@ -67,12 +68,7 @@ fn text(payload: &mut Fields, rules: &Rules) -> Result<String, Rejected> {
         return Err(Rejected::new(
             Code::ValidationError,
             format!("`payload.text` has {actual} characters, at most {max} are allowed"),
-            Some(json!({
-                "field": "payload.text",
-                "limit": "promptChars",
-                "max": max,
-                "actual": actual,
-            })),
+            Some(Details::field("payload.text").too_large(Limit::PromptChars, max, actual)),
         ));
     }
     if text.trim().is_empty() {

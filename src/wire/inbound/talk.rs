@@ -1,12 +1,13 @@
 //! Answers, what is said on the way, and what is asked of the agent itself.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::fields::{Fields, refuse_control_within};
 use super::{Rejected, Rules};
 use crate::domain::command::{Command, Inquiry, Topic};
 use crate::domain::question::{Answer, Said};
 use crate::domain::queue::Take;
+use crate::wire::details::{Details, Limit};
 
 /// The most that a client may tell about where its user is, in bytes.
 const CONTEXT_BYTES: usize = 64 * 1024;
@@ -99,12 +100,11 @@ pub(super) fn context(map: Map<String, Value>, path: &str) -> Result<Value, Reje
     let bytes = context.to_string().len();
     if bytes > CONTEXT_BYTES {
         return Err(Rejected {
-            details: Some(json!({
-                "field": path,
-                "limit": "contextBytes",
-                "max": CONTEXT_BYTES,
-                "actual": bytes,
-            })),
+            details: Some(Box::new(Details::field(path).too_large(
+                Limit::ContextBytes,
+                CONTEXT_BYTES,
+                bytes,
+            ))),
             ..Rejected::field(path, &format!("has more than {CONTEXT_BYTES} bytes"))
         });
     }

@@ -1,14 +1,12 @@
-//! Frames about the people around a session: who is in it, who drives, who may not be there any
-//! more. They say how things are now and stand in no journal.
+//! Frames about the people around a session: who is in it, who drives. They say how things are now
+//! and stand in no journal.
 
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 use utoipa::ToSchema;
 
 use crate::domain::account::Username;
-use crate::domain::code::Code;
 use crate::domain::grant::ControlMode;
 use crate::domain::id::{ConnectionId, SessionId, UserId};
 use crate::session::Driving;
@@ -57,7 +55,7 @@ pub(super) struct Control<'a> {
 }
 
 impl<'a> Control<'a> {
-    fn new(driving: &'a Driving, at: Timestamp) -> Self {
+    pub(super) fn new(driving: &'a Driving, at: Timestamp) -> Self {
         let holder = driving.holder.as_ref();
         Self {
             mode: driving.mode,
@@ -69,30 +67,16 @@ impl<'a> Control<'a> {
     }
 }
 
-/// Who drives, as part of an answer.
-pub(crate) fn control_body(driving: &Driving, at: Timestamp) -> Value {
-    serde_json::to_value(Control::new(driving, at)).expect("plain values")
-}
-
 /// `CONTROL_UPDATE`: who drives now, if anybody.
 pub(crate) fn control_update(session: SessionId, driving: &Driving, at: Timestamp) -> Utf8Bytes {
     let control = Control::new(driving, at);
     Envelope::new("CONTROL_UPDATE", Some(session), at, &control).frame()
 }
 
-/// The last `ERROR_MESSAGE` to somebody whose access was taken away. Elsewhere `FORBIDDEN` closes
-/// nothing; here there is nothing to come back for.
-pub(crate) fn revoked(session: SessionId, at: Timestamp) -> Utf8Bytes {
-    let payload = json!({
-        "code": Code::Forbidden,
-        "message": "Your access to this session was taken away.",
-        "recoverable": false,
-    });
-    Envelope::new("ERROR_MESSAGE", Some(session), at, &payload).frame()
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn payload(frame: &Utf8Bytes) -> Value {
@@ -122,14 +106,5 @@ mod tests {
         };
         let expected = json!({ "mode": "exclusive", "fence": 7 });
         assert_eq!(payload(&control_update(session, &nobody, at)), expected);
-    }
-
-    #[test]
-    fn who_is_shut_out_need_not_try_again() {
-        let told = payload(&revoked(SessionId::new(), Timestamp::UNIX_EPOCH));
-        assert_eq!(
-            (&told["code"], &told["recoverable"]),
-            (&json!("FORBIDDEN"), &json!(false))
-        );
     }
 }

@@ -3,6 +3,8 @@
 use utoipa::ToSchema;
 
 use super::circle::{Control, Presence};
+use super::done::Done;
+use super::error::Error;
 use super::event::{
     AgentNotice, AgentState, Chunk, Commands, Plan, Raw, StateUpdate, TaskStatus, Title,
     ToolUpdate, Utterance,
@@ -11,7 +13,7 @@ use super::question::{Question, Resolved};
 use super::queue::Queue;
 use super::state::FullState;
 use super::words::TokenUsage;
-use super::{ConnectionAck, Done, Error, Expiring, Notice, QueryResult};
+use super::{ConnectionAck, Expiring, Notice, QueryResult};
 use crate::wire::asyncapi::{Described, Place};
 use crate::wire::inbound::shapes::Empty;
 
@@ -77,8 +79,7 @@ pub(in crate::wire) fn described() -> Vec<Described> {
             Anywhere,
             "Something was refused, or failed.",
         ),
-        // A task that there is none of is told as null.
-        Described::new::<Done>("ACK", Session, "A request was carried out.").without_nulls_inside(),
+        says::<Done<'_>>("ACK", Session, "A request was carried out."),
         says::<Empty>("HEARTBEAT", Session, "The answer to a heartbeat."),
         says::<Presence<'_>>("PRESENCE", Session, "Everybody who is in the session now."),
         says::<Control<'_>>("CONTROL_UPDATE", Session, "Who drives now, if anybody."),

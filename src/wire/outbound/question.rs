@@ -141,19 +141,16 @@ impl<'a> From<&'a ToolUse> for Tool<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Resolved<'a> {
-    question_id: QuestionId,
+    pub(super) question_id: QuestionId,
     #[serde(skip_serializing_if = "Option::is_none")]
-    task_id: Option<RunId>,
-    by: &'a str,
+    pub(super) task_id: Option<RunId>,
+    pub(super) by: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    by_user_id: Option<UserId>,
+    pub(super) by_user_id: Option<UserId>,
     #[schema(schema_with = words::outcome)]
-    outcome: &'static str,
+    pub(super) outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    answer: Option<Given<'a>>,
-    /// Only in the reply to an answer: was it the one that counted?
-    #[serde(skip_serializing_if = "Option::is_none")]
-    accepted: Option<bool>,
+    pub(super) answer: Option<Given<'a>>,
 }
 
 impl<'a> Resolved<'a> {
@@ -182,13 +179,7 @@ impl<'a> Resolved<'a> {
             by_user_id,
             outcome,
             answer,
-            accepted: None,
         }
-    }
-
-    pub(super) fn accepted(self, accepted: bool) -> Self {
-        let accepted = Some(accepted);
-        Self { accepted, ..self }
     }
 }
 

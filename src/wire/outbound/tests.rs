@@ -6,11 +6,13 @@ mod state;
 use serde_json::json;
 
 use super::*;
+use crate::domain::code::Code;
 use crate::domain::command::{Mode, Prompt, SettingsChange};
 use crate::domain::event::{Activity, Author, Channel, Event, PlanStep, Recorded};
 use crate::domain::id::{MessageId, RunId};
 use crate::domain::run::{Progress, RunOutcome, Usage};
 use crate::domain::tool::Tool;
+use crate::wire::details::Details;
 
 const CAPABILITIES: [&str; 2] = ["prompts", "cancel"];
 
@@ -330,7 +332,10 @@ fn an_acknowledgement_is_sent_as_documented() {
 
 #[test]
 fn an_error_is_sent_as_documented() {
-    let details = json!({ "retryAfterMs": 1500 });
+    let details = Details {
+        retry_after_ms: Some(1500),
+        ..Details::default()
+    };
     let frame = error(
         Some(session()),
         Code::RateLimited,
@@ -354,6 +359,16 @@ fn an_error_before_any_session_names_none() {
 }
 
 #[test]
+fn a_last_word_is_never_recoverable_whatever_its_code() {
+    for code in Code::ALL {
+        let frame = json_of(&last_word(Some(session()), code, "No", now()));
+        let payload = json!({ "code": code, "message": "No", "recoverable": false });
+        assert_eq!(frame["payload"], payload);
+        assert_eq!(frame["type"], "ERROR_MESSAGE");
+    }
+}
+
+#[test]
 fn answers_and_notices_have_their_shapes() {
     let golden = include_str!("../golden/server_heartbeat.json");
     let frame = json_of(&heartbeat(session(), None, now()));
@@ -362,13 +377,6 @@ fn answers_and_notices_have_their_shapes() {
         json_of(&heartbeat(session(), Some("m"), now()))["messageId"],
         "m"
     );
-
-    let frame = json_of(&ack(session(), Some("m"), &json!({ "a": 1 }), now()));
-    assert_eq!(
-        (&frame["type"], &frame["payload"]),
-        (&json!("ACK"), &json!({ "a": 1 }))
-    );
-    assert_eq!(frame["messageId"], "m");
 
     let frame = json_of(&notice(Level::Info, "Lunch", now()));
     assert_eq!(

@@ -172,7 +172,10 @@ async fn what_is_no_whole_backup_is_refused_before_anything_is_touched() {
         (damaged, "damaged"),
         (text, "is not a backup of Switchboard"),
         (newer, "schema version 9999"),
-        (target.path().join("nothing"), "is not a backup of Switchboard"),
+        (
+            target.path().join("nothing"),
+            "is not a backup of Switchboard",
+        ),
     ] {
         let refused = gateway.runs(&["restore", file.to_str().unwrap(), "--replace"]);
         assert_eq!(refused.status.code(), Some(1));

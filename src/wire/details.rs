@@ -1,0 +1,123 @@
+//! What an error tells programs besides its code: the field that is at fault, or the limit.
+//!
+//! The same members wherever they stand: `limit` is always the name of the limit, `max` what it
+//! allows. Touches `limits`.
+
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+use crate::limits::{Budget, Overdrawn};
+
+/// Why something was refused, for programs. What does not apply is absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Details {
+    /// The path of the field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) field: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) limit: Option<Limit>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) max: Option<u64>,
+    /// What was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) actual: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) period_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) retry_after_ms: Option<u64>,
+}
+
+/// A limit, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// Of how often.
+    Rate(Budget),
+    /// Of a whole frame.
+    MessageBytes,
+    /// Of what is said to an agent.
+    PromptChars,
+    /// Of where a user is, as their client tells it.
+    ContextBytes,
+}
+
+impl Serialize for Limit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(match self {
+            Self::Rate(budget) => budget.name(),
+            Self::MessageBytes => "messageBytes",
+            Self::PromptChars => "promptChars",
+            Self::ContextBytes => "contextBytes",
+        })
+    }
+}
+
+impl Details {
+    /// Of a field.
+    pub(super) fn field(path: &str) -> Self {
+        Self {
+            field: Some(path.to_owned()),
+            ..Self::default()
+        }
+    }
+
+    /// The same, of something that is too large.
+    pub(super) fn too_large(self, limit: Limit, max: usize, actual: usize) -> Self {
+        Self {
+            limit: Some(limit),
+            max: Some(max as u64),
+            actual: Some(actual as u64),
+            ..self
+        }
+    }
+
+    /// Of something that came too often.
+    pub(crate) fn too_often(overdrawn: Overdrawn) -> Self {
+        let Overdrawn { budget, refusal } = overdrawn;
+        Self {
+            limit: Some(Limit::Rate(budget)),
+            max: Some(refusal.limit.into()),
+            period_ms: Some(whole_millis(refusal.period)),
+            retry_after_ms: Some(whole_millis(refusal.retry_after)),
+            ..Self::default()
+        }
+    }
+
+    /// The limit that refused it, if one did.
+    pub(crate) fn limit(&self) -> Option<Limit> {
+        self.limit
+    }
+}
+
+/// Rounded up: whoever waits this long is admitted.
+fn whole_millis(duration: Duration) -> u64 {
+    let millis = duration.as_nanos().div_ceil(1_000_000);
+    u64::try_from(millis).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::limits::Refusal;
+
+    #[test]
+    fn a_limit_is_named_and_measured_in_the_same_members_whatever_it_limits() {
+        let refusal = Refusal {
+            limit: 100,
+            period: Duration::from_mins(1),
+            retry_after: Duration::from_micros(1_500_001),
+        };
+        let often = Details::too_often(Budget::Messages.overdrawn(refusal));
+        let expected = json!({
+            "limit": "messagesPerMinute", "max": 100, "periodMs": 60_000, "retryAfterMs": 1_501,
+        });
+        assert_eq!(json!(often), expected);
+        let large = Details::field("payload.text").too_large(Limit::PromptChars, 4, 5);
+        let expected =
+            json!({ "field": "payload.text", "limit": "promptChars", "max": 4, "actual": 5 });
+        assert_eq!(json!(large), expected);
+    }
+}
