@@ -245,28 +245,32 @@ export type Control = {
   username?: string;
 };
 
-/** What the answers to different requests say; put together where the request is served. */
+/** What a request came to. What does not apply to it is absent; of many there is nothing to say. */
 export type Done = {
   /** Was it this answer that ended it? */
-  accepted?: boolean | null;
-  answer?: Given | null;
-  by?: string | null;
-  byUserId?: UserId | null;
-  control?: Control | null;
-  epoch?: Epoch | null;
-  offset?: number | null;
+  accepted?: boolean;
+  answer?: Given;
+  by?: string;
+  byUserId?: UserId;
+  /** Who drives now. */
+  control?: Control;
+  epoch?: Epoch;
+  offset?: number;
   outcome?: "allowed" | "denied" | "answered" | "expired" | "cancelled";
-  questionId?: QuestionId | null;
+  /** The question that was answered, and how it ended. */
+  questionId?: QuestionId;
   /** The task waits for its turn. */
-  queued?: boolean | null;
+  queued?: boolean;
   /** It was carried out earlier, under the same key. */
-  repeated?: boolean | null;
+  repeated?: boolean;
   /** What an agent said to an `EXTENSION`. */
   result?: unknown;
-  sessionId?: SessionId | null;
-  taskId?: RunId | null;
+  /** The session that was branched off, and where its journal stands. */
+  sessionId?: SessionId;
+  /** The task that it concerned. */
+  taskId?: RunId;
   /** When the newer token expires. */
-  tokenExpiresAt?: string | null;
+  tokenExpiresAt?: Moment;
 };
 
 /** Nothing. */
@@ -453,8 +457,6 @@ export type RequestState = {
 
 /** How a question ended. */
 export type Resolved = {
-  /** Only in the reply to an answer: was it the one that counted? */
-  accepted?: boolean;
   answer?: Given;
   by: string;
   byUserId?: UserId;
