@@ -80,12 +80,15 @@ impl<T: AsyncWrite + Unpin> Freight<T> {
     /// Writes all that is loaded.
     fn poll_unload(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.is_loaded() {
-            let from_short = self.short.get(self.written..).unwrap_or_default();
-            let from_long = self.written.saturating_sub(self.short.len());
-            let from_long = self.long.get(from_long..).unwrap_or_default();
-            let both = [IoSlice::new(from_short), IoSlice::new(from_long)];
+            let short = self.short.get(self.written..).unwrap_or_default();
             let stream = Pin::new(&mut self.stream);
-            let count = ready!(stream.poll_write_vectored(context, &both))?;
+            let count = if self.long.is_empty() {
+                ready!(stream.poll_write(context, short))?
+            } else {
+                let from = self.written.saturating_sub(self.short.len());
+                let both = [IoSlice::new(short), IoSlice::new(&self.long[from..])];
+                ready!(stream.poll_write_vectored(context, &both))?
+            };
             if count == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
