@@ -28,13 +28,13 @@ pub(super) async fn echo(State(door): State<Arc<Reception>>, request: Request) -
 }
 
 async fn serve(door: Arc<Reception>, upgrading: OnUpgrade) {
-    let Some((mut socket, _, budget)) = upgrade::open(&door, upgrading).await else {
+    let Some((mut socket, _, mut budget)) = upgrade::open(&door, upgrading).await else {
         return;
     };
     let reason = tokio::select! {
         biased;
         () = door.stop.cancelled() => Some(CloseReason::RESTART),
-        reason = repeat(&mut socket, &budget) => reason,
+        reason = repeat(&mut socket, &mut budget) => reason,
     };
     match reason {
         Some(reason) => farewell::say(socket, None, reason.frame()).await,
@@ -43,7 +43,7 @@ async fn serve(door: Arc<Reception>, upgrading: OnUpgrade) {
 }
 
 /// Until the other end leaves, or gives a reason to close.
-async fn repeat(socket: &mut Socket, budget: &Budget) -> Option<CloseReason> {
+async fn repeat(socket: &mut Socket, budget: &mut Budget) -> Option<CloseReason> {
     while let Some(frame) = socket.next().await {
         let answered = match frame {
             Err(error) => Err(error),
@@ -63,7 +63,12 @@ async fn repeat(socket: &mut Socket, budget: &Budget) -> Option<CloseReason> {
 
 async fn answer(socket: &mut Socket, frame: Message) -> Result<(), Error> {
     match frame {
-        Message::Text(_) | Message::Binary(_) => socket.send(frame).await,
+        // As every text of a session goes out.
+        Message::Text(text) => {
+            socket.get_mut().load(text);
+            socket.flush().await
+        }
+        Message::Binary(_) => socket.send(frame).await,
         // The library answers pings itself, with the next flush.
         Message::Ping(_) => socket.flush().await,
         Message::Close(_) | Message::Pong(_) | Message::Frame(_) => Ok(()),
