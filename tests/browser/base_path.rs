@@ -2,11 +2,12 @@
 
 use crate::actors::{Chromium, Nginx, Visitor};
 use crate::first_run::setup_link;
+use crate::ports::free_port;
 use crate::staff::{PASSWORD, Settings};
 
 #[tokio::test]
 async fn everything_works_under_a_path_behind_nginx() {
-    let port = Nginx::free_port();
+    let port = free_port();
     let public = format!("http://127.0.0.1:{port}");
     let gateway = Settings::untouched()
         .with("SERVER__BASE_PATH", "/agents")

@@ -26,6 +26,8 @@ mod staff {
     pub(crate) use gateway::{Gateway, PASSWORD, Settings};
     pub(crate) use wire::Wire;
 }
+#[path = "../support/ports.rs"]
+mod ports;
 #[path = "../support/postgres.rs"]
 #[allow(dead_code, reason = "only a gateway that is told to stores there")]
 mod postgres;

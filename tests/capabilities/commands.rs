@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::actors::{Browser, Gateway, Member, PASSWORD, program};
+use crate::ports::free_port;
 
 /// Said in a session, and nowhere else.
 const CANARY: &str = "canary-51c9";
@@ -292,11 +293,8 @@ async fn doctor_says_what_is_wrong_and_how_to_fix_it() {
 #[tokio::test]
 async fn health_without_a_gateway_fails() {
     let dir = tempfile::tempdir().unwrap();
-    let free = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let failed = program(dir.path(), &["health", "--listen", &free.to_string()], &[]);
+    let free = format!("127.0.0.1:{}", free_port());
+    let failed = program(dir.path(), &["health", "--listen", &free], &[]);
     assert_eq!(failed.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&failed.stderr).contains("is it running?"));
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::actors::{Gateway, Nginx, PASSWORD, Ports, Settings};
+use crate::ports::free_port;
 use crate::proxies::{behind, doctor};
 
 /// The finding, which must be a problem that says this and names that for nginx.
@@ -182,11 +183,6 @@ async fn it_names_what_is_wrong_on_the_way() {
     names(&findings, "tls", "", "does not speak TLS");
     let (code, findings) = doctor(&gateway, &ports, &ports.url(), &["--quick", "--insecure"]);
     assert_eq!(code, 0, "{findings:#}");
-}
-
-fn free_port() -> u16 {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    free.local_addr().unwrap().port()
 }
 
 #[tokio::test]

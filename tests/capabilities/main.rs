@@ -6,6 +6,8 @@
 mod actors;
 #[path = "../support/model_server.rs"]
 mod model_server;
+#[path = "../support/ports.rs"]
+mod ports;
 #[path = "../support/postgres.rs"]
 mod postgres;
 #[path = "../support/raw.rs"]

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::actors::{Gateway, PASSWORD, Settings};
+use crate::ports::free_port;
 
 #[tokio::test]
 async fn probes_say_alive_and_ready() {
@@ -49,10 +50,7 @@ async fn metrics_are_for_administrators_and_the_scrape_token() {
 
 #[tokio::test]
 async fn metrics_can_have_a_listener_of_their_own() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let free = std::net::SocketAddr::from(([127, 0, 0, 1], free_port()));
     let gateway = Settings::new()
         .with("METRICS__LISTEN", &free.to_string())
         .start()

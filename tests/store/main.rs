@@ -1,6 +1,8 @@
 //! The conformance suite of the store: the same sentences, on SQLite and on a real Postgres.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "../support/ports.rs"]
+mod ports;
 #[path = "../support/postgres.rs"]
 mod postgres;
 

@@ -6,13 +6,15 @@
 
 use std::fs::Permissions;
 use std::fs::{File, OpenOptions};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use sqlx::{Connection as _, PgConnection};
+
+use crate::ports::free_port;
 
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -238,11 +240,4 @@ pub(crate) fn bin_dir() -> PathBuf {
 
 fn user_id() -> u32 {
     rustix::process::getuid().as_raw()
-}
-
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0))
-        .and_then(|listener| listener.local_addr())
-        .expect("a free port")
-        .port()
 }

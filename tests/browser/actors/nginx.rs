@@ -1,6 +1,6 @@
 //! A real nginx in front of a gateway.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,6 @@ pub(crate) struct Nginx {
 }
 
 impl Nginx {
-    /// A port for it, known before it and the gateway are started.
-    pub(crate) fn free_port() -> u16 {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.local_addr().unwrap().port()
-    }
-
     /// Serves a gateway under a path, as its documents advise.
     pub(crate) fn start(port: u16, path: &str, gateway: SocketAddr) -> Self {
         let dir = tempfile::tempdir().unwrap();

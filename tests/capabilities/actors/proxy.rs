@@ -1,12 +1,14 @@
 //! nginx and Caddy as Debian has them, with the files in `deploy/`: only names, ports and certificates
 //! are put in.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+
+use crate::ports::free_port;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -20,8 +22,7 @@ pub(crate) struct Ports {
 impl Ports {
     /// Ports that are free, and a certificate for `localhost`.
     pub(crate) fn new() -> Self {
-        let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-        let [http, https] = listeners.map(|free| free.local_addr().unwrap().port());
+        let [http, https] = [free_port(), free_port()];
         let dir = tempfile::tempdir().unwrap();
         let made = Command::new("openssl")
             .args("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2".split(' '))

@@ -5,6 +5,7 @@ use std::process::Child;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::ports::free_port;
 use crate::postgres;
 
 /// A running server; killed when dropped.
@@ -18,7 +19,7 @@ impl Server {
     pub(super) async fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         postgres::make(dir.path());
-        let port = postgres::free_port();
+        let port = free_port();
         let process = postgres::serve(dir.path(), port);
         let server = Self { dir, port, process };
         server.answers().await;
