@@ -14,7 +14,7 @@ use super::journals::StoredEvent;
 use super::schema;
 use super::upkeep::{AuditRow, BackupError, Outlived, Scrubbed, Upkeep};
 use crate::domain::act::Act;
-use crate::domain::id::{Epoch, SessionId, StoreId};
+use crate::domain::id::{SessionId, StoreId};
 
 mod home;
 #[path = "sql.rs"]
@@ -258,7 +258,7 @@ impl Upkeep for Backend {
 
     async fn renew_epochs(&self) -> Result<u64, StoreError> {
         let mut connection = self.pool.acquire().await.map_err(StoreError::from)?;
-        let renewed = home::renew_epochs(&mut connection).await?;
+        let renewed = sql::home::renew_epochs(&mut connection).await?;
         sql::home::settle(&mut connection, self.home.here()).await?;
         Ok(renewed)
     }

@@ -25,7 +25,7 @@ use super::restore::is_unfinished;
 use super::schema;
 use super::upkeep::{AuditRow, BackupError, Outlived, Scrubbed, Upkeep};
 use crate::domain::act::Act;
-use crate::domain::id::{Epoch, SessionId, StoreId};
+use crate::domain::id::{SessionId, StoreId};
 
 mod backup;
 mod log;
@@ -213,22 +213,12 @@ async fn settle(connection: &mut SqliteConnection) -> sqlx::Result<Option<Renewe
     let renewed = match known {
         Some(from) if from != HERE => Some(Renewed {
             from,
-            sessions: renew_epochs(connection).await?,
+            sessions: sql::home::renew_epochs(connection).await?,
         }),
         _ => None,
     };
     sql::home::settle(connection, HERE).await?;
     Ok(renewed)
-}
-
-async fn renew_epochs(connection: &mut SqliteConnection) -> sqlx::Result<u64> {
-    let (epoch, mut last, mut sessions) = (Epoch::new(), String::new(), 0);
-    while let Some((next, count)) = sql::home::renew_epochs_after(connection, &last, epoch).await? {
-        last = next;
-        sessions += count;
-    }
-    sql::home::change_identity(connection).await?;
-    Ok(sessions)
 }
 
 /// Says that the journals of a database go on in another one. What opens it to serve gives them new
@@ -359,7 +349,7 @@ impl Upkeep for Backend {
 
     async fn renew_epochs(&self) -> Result<u64, StoreError> {
         let mut tx = self.begin_act().await?;
-        let renewed = renew_epochs(&mut tx).await?;
+        let renewed = sql::home::renew_epochs(&mut tx).await?;
         sql::home::settle(&mut tx, HERE).await?;
         tx.commit().await?;
         Ok(renewed)

@@ -7,7 +7,7 @@
 use sqlx::postgres::PgConnection;
 use tokio_util::sync::CancellationToken;
 
-use super::{Epoch, Renewed, sql};
+use super::{Renewed, sql};
 
 /// What a database is known by: the server, its time line (a new one begins when it is set back to an
 /// earlier moment, or when a standby takes over), the database in it, and the table as it was made there.
@@ -69,7 +69,7 @@ impl Home {
             Some(from) if from == self.here => return Ok(None),
             Some(from) => Some(Renewed {
                 from,
-                sessions: renew_epochs(connection).await?,
+                sessions: sql::home::renew_epochs(connection).await?,
             }),
             // Nobody has served from it since there is this table.
             None => None,
@@ -104,18 +104,6 @@ impl Home {
     pub(super) async fn displaced(&self) {
         self.displaced.cancelled().await;
     }
-}
-
-/// A part at a time, each for itself: those who write journals wait for none of it. Broken off, it is
-/// begun again; a journal may then get a new epoch twice, which nobody has seen in between.
-pub(super) async fn renew_epochs(connection: &mut PgConnection) -> sqlx::Result<u64> {
-    let (epoch, mut last, mut sessions) = (Epoch::new(), String::new(), 0);
-    while let Some((next, count)) = sql::home::renew_epochs_after(connection, &last, epoch).await? {
-        last = next;
-        sessions += count;
-    }
-    sql::home::change_identity(connection).await?;
-    Ok(sessions)
 }
 
 async fn ask(connection: &mut PgConnection, question: &'static str) -> sqlx::Result<String> {

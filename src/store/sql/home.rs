@@ -49,7 +49,7 @@ pub(in super::super) async fn identity(
 }
 
 /// It is another one than data directories know.
-pub(in super::super) async fn change_identity(connection: &mut Connection) -> sqlx::Result<()> {
+async fn change_identity(connection: &mut Connection) -> sqlx::Result<()> {
     sqlx::query("update store_home set store_id = $1")
         .bind(StoreId::new().to_string())
         .execute(connection)
@@ -57,10 +57,23 @@ pub(in super::super) async fn change_identity(connection: &mut Connection) -> sq
     Ok(())
 }
 
+/// Gives all journals a new epoch, and the database a new identity; says how many they were. A part at a
+/// time: outside a transaction those who write journals wait for none of it. Broken off there, it is begun
+/// again; a journal may then get a new epoch twice, which nobody has seen in between.
+pub(in super::super) async fn renew_epochs(connection: &mut Connection) -> sqlx::Result<u64> {
+    let (epoch, mut last, mut sessions) = (Epoch::new(), String::new(), 0);
+    while let Some((next, count)) = renew_epochs_after(connection, &last, epoch).await? {
+        last = next;
+        sessions += count;
+    }
+    change_identity(connection).await?;
+    Ok(sessions)
+}
+
 /// Gives the journals of the next sessions after one this epoch, which may be the same for all: an epoch
 /// is only ever compared with that of the same session. The new term keeps out whoever still writes
 /// under the old one. Says which is the last, and how many they are; `None` if there are no more.
-pub(in super::super) async fn renew_epochs_after(
+async fn renew_epochs_after(
     connection: &mut Connection,
     session: &str,
     epoch: Epoch,

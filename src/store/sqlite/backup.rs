@@ -195,7 +195,7 @@ pub(in super::super) async fn make_ready(
         let mut tx = ready.begin_with("begin immediate").await?;
         log::carry_over(&mut tx).await?;
         sql::home::settle(&mut tx, HERE).await?;
-        super::renew_epochs(&mut tx).await?;
+        sql::home::renew_epochs(&mut tx).await?;
         tx.commit().await
     };
     settled.await.map_err(stored)?;
