@@ -1,4 +1,4 @@
-//! Who somebody is: the stored account, its role, and the principal acting now.
+//! Accounts: the stored user, its role, and the principal acting now.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::id::{LoginId, SessionId, UserId};
 
-/// What an account may do.
+/// Role of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -51,7 +51,7 @@ impl FromStr for Role {
     }
 }
 
-/// The name a person logs in with, in its one spelling (lower case).
+/// Login name, in lower case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct Username(String);
@@ -108,34 +108,34 @@ pub struct User {
     pub id: UserId,
     /// The name it logs in with.
     pub username: Username,
-    /// What it may do.
+    /// Its role.
     pub role: Role,
-    /// May not log in, and every login it had is gone.
+    /// Cannot log in; all its logins have ended.
     pub disabled: bool,
-    /// Has no password yet: its invite has not been accepted.
+    /// Has no password yet.
     pub invited: bool,
-    /// Grows with every change that must make older tokens worthless.
+    /// Grows with every change that revokes older tokens.
     pub generation: i64,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
 }
 
-/// The authenticated user acting now, as proved by a token.
+/// The authenticated user acting now.
 #[derive(Clone, Debug)]
 pub struct Principal {
     /// The account.
     pub user: UserId,
-    /// Its name when the token was made.
+    /// Its name when the token was issued.
     pub username: Username,
-    /// Its role when the token was made; a change of role makes the token worthless.
+    /// Its role when the token was issued; a role change revokes the token.
     pub role: Role,
-    /// The login that the token belongs to.
+    /// The token's login.
     pub login: LoginId,
-    /// The account's generation when the token was made.
+    /// The account's generation when the token was issued.
     pub generation: i64,
-    /// The one session the token is good for, if it was bound to one.
+    /// The only session the token is valid for, if bound.
     pub session: Option<SessionId>,
-    /// When the token ends.
+    /// Expiry of the token.
     pub expires_at: Timestamp,
 }
 
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_usernames_are_refused() {
+    fn invalid_usernames_are_refused() {
         let long = "a".repeat(65);
         for text in [
             "",

@@ -1,4 +1,4 @@
-//! Who did what: the row that every change leaves in the audit log.
+//! Audit entry: who did what to which target, written with every change.
 
 use std::net::IpAddr;
 
@@ -7,21 +7,21 @@ use jiff::Timestamp;
 use super::account::{Principal, Username};
 use super::id::UserId;
 
-/// The one who acts.
+/// The acting user, operator or gateway.
 #[derive(Clone, Debug)]
 pub enum Actor {
     /// An authenticated user.
     User(UserId, Username),
-    /// Somebody who has not proved who they are, under the name they gave.
+    /// An unauthenticated client, with the name it gave.
     Anonymous(String),
-    /// Whoever runs commands on the gateway's machine.
+    /// The operator, on the gateway's machine.
     Operator,
     /// The gateway itself.
     Gateway,
 }
 
 impl Actor {
-    /// The id, where there is an account behind it.
+    /// The user id, if it is an account.
     pub fn user(&self) -> Option<UserId> {
         match self {
             Self::User(id, _) => Some(*id),
@@ -46,22 +46,22 @@ impl From<&Principal> for Actor {
     }
 }
 
-/// What was done.
+/// An audited action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Somebody logged in.
+    /// A login started.
     LoginSucceeded,
-    /// Somebody tried to log in and failed.
+    /// A login failed.
     LoginFailed,
-    /// A login ended because its owner said so.
+    /// A user logged out.
     LoggedOut,
-    /// A login was ended from another one.
+    /// A user ended another of their logins.
     LoginRevoked,
-    /// A refresh token was used twice, and its login ended.
+    /// A refresh token was used twice; its login ended.
     RefreshReused,
-    /// The first administrator was made.
+    /// The first administrator was created.
     SetUp,
-    /// An account was made.
+    /// An account was created.
     UserCreated,
     /// An invitation or a password link was issued.
     LinkIssued,
@@ -77,35 +77,35 @@ pub enum Action {
     UserEnabled,
     /// An account was removed.
     UserRemoved,
-    /// A token was made on the command line.
+    /// A token was created on the command line.
     TokenCreated,
     /// The signing key was replaced.
     KeyRotated,
-    /// A session was ended for good.
+    /// A session was ended.
     SessionEnded,
-    /// A session that nobody had used for long was removed with everything in it.
+    /// An unused session was removed with everything in it.
     SessionExpired,
-    /// Somebody was let into a session.
+    /// A session was shared with a user.
     SessionShared,
-    /// Somebody was shut out of a session again.
+    /// A grant was revoked.
     SessionUnshared,
-    /// A notice was sent to everybody.
+    /// A notice was sent to all connections.
     NoticeSent,
-    /// A socket was closed by an administrator.
+    /// An administrator closed a connection.
     Disconnected,
-    /// An agent was started to see whether it works.
+    /// An agent was started as a test.
     AgentTested,
     /// Limits were changed until the next start.
     LimitsChanged,
-    /// A question of an agent was decided, by a human or by a rule.
+    /// An agent's question was answered, by a user or by a rule.
     QuestionAnswered,
-    /// A backup was put in place of what was there.
+    /// A backup was restored.
     Restored,
-    /// Everything was moved to another database.
+    /// All data was moved to another database.
     Moved,
-    /// Journals got a new epoch.
+    /// All journals got a new epoch.
     EpochsRenewed,
-    /// Uploaded files were said to belong to the database.
+    /// Uploaded files were adopted by the database.
     FilesAdopted,
 }
 
@@ -146,9 +146,9 @@ impl Action {
     }
 }
 
-/// Who acts, from where and when: the first half of an [`Act`].
+/// Actor, address and time of an [`AuditEntry`].
 #[derive(Clone, Debug)]
-pub struct By {
+pub struct AuditContext {
     /// Who.
     pub actor: Actor,
     /// From where, if over the network.
@@ -157,8 +157,8 @@ pub struct By {
     pub at: Timestamp,
 }
 
-impl By {
-    /// Whoever runs commands on the gateway's machine.
+impl AuditContext {
+    /// The operator, on the gateway's machine.
     pub fn operator(at: Timestamp) -> Self {
         Self {
             actor: Actor::Operator,
@@ -176,23 +176,23 @@ impl By {
         }
     }
 
-    /// The row for what was done.
-    pub fn did(self, action: Action, target: impl Into<String>) -> Act {
-        Act {
-            by: self,
+    /// The entry for an action by this actor.
+    pub fn did(self, action: Action, target: impl Into<String>) -> AuditEntry {
+        AuditEntry {
+            context: self,
             action,
             target: target.into(),
         }
     }
 }
 
-/// One row of the audit log, written in the transaction of the change it tells of.
+/// An audit entry, written in the transaction of the change it describes.
 #[derive(Clone, Debug)]
-pub struct Act {
+pub struct AuditEntry {
     /// Who, from where and when.
-    pub by: By,
-    /// What.
+    pub context: AuditContext,
+    /// The action.
     pub action: Action,
-    /// To whom or what: an id or a name.
+    /// Id or name acted upon.
     pub target: String,
 }

@@ -1,49 +1,49 @@
-//! What a human wants of a session.
+//! Command: what a client asks of a session.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::id::{AttachmentId, QuestionId, RunId};
 use super::question::Answer;
-use super::queue::Take;
+use super::queue::QueueMode;
 
-/// Shall the agent only plan, or act?
+/// Mode of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Think and propose.
+    /// Propose only.
     Plan,
-    /// Do it.
+    /// Act.
     Act,
 }
 
-/// A file or image that comes with a prompt.
+/// A file of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Attachment {
-    /// Uploaded before; its content is kept by its hash.
+    /// Uploaded before; its content is stored by its hash.
     Stored {
         /// Its id.
         id: AttachmentId,
         /// For display only.
         name: String,
-        /// Its media type, by its content.
+        /// Media type, detected from its content.
         media_type: String,
-        /// How large it is, in bytes.
+        /// Size in bytes.
         size: u64,
-        /// The hash of its content.
+        /// SHA-256 of its content.
         sha256: String,
     },
     /// In the prompt itself.
     Inline {
         /// For display only.
         name: String,
-        /// Its media type, as the client claims.
+        /// Media type, as the client claims.
         media_type: String,
-        /// What is in it, as the client sent it.
+        /// Content, as the client sent it.
         content: String,
     },
-    /// Uploaded before, and not looked up yet: no session sees this.
+    /// Uploaded before and not looked up yet; never reaches a session.
     Named {
         /// Its id.
         id: AttachmentId,
@@ -51,7 +51,7 @@ pub enum Attachment {
 }
 
 impl Attachment {
-    /// What a person reads of it: its name and its media type, if they are known.
+    /// Name and media type, if they are known.
     pub fn label(&self) -> Option<(&str, &str)> {
         match self {
             Self::Stored {
@@ -64,7 +64,7 @@ impl Attachment {
         }
     }
 
-    /// How much of it is in the prompt itself.
+    /// Bytes within the prompt itself.
     fn bytes(&self) -> usize {
         match self {
             Self::Inline { content, .. } => content.len(),
@@ -73,20 +73,20 @@ impl Attachment {
     }
 }
 
-/// What to do with a prompt while a run is under way.
+/// Treatment of a prompt while a run is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IfBusy {
-    /// Let it wait for its turn.
+    /// It is queued.
     Queue,
-    /// Say no.
+    /// It is refused.
     Refuse,
 }
 
 /// A prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompt {
-    /// What is asked.
+    /// The text.
     pub text: String,
     /// Plan or act.
     pub mode: Mode,
@@ -96,16 +96,16 @@ pub struct Prompt {
     /// Files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// Where the user is: files, selection, whatever the client told.
+    /// UI context that the client reported: open files, selection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Value>,
-    /// What the client wants the agent to know about the prompt itself.
+    /// The client's data about the prompt, for the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Value>,
 }
 
 impl Prompt {
-    /// Just a text.
+    /// A prompt of text only.
     pub fn new(text: impl Into<String>, mode: Mode) -> Self {
         Self {
             text: text.into(),
@@ -117,102 +117,103 @@ impl Prompt {
         }
     }
 
-    /// About how much room it takes.
+    /// Approximate size in bytes.
     pub fn bytes(&self) -> usize {
         let images: usize = self.images.iter().map(String::len).sum();
         let files: usize = self.attachments.iter().map(Attachment::bytes).sum();
-        let told = |value: &Option<Value>| value.as_ref().map_or(0, |told| told.to_string().len());
-        self.text.len() + images + files + told(&self.context) + told(&self.meta)
+        let size = |value: &Option<Value>| value.as_ref().map_or(0, |json| json.to_string().len());
+        self.text.len() + images + files + size(&self.context) + size(&self.meta)
     }
 }
 
-/// Settings that a client may change; absent ones stay as they are.
+/// A change of settings; absent ones stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SettingsChange {
-    /// Answer harmless permissions without asking.
+    /// Grant permissions below critical severity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto_approve: Option<bool>,
-    /// Which model.
+    /// Model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How long an answer may be.
+    /// Maximum length of an answer, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    /// How adventurous the model is.
+    /// Sampling temperature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Which of the agent's own modes.
+    /// The agent's own mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
 }
 
-/// What of an agent is asked for, without changing anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Topic of a query to an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Topic {
-    /// Which models there are.
+    /// Available models.
     Models,
-    /// Which MCP servers it is connected to.
+    /// Connected MCP servers.
     Mcp,
-    /// Which skills it has.
+    /// Skills.
     Skills,
-    /// Which commands it understands.
+    /// Commands.
     Commands,
-    /// How its conversation branches.
+    /// Tree of its conversation.
     Tree,
 }
 
-/// What a human wants of a session.
+/// A command to a session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// Ask the agent for something.
+    /// Submit a prompt.
     SubmitPrompt {
-        /// What.
+        /// The prompt.
         prompt: Prompt,
-        /// And if it is busy?
+        /// Treatment while a run is under way.
         if_busy: IfBusy,
     },
-    /// Say something to what is under way, before all that waits.
+    /// Steer the run under way, or queue before all other prompts.
     Steer {
-        /// What.
+        /// The text.
         text: String,
     },
-    /// Say something once it is done.
+    /// Follow up once the run is done.
     FollowUp {
-        /// What.
+        /// The text.
         text: String,
     },
-    /// Propose something to whoever drives; the agent does not hear it.
+    /// Suggest something to the driver; not sent to the agent.
     Suggest {
-        /// What.
+        /// The text.
         text: String,
     },
-    /// Stop a run, or the current one.
+    /// Cancel a run.
     Cancel {
-        /// Which run.
+        /// The run; the current one if absent.
         run: Option<RunId>,
     },
-    /// Take back what waits for its turn.
+    /// Withdraw a queued prompt.
     Withdraw {
         /// The run that it would be.
         run: RunId,
     },
     /// Answer a question.
     Answer {
-        /// Which.
+        /// The question.
         question: QuestionId,
-        /// How.
+        /// The answer.
         answer: Answer,
     },
-    /// Change settings of the session.
+    /// Change settings.
     UpdateSettings(SettingsChange),
-    /// Tell where the user is.
+    /// Report the user's UI context.
     UpdateContext(Value),
-    /// Change how the queue is emptied; absent ones stay as they are.
+    /// Change the queue modes; absent ones stay as they are.
     SetQueueMode {
-        /// What steers.
-        steering: Option<Take>,
-        /// What follows.
-        follow_up: Option<Take>,
+        /// For steering prompts.
+        steering: Option<QueueMode>,
+        /// For follow-up prompts.
+        follow_up: Option<QueueMode>,
     },
     /// Choose the tools that the agent may use.
     SetTools {
@@ -222,7 +223,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// What kind of command it is, in a word.
+    /// Name for traces and logs.
     pub fn name(&self) -> &'static str {
         match self {
             Self::SubmitPrompt { .. } => "submit_prompt",
@@ -240,21 +241,22 @@ impl Command {
     }
 }
 
-/// What is asked of the agent itself; its answer goes to the asker only.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Inquiry {
-    /// Tell something.
+/// A request to the agent itself; its answer goes to the sender only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum AgentRequest {
+    /// A query without side effects.
     Query {
-        /// What.
+        /// The topic.
         topic: Topic,
-        /// Which of it.
+        /// Parameters.
         params: Value,
     },
-    /// Do something that only this agent knows.
+    /// An action of this agent's own protocol.
     Extension {
-        /// What it calls it.
+        /// The agent's name for it.
         name: String,
-        /// What it needs for that.
+        /// Parameters.
         payload: Value,
     },
 }
@@ -266,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_every_kind_read_back_as_they_were_stored() {
+    fn attachments_of_every_kind_read_back_as_they_were_stored() {
         let id = AttachmentId::new();
         let stored = Attachment::Stored {
             id,
@@ -275,7 +277,7 @@ mod tests {
             size: 16,
             sha256: "ab".into(),
         };
-        // The form that prompts were stored in before there were uploads.
+        // The stored form from before there were uploads.
         let inline = json!({ "name": "a", "media_type": "text/plain", "content": "b" });
         let read: Attachment = serde_json::from_value(inline.clone()).unwrap();
         assert!(matches!(read, Attachment::Inline { .. }), "{read:?}");

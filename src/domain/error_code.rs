@@ -1,24 +1,24 @@
-//! The error codes a client can meet, the same on every door and in the documents.
+//! Error codes: the failures that clients see, the same in every API.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// One kind of failure, as clients see it.
+/// An error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code {
+pub enum ErrorCode {
     /// The caller could not be authenticated.
     AuthFailed,
-    /// The token was good once and has expired.
+    /// The token has expired.
     SessionExpired,
-    /// Known, but not allowed to do this.
+    /// Authenticated, but not allowed.
     Forbidden,
-    /// The message cannot be read at all.
+    /// The message cannot be parsed.
     InvalidMessage,
-    /// Readable, but not acceptable.
+    /// The message is parseable but invalid.
     ValidationError,
-    /// No such thing, or not the caller's.
+    /// Does not exist, or the caller may not see it.
     NotFound,
     /// Too many requests.
     RateLimited,
@@ -26,18 +26,18 @@ pub enum Code {
     TaskFailed,
     /// The link to the agent is lost.
     ConnectionLost,
-    /// This agent cannot do that.
+    /// The agent does not support it.
     Unsupported,
-    /// Too much work at the moment; worth another try.
+    /// Overloaded; retry later.
     Busy,
-    /// The database cannot be reached or written.
+    /// The database is unavailable.
     StorageUnavailable,
-    /// A fault of the gateway itself.
+    /// A bug in the gateway.
     Internal,
 }
 
-impl Code {
-    /// Every code there is.
+impl ErrorCode {
+    /// All codes.
     pub const ALL: [Self; 13] = [
         Self::AuthFailed,
         Self::SessionExpired,
@@ -73,7 +73,7 @@ impl Code {
         }
     }
 
-    /// What the code means, in one sentence.
+    /// Its meaning, in one sentence.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::AuthFailed => "Authentication failed",
@@ -93,43 +93,43 @@ impl Code {
     }
 }
 
-impl Code {
-    /// Can the client go on as before, perhaps by asking again?
+impl ErrorCode {
+    /// Can the client continue, perhaps by retrying?
     pub fn is_recoverable(self) -> bool {
         !matches!(self, Self::AuthFailed | Self::SessionExpired)
     }
 }
 
-impl FromStr for Code {
-    type Err = BadCode;
+impl FromStr for ErrorCode {
+    type Err = UnknownErrorCode;
 
-    fn from_str(text: &str) -> Result<Self, BadCode> {
+    fn from_str(text: &str) -> Result<Self, UnknownErrorCode> {
         Self::ALL
             .into_iter()
             .find(|code| code.as_str() == text)
-            .ok_or(BadCode)
+            .ok_or(UnknownErrorCode)
     }
 }
 
-/// A text that is no code.
+/// A text that is no error code.
 #[derive(Debug, thiserror::Error)]
 #[error("an unknown error code")]
-pub struct BadCode;
+pub struct UnknownErrorCode;
 
-impl Serialize for Code {
+impl Serialize for ErrorCode {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
 }
 
-impl<'de> Deserialize<'de> for Code {
+impl<'de> Deserialize<'de> for ErrorCode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
         text.parse().map_err(de::Error::custom)
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for ErrorCode {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.as_str())
     }

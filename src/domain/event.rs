@@ -1,7 +1,7 @@
-//! Facts in a session's journal, for every member.
+//! Event: a fact in a session's journal, for every member.
 //!
-//! Each becomes exactly one frame towards a client, so that offsets have no holes on the wire. The
-//! serialised form here is the stored one; wire names belong to the doors.
+//! Each event becomes exactly one frame towards a client, so that offsets have no holes on the wire.
+//! The serialised form here is the stored one; it must stay readable. Wire names are `wire`'s.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,15 +10,15 @@ use serde_json::Value;
 use super::command::{Prompt, SettingsChange};
 use super::id::{MessageId, QuestionId, RunId, UserId};
 use super::question::{OpenQuestion, Resolution};
-use super::queue::{InLine, QueueModes, Queued};
+use super::queue::{QueueEntry, QueueModes, QueuedPrompt};
 use super::run::{Progress, RunOutcome, Usage};
 use super::tool::Tool;
 
-/// Who speaks.
+/// Author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Author {
-    /// A human.
+    /// A person.
     User,
     /// The agent.
     Assistant,
@@ -26,17 +26,17 @@ pub enum Author {
     System,
 }
 
-/// Said aloud, or thought.
+/// Channel of a message: the answer or the reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Channel {
     /// The answer.
     Text,
-    /// What the agent thinks on the way.
+    /// The agent's reasoning.
     Thought,
 }
 
-/// What the agent does at the moment.
+/// The agent's current activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
@@ -46,41 +46,41 @@ pub enum Activity {
     Thinking,
     /// Using a tool.
     ExecutingTool,
-    /// Waiting for a human.
+    /// Waiting for an answer.
     WaitingForInput,
 }
 
-/// How loud an agent's own notice is.
+/// Level of an agent's notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Good to know.
+    /// Information.
     Info,
-    /// Worth a look.
+    /// Warning.
     Warn,
-    /// Something is wrong.
+    /// Error.
     Error,
 }
 
 /// One step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanStep {
-    /// What is to be done.
+    /// Description.
     pub title: String,
     /// `pending`, `running` or `completed`.
     pub status: String,
 }
 
-/// A command that an agent understands.
+/// A command that an agent offers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentCommand {
-    /// How it is called.
+    /// Its name.
     pub name: String,
     /// What it does.
     pub description: String,
 }
 
-/// Who or what ended a question.
+/// Who or what resolved a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resolver {
@@ -91,137 +91,138 @@ pub enum Resolver {
         /// Their name.
         name: String,
     },
-    /// The session's setting.
+    /// The session's auto-approve setting.
     AutoApprove,
-    /// The clock.
+    /// The deadline.
     Timeout,
     /// The end of the run.
     RunEnd,
 }
 
-/// Something that happened.
+/// A fact in the journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Event {
-    /// A prompt was accepted and its run begins.
+    /// A run started.
     RunStarted {
         /// The run.
         run: RunId,
-        /// What was asked.
+        /// Its prompt.
         prompt: Prompt,
-        /// The utterance that the prompt is in the conversation.
+        /// The prompt's message in the conversation.
         message: MessageId,
-        /// The `messageId` of the command that asked.
+        /// The `messageId` of the command that brought the prompt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         correlation: Option<String>,
-        /// Who asked.
+        /// Name of the sender.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
-        /// Runs that waited and are part of this one now.
+        /// Queued runs that became part of this one.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         merged: Vec<RunId>,
     },
-    /// The agent works on it.
+    /// The agent works on the run.
     RunProgress {
         /// The run.
         run: RunId,
-        /// How far it is, if the agent says so.
+        /// Progress, if the agent reports it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         progress: Option<Progress>,
     },
-    /// The run is over.
+    /// The run ended.
     RunEnded {
         /// The run.
         run: RunId,
-        /// How.
+        /// How it ended.
         #[serde(flatten)]
         outcome: RunOutcome,
-        /// What it used.
+        /// Tokens it used.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
     },
-    /// A piece of an utterance.
+    /// A chunk of a message.
     MessageDelta {
-        /// The utterance.
+        /// The message.
         message: MessageId,
-        /// The run that it belongs to.
+        /// Its run.
         run: RunId,
-        /// Aloud or thought.
+        /// Answer or reasoning.
         channel: Channel,
-        /// The piece.
+        /// The chunk.
         text: String,
-        /// Its place among the pieces of the run, from 0; of the last one if several were joined.
+        /// Index among the run's chunks, from 0; of the last one if several were joined.
         index: u64,
-        /// How many pieces before it were joined with it.
-        #[serde(default, skip_serializing_if = "is_none")]
+        /// How many earlier chunks were joined into it.
+        #[serde(default, skip_serializing_if = "is_zero")]
         joined: u64,
     },
-    /// A whole utterance, in place of its pieces.
+    /// A complete message; replaces its chunks.
     MessageFinal {
-        /// The utterance.
+        /// The message.
         message: MessageId,
-        /// The run that it belongs to.
+        /// Its run.
         run: RunId,
-        /// Who spoke.
+        /// Its author.
         author: Author,
-        /// All of it; absent if it came in so many pieces that they stay as they are.
+        /// The whole text; absent if it is too long to store beside its chunks.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
-        /// What of it no piece has brought before.
+        /// The part of it that no chunk has brought.
         rest: String,
-        /// Its place among the pieces of the run.
+        /// Index among the run's chunks.
         index: u64,
     },
-    /// Somebody proposes something to whoever drives.
+    /// A member suggests something to the driver.
     Suggested {
-        /// The utterance.
+        /// The message.
         message: MessageId,
-        /// Who.
+        /// Name of the sender.
         by: String,
-        /// What.
+        /// The text.
         text: String,
     },
-    /// A tool is used; the first sight of its id creates it, later ones change it.
+    /// A tool call began or changed; the first update with its id creates it.
     ToolUpdate {
-        /// The run that it belongs to.
+        /// Its run.
         run: RunId,
-        /// What was seen of it.
+        /// The tool call.
         #[serde(flatten)]
         tool: Tool,
     },
-    /// The agent asks a human, and waits.
+    /// The agent asks a question, and waits.
     QuestionAsked(OpenQuestion),
-    /// A question has its end.
+    /// A question was resolved.
     QuestionResolved {
-        /// Which.
+        /// The question.
         question: QuestionId,
-        /// The run that had asked.
+        /// The run that asked.
         run: RunId,
-        /// Who ended it: a user, or what else it was.
+        /// Who or what resolved it.
         by: Resolver,
-        /// Is it a yes?
+        /// True if it is a yes.
         granted: bool,
         /// How it ended.
         resolution: Resolution,
     },
-    /// What waits for its turn has changed.
+    /// The queue changed.
     QueueUpdated {
-        /// All that waits now, in order.
-        line: Vec<InLine>,
-        /// How it is emptied.
+        /// All queued prompts, in order.
+        #[serde(rename = "line")]
+        entries: Vec<QueueEntry>,
+        /// The queue modes.
         modes: QueueModes,
-        /// What is new in it.
+        /// Prompts that are new in it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        added: Vec<Queued>,
+        added: Vec<QueuedPrompt>,
     },
-    /// The agent does something else now.
+    /// The agent's activity changed.
     AgentState {
-        /// What.
+        /// The activity.
         activity: Activity,
     },
-    /// Tokens were used, beyond what was told before.
+    /// More tokens were used.
     Usage(Usage),
-    /// So much of the context is left.
+    /// Share of the context window that is left.
     ContextLeft {
         /// In percent.
         percent: u8,
@@ -233,39 +234,39 @@ pub enum Event {
     },
     /// Settings were changed.
     SettingsChanged(SettingsChange),
-    /// Other tools may be used from now on.
+    /// The tools that the agent may use changed.
     ToolsChanged {
         /// Their names.
         tools: Vec<String>,
     },
-    /// The agent understands these commands, all of them.
+    /// All commands that the agent offers.
     CommandsAvailable {
-        /// What it understands.
+        /// The commands.
         commands: Vec<AgentCommand>,
     },
-    /// The session has another title.
+    /// The session's title changed.
     TitleChanged {
         /// The title.
         title: String,
     },
-    /// The agent wants something to be known.
+    /// A notice of the agent.
     AgentNotice {
-        /// How loud.
+        /// Its level.
         level: Level,
-        /// What.
+        /// The text.
         text: String,
     },
-    /// Something that only the agent's own protocol has a word for.
+    /// A message of the agent's protocol without a canonical event.
     Raw {
-        /// Which protocol.
+        /// The protocol.
         dialect: String,
-        /// As it came.
+        /// The message, unchanged.
         value: Value,
     },
 }
 
 impl Event {
-    /// The run it belongs to, if to any.
+    /// The run it belongs to, if any.
     pub fn run(&self) -> Option<RunId> {
         match self {
             Self::RunStarted { run, .. }
@@ -283,25 +284,25 @@ impl Event {
 
 #[allow(
     clippy::trivially_copy_pass_by_ref,
-    reason = "the signature that serde wants"
+    reason = "serde asks for this signature"
 )]
-fn is_none(count: &u64) -> bool {
+fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// An event at its place in the journal.
+/// An event at its offset in the journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
-    /// Its place: 1, 2, 3…
+    /// Its offset: 1, 2, 3…
     pub offset: u64,
     /// When it was recorded.
     pub at: Timestamp,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
 impl Recorded {
-    /// The first offset that it stands for: its own, unless pieces were joined into it.
+    /// The first offset that it stands for: its own, unless chunks were joined into it.
     pub fn first(&self) -> u64 {
         match self.event {
             Event::MessageDelta { joined, .. } => self.offset.saturating_sub(joined),
@@ -309,8 +310,8 @@ impl Recorded {
         }
     }
 
-    /// Joins the piece that follows with this one; false if it does not continue it, and nothing
-    /// has changed then. The result stands for all offsets of both, since the time of the first.
+    /// Joins the next chunk into this one. False if it does not continue this one; nothing changes
+    /// then. The result stands for all offsets of both and keeps the time of the first.
     pub fn join(&mut self, next: &Self) -> bool {
         if !self.is_continued_by(next) {
             return false;
@@ -337,7 +338,7 @@ impl Recorded {
         true
     }
 
-    /// Is the next one a piece of the same utterance, right behind this one?
+    /// True if `next` is the next chunk of the same message.
     pub fn is_continued_by(&self, next: &Self) -> bool {
         match (&self.event, &next.event) {
             (
@@ -363,5 +364,43 @@ impl Recorded {
             }
             _ => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::question::{Answer, AnswerValue};
+    use super::*;
+
+    /// Journals hold these names; renamed fields and variants must keep them.
+    #[test]
+    fn the_stored_names_of_events_are_stable() {
+        let run = RunId::new();
+        let queue = json!({
+            "kind": "queue_updated",
+            "line": [{ "run": run, "why": "follow_up", "text": "x" }],
+            "modes": { "steering": "one", "follow_up": "all" },
+            "added": [{ "run": run, "why": "follow_up", "prompt": { "text": "x", "mode": "act" } }],
+        });
+        let question = json!({
+            "kind": "question_asked", "id": QuestionId::new(), "asked_as": "7", "run": run,
+            "answer": "confirm", "title": "t", "message": "m", "severity": "info",
+            "allow_remember": false, "allow_reason": false, "multiline": false, "secret": false,
+            "multi": false,
+        });
+        let resolved = json!({
+            "kind": "question_resolved", "question": QuestionId::new(), "run": run,
+            "by": "timeout", "granted": true,
+            "resolution": { "answered": { "said": { "value": "Ada" } } },
+        });
+        for stored in [queue, question, resolved] {
+            let event: Event = serde_json::from_value(stored.clone()).unwrap();
+            assert_eq!(serde_json::to_value(&event).unwrap(), stored);
+        }
+        let answer = Answer::new(AnswerValue::Ids(vec!["a".into()]));
+        let stored = serde_json::to_string(&answer).unwrap();
+        assert_eq!(stored, r#"{"said":{"ids":["a"]}}"#);
     }
 }

@@ -1,14 +1,13 @@
-//! How a file is called: for display only, and never a way to another place.
+//! File names: for display only, never a path.
 
-/// The longest name, in characters.
+/// Longest name, in characters.
 pub const NAME_CHARS: usize = 255;
 
-/// What a good name is, for whoever is told that theirs is not.
+/// The rule, as shown in error messages.
 pub const NAME_RULE: &str =
     "has 1 to 255 characters after the last slash, no invisible ones, and is not . or ..";
 
-/// The name itself, without the way to the file; `None` if that is none that can be shown. Whatever
-/// separates directories somewhere ends a directory here.
+/// The name without directories; `None` if it cannot be shown. Every platform's separators count.
 pub fn base_name(given: &str) -> Option<&str> {
     let name = given.rsplit(['/', '\\']).next()?;
     let good = (1..=NAME_CHARS).contains(&name.chars().count())
@@ -18,8 +17,7 @@ pub fn base_name(given: &str) -> Option<&str> {
     good.then_some(name)
 }
 
-/// Controls (Cc), and what only changes how others are shown (Cf): with U+202E `exe.txt` can be made
-/// of `txt.exe`.
+/// Control (Cc) and format (Cf) characters: with U+202E `txt.exe` can be shown as `exe.txt`.
 fn is_invisible(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -32,7 +30,7 @@ fn is_invisible(character: char) -> bool {
             | '\u{8e2}'
             | '\u{180e}'
             | '\u{200b}'..='\u{200f}'
-            // With the separators of lines and paragraphs, which are neither.
+            // Includes the line and paragraph separators, which are neither.
             | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}'
             | '\u{feff}'
@@ -67,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_shown_as_it_is_is_no_name() {
+    fn unprintable_names_are_refused() {
         for given in [
             "",
             ".",

@@ -1,15 +1,15 @@
-//! What an owner lets others do in a session, and who may drive there.
+//! Grant: a guest's role in a session, and the session's control mode.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What somebody was granted in a session that is not theirs; the later includes the earlier.
+/// Role of a guest in a session; each includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GrantRole {
-    /// Looks on.
+    /// Reads.
     Viewer,
     /// Also prompts, answers, cancels and changes settings.
     Editor,
@@ -32,24 +32,24 @@ impl fmt::Display for GrantRole {
 }
 
 impl FromStr for GrantRole {
-    type Err = BadWord;
+    type Err = ParseGrantError;
 
-    fn from_str(text: &str) -> Result<Self, BadWord> {
+    fn from_str(text: &str) -> Result<Self, ParseGrantError> {
         [Self::Viewer, Self::Editor]
             .into_iter()
             .find(|role| role.as_str() == text)
-            .ok_or(BadWord("a grant is `viewer` or `editor`"))
+            .ok_or(ParseGrantError("a grant is `viewer` or `editor`"))
     }
 }
 
-/// Whose commands a session takes.
+/// Control mode: whose commands a session takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ControlMode {
-    /// Those of everybody who may.
+    /// Those of every editor.
     #[default]
     Open,
-    /// Those of the one connection that has taken control.
+    /// Those of the driver only.
     Exclusive,
 }
 
@@ -64,27 +64,27 @@ impl ControlMode {
 }
 
 impl FromStr for ControlMode {
-    type Err = BadWord;
+    type Err = ParseGrantError;
 
-    fn from_str(text: &str) -> Result<Self, BadWord> {
+    fn from_str(text: &str) -> Result<Self, ParseGrantError> {
         [Self::Open, Self::Exclusive]
             .into_iter()
             .find(|mode| mode.as_str() == text)
-            .ok_or(BadWord("control is `open` or `exclusive`"))
+            .ok_or(ParseGrantError("control is `open` or `exclusive`"))
     }
 }
 
-/// A text that is none of the words it should be.
+/// A text that is no role or mode.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct BadWord(&'static str);
+pub struct ParseGrantError(&'static str);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn words_read_back_as_themselves() {
+    fn names_read_back_as_themselves() {
         for role in [GrantRole::Viewer, GrantRole::Editor] {
             assert_eq!(role.as_str().parse::<GrantRole>().unwrap(), role);
         }
@@ -93,7 +93,7 @@ mod tests {
         }
         assert!(
             "owner".parse::<GrantRole>().is_err(),
-            "nobody is granted that"
+            "no guest becomes the owner"
         );
     }
 }

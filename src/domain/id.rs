@@ -1,7 +1,7 @@
-//! Ids: a prefix that says what is named, then a time-ordered UUID.
+//! Ids: a prefix for the kind, then a time-ordered UUID.
 //!
-//! The prefix is part of the type, so a login id can never be taken for a user id, in code or on
-//! the wire.
+//! The prefix is part of the type, so a login id is never taken for a user id, in code or on the
+//! wire.
 
 use std::fmt;
 use std::str::FromStr;
@@ -85,7 +85,7 @@ id!(
     UserId, "usr_"
 );
 id!(
-    /// Names one login: a browser or program that proved who it is.
+    /// Names one login of a browser or program.
     LoginId, "lgn_"
 );
 id!(
@@ -93,11 +93,11 @@ id!(
     SessionId, "ses_"
 );
 id!(
-    /// Names one live socket or stream.
+    /// Names one open socket or stream.
     ConnectionId, "con_"
 );
 id!(
-    /// Names a run: an accepted prompt until its one end.
+    /// Names a run.
     RunId, "run_"
 );
 id!(
@@ -105,7 +105,7 @@ id!(
     QuestionId, "qst_"
 );
 id!(
-    /// Names one utterance in a conversation.
+    /// Names one message of a conversation.
     MessageId, "msg_"
 );
 id!(
@@ -113,7 +113,7 @@ id!(
     AttachmentId, "att_"
 );
 id!(
-    /// Names one counting of a journal's offsets; another one means that offsets mean something else.
+    /// Names an epoch of a journal; offsets of different epochs are not comparable.
     Epoch, "epo_"
 );
 id!(
@@ -134,7 +134,7 @@ id!(
 );
 
 impl KeyId {
-    /// The id that follows from a key itself.
+    /// The id derived from a key.
     pub fn from_digest(digest: &[u8; 32]) -> Self {
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&digest[..16]);
@@ -142,7 +142,7 @@ impl KeyId {
     }
 }
 
-/// One spelling per id: the prefix and 32 lower-case hexadecimal digits.
+/// One canonical spelling: the prefix and 32 lower-case hexadecimal digits.
 fn parse(text: &str, prefix: &'static str) -> Result<Uuid, BadId> {
     let digits = text.strip_prefix(prefix).ok_or(BadId { prefix })?;
     let canonical = digits.len() == 32

@@ -1,21 +1,18 @@
-//! Halves of characters in JSON.
+//! Lone surrogates: replaces unpaired UTF-16 escapes in JSON.
 //!
-//! A text of UTF-16 that is cut between the two halves of a character is written with an escape such
-//! as `\ud83d` alone. The grammar of JSON allows that, but no Unicode text can hold it: readers
-//! refuse the whole document.
+//! UTF-16 text that is cut within a surrogate pair is written with a lone escape such as `\ud83d`.
+//! JSON's grammar allows it, but no Unicode text can hold it: parsers refuse the whole document.
 
-/// What stands for a half in the text that goes on without it: U+FFFD.
 pub(crate) const REPLACEMENT: [u8; 6] = *br"\ufffd";
-/// One that no text may hold, to find the place again.
+/// Escape that no accepted text contains, to find the position again.
 pub(crate) const MARK: [u8; 6] = *br"\u0000";
 
 const ESCAPE: usize = REPLACEMENT.len();
 
-/// The same JSON with `by` in place of every escape that is half of a character; `None` if there is
-/// no such escape.
-pub(crate) fn without_lone_halves(json: &[u8], by: [u8; ESCAPE]) -> Option<Vec<u8>> {
-    let mut whole: Option<Vec<u8>> = None;
-    // All before it is in `whole`, once there is one.
+/// The JSON with `by` in place of every lone surrogate; `None` if there is none.
+pub(crate) fn replace_lone_surrogates(json: &[u8], by: [u8; ESCAPE]) -> Option<Vec<u8>> {
+    let mut fixed: Option<Vec<u8>> = None;
+    // Everything before `copied` is in `fixed`, if there is one.
     let (mut copied, mut at) = (0, 0);
     while let Some(found) = json[at..].iter().position(|byte| *byte == b'\\') {
         at += found;
@@ -27,21 +24,21 @@ pub(crate) fn without_lone_halves(json: &[u8], by: [u8; ESCAPE]) -> Option<Vec<u
                 at += 2 * ESCAPE;
             }
             Some(0xD800..=0xDFFF) => {
-                let whole = whole.get_or_insert_default();
-                whole.extend_from_slice(&json[copied..at]);
-                whole.extend_from_slice(&by);
+                let fixed = fixed.get_or_insert_default();
+                fixed.extend_from_slice(&json[copied..at]);
+                fixed.extend_from_slice(&by);
                 at += ESCAPE;
                 copied = at;
             }
             Some(_) => at += ESCAPE,
         }
     }
-    let mut whole = whole?;
-    whole.extend_from_slice(&json[copied..]);
-    Some(whole)
+    let mut fixed = fixed?;
+    fixed.extend_from_slice(&json[copied..]);
+    Some(fixed)
 }
 
-/// The unit of UTF-16 that an escape at the beginning says.
+/// The UTF-16 unit of an escape at the start.
 fn unit(json: &[u8]) -> Option<u16> {
     let digits = json.strip_prefix(br"\u")?.get(..4)?;
     digits.iter().try_fold(0, |unit, digit| {
@@ -56,13 +53,13 @@ mod tests {
 
     use super::*;
 
-    fn mended(json: &str) -> Option<String> {
-        let mended = without_lone_halves(json.as_bytes(), REPLACEMENT)?;
-        Some(String::from_utf8(mended).unwrap())
+    fn fixed(json: &str) -> Option<String> {
+        let fixed = replace_lone_surrogates(json.as_bytes(), REPLACEMENT)?;
+        Some(String::from_utf8(fixed).unwrap())
     }
 
     #[test]
-    fn only_halves_are_replaced() {
+    fn only_lone_surrogates_are_replaced() {
         for (json, expected) in [
             (r#""a\ud83d""#, r#""a\ufffd""#),
             (r#""\uDE00b""#, r#""\ufffdb""#),
@@ -74,9 +71,9 @@ mod tests {
             (r#"{"\ud83d":"é\ud83d"}"#, r#"{"\ufffd":"é\ufffd"}"#),
             (r#""\\\ud83d""#, r#""\\\ufffd""#),
         ] {
-            assert_eq!(mended(json).as_deref(), Some(expected));
+            assert_eq!(fixed(json).as_deref(), Some(expected));
         }
-        for whole in [
+        for valid in [
             "",
             r#""\ud83d\ude00 \u00e9\n""#,
             // A backslash, and then no escape.
@@ -85,16 +82,16 @@ mod tests {
             r#""\u+d83""#,
             "\\",
         ] {
-            assert_eq!(mended(whole), None, "{whole}");
+            assert_eq!(fixed(valid), None, "{valid}");
         }
     }
 
     proptest! {
         #[test]
-        fn whatever_units_a_text_has_it_can_be_read_afterwards(units: Vec<u16>) {
+        fn any_sequence_of_units_parses_afterwards(units: Vec<u16>) {
             let escapes: Vec<String> = units.iter().map(|unit| format!("\\u{unit:04x}")).collect();
             let json = format!("\"{}\"", escapes.concat());
-            let json = mended(&json).unwrap_or(json);
+            let json = fixed(&json).unwrap_or(json);
             let text: String = serde_json::from_str(&json).unwrap();
             prop_assert_eq!(text, String::from_utf16_lossy(&units));
         }

@@ -1,12 +1,12 @@
-//! What kind of file something is, by what is in it. What a client claims about it counts for
-//! nothing: a browser would believe it.
+//! Media type: sniffed from a file's content. A client's claim is ignored, because a browser would
+//! trust it.
 
-/// How many bytes at the beginning tell the kinds apart.
+/// Bytes of the header that identify a type.
 const HEAD_BYTES: usize = 12;
 
-/// The kinds that are known. Everything that could hold a script is among the last two.
+/// Known types. Whatever could hold a script is one of the last two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Media {
+pub enum MediaType {
     /// A PNG image.
     Png,
     /// A JPEG image.
@@ -17,13 +17,13 @@ pub enum Media {
     Webp,
     /// A PDF document.
     Pdf,
-    /// UTF-8, also if it happens to be HTML or SVG.
+    /// UTF-8, including HTML and SVG.
     Text,
     /// Anything else.
     Bytes,
 }
 
-impl Media {
+impl MediaType {
     /// Its media type.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl Media {
         }
     }
 
-    /// May a browser show it in place? Images of pixels only.
+    /// May a browser show it inline? Raster images only.
     pub fn is_image(media_type: &str) -> bool {
         [Self::Png, Self::Jpeg, Self::Gif, Self::Webp]
             .iter()
@@ -45,51 +45,51 @@ impl Media {
     }
 }
 
-/// Looks at a file piece by piece.
+/// Sniffs a file chunk by chunk.
 #[derive(Debug, Default)]
 pub struct Sniffer {
     head: Vec<u8>,
-    /// The bytes of a character whose rest is in the next piece.
-    begun: Vec<u8>,
-    not_text: bool,
+    /// Start of a character that continues in the next chunk.
+    partial: Vec<u8>,
+    is_binary: bool,
 }
 
 impl Sniffer {
-    /// Looks at the next piece.
-    pub fn look(&mut self, piece: &[u8]) {
+    /// Reads the next chunk.
+    pub fn feed(&mut self, piece: &[u8]) {
         let missing = HEAD_BYTES.saturating_sub(self.head.len());
         self.head.extend(piece.iter().take(missing));
-        if self.not_text || piece.is_empty() {
+        if self.is_binary || piece.is_empty() {
             return;
         }
         if piece.contains(&0) {
-            self.not_text = true;
+            self.is_binary = true;
             return;
         }
         let joined;
-        let text = if self.begun.is_empty() {
+        let text = if self.partial.is_empty() {
             piece
         } else {
-            joined = [std::mem::take(&mut self.begun).as_slice(), piece].concat();
+            joined = [std::mem::take(&mut self.partial).as_slice(), piece].concat();
             &joined
         };
         if let Err(error) = std::str::from_utf8(text) {
-            // Without a length the fault is only that the text ends here.
-            self.not_text = error.error_len().is_some();
-            self.begun = text[error.valid_up_to()..].to_vec();
+            // No length means that the chunk ends within a character.
+            self.is_binary = error.error_len().is_some();
+            self.partial = text[error.valid_up_to()..].to_vec();
         }
     }
 
-    /// What it was, now that all of it was seen.
-    pub fn media(&self) -> Media {
+    /// The type, once the whole file was read.
+    pub fn media_type(&self) -> MediaType {
         match self.head.as_slice() {
-            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Media::Png,
-            [0xff, 0xd8, 0xff, ..] => Media::Jpeg,
-            [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Media::Gif,
-            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P'] => Media::Webp,
-            [b'%', b'P', b'D', b'F', b'-', ..] => Media::Pdf,
-            _ if !self.not_text && self.begun.is_empty() => Media::Text,
-            _ => Media::Bytes,
+            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => MediaType::Png,
+            [0xff, 0xd8, 0xff, ..] => MediaType::Jpeg,
+            [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => MediaType::Gif,
+            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P'] => MediaType::Webp,
+            [b'%', b'P', b'D', b'F', b'-', ..] => MediaType::Pdf,
+            _ if !self.is_binary && self.partial.is_empty() => MediaType::Text,
+            _ => MediaType::Bytes,
         }
     }
 }
@@ -98,28 +98,31 @@ impl Sniffer {
 mod tests {
     use super::*;
 
-    fn kind(pieces: &[&[u8]]) -> Media {
+    fn kind(pieces: &[&[u8]]) -> MediaType {
         let mut sniffer = Sniffer::default();
         for piece in pieces {
-            sniffer.look(piece);
+            sniffer.feed(piece);
         }
-        sniffer.media()
+        sniffer.media_type()
     }
 
     #[test]
-    fn files_are_known_by_how_they_begin() {
+    fn files_are_recognised_by_their_first_bytes() {
         for (content, media) in [
-            (b"\x89PNG\r\n\x1a\n....".as_slice(), Media::Png),
-            (b"\xff\xd8\xff\xe0", Media::Jpeg),
-            (b"GIF89a...", Media::Gif),
-            (b"RIFF\x10\x00\x00\x00WEBPVP8 ", Media::Webp),
-            (b"%PDF-1.7\n", Media::Pdf),
-            (b"<svg xmlns=\"http://www.w3.org/2000/svg\"/>", Media::Text),
-            (b"<!doctype html><script>1</script>", Media::Text),
-            (b"", Media::Text),
-            (b"a\0b", Media::Bytes),
-            (b"\x89PN", Media::Bytes),
-            (b"\xff\xfe", Media::Bytes),
+            (b"\x89PNG\r\n\x1a\n....".as_slice(), MediaType::Png),
+            (b"\xff\xd8\xff\xe0", MediaType::Jpeg),
+            (b"GIF89a...", MediaType::Gif),
+            (b"RIFF\x10\x00\x00\x00WEBPVP8 ", MediaType::Webp),
+            (b"%PDF-1.7\n", MediaType::Pdf),
+            (
+                b"<svg xmlns=\"http://www.w3.org/2000/svg\"/>",
+                MediaType::Text,
+            ),
+            (b"<!doctype html><script>1</script>", MediaType::Text),
+            (b"", MediaType::Text),
+            (b"a\0b", MediaType::Bytes),
+            (b"\x89PN", MediaType::Bytes),
+            (b"\xff\xfe", MediaType::Bytes),
         ] {
             assert_eq!(kind(&[content]), media, "{content:?}");
             let bytes: Vec<&[u8]> = content.chunks(1).collect();
@@ -128,12 +131,12 @@ mod tests {
     }
 
     #[test]
-    fn text_may_be_cut_anywhere_but_at_its_end() {
+    fn text_may_be_split_anywhere_but_cut_off_nowhere() {
         let text = "a é € 👩‍💻".as_bytes();
         for cut in 0..text.len() {
             let (one, other) = text.split_at(cut);
-            assert_eq!(kind(&[one, other]), Media::Text, "cut at {cut}");
+            assert_eq!(kind(&[one, other]), MediaType::Text, "cut at {cut}");
         }
-        assert_eq!(kind(&[&text[..text.len() - 1]]), Media::Bytes);
+        assert_eq!(kind(&[&text[..text.len() - 1]]), MediaType::Bytes);
     }
 }

@@ -1,4 +1,4 @@
-//! A question: the agent asks a human, who answers once.
+//! Question: what an agent asks a person, and the one answer it gets.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -6,33 +6,33 @@ use serde_json::Value;
 
 use super::id::{QuestionId, RunId};
 
-/// What kind of answer is wanted.
+/// Kind of answer that a question asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum QuestionKind {
-    /// May a tool be used?
+    /// Permission to use a tool.
     Permission,
     /// Yes or no.
     Confirm,
     /// A text.
     Prompt,
-    /// Some of the options.
+    /// One or several of the options.
     Pick,
 }
 
-/// How much hangs on the answer.
+/// Risk of a wrong answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Little.
+    /// Low.
     Info,
-    /// Worth a thought.
+    /// Medium.
     Warn,
-    /// Much: nobody but a human answers this.
+    /// High: never answered by auto-approve.
     Critical,
 }
 
-/// What an option of a permission means, whatever it is called.
+/// Meaning of a permission's option, whatever its label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChoiceKind {
@@ -47,164 +47,167 @@ pub enum ChoiceKind {
 }
 
 impl ChoiceKind {
-    /// Is it a yes?
+    /// True if the option grants the permission.
     pub fn allows(self) -> bool {
         matches!(self, Self::AllowOnce | Self::AllowAlways)
     }
 }
 
-/// One option.
+/// An option of a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
-    /// The agent's own id of it.
+    /// The agent's id of it.
     pub id: String,
-    /// What a person reads.
+    /// Text shown to people.
     pub label: String,
-    /// What else there is to know.
+    /// Explanation, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// What it means, where the agent says so.
+    /// Its meaning, if the agent gives one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<ChoiceKind>,
 }
 
-/// The tool that a permission is asked for.
+/// The tool call that a permission is asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolUse {
-    /// The agent's own id of this use.
+    /// The agent's id of the call.
     pub tool: String,
-    /// What kind of tool.
+    /// Name of the tool.
     pub name: String,
-    /// What it is to be given.
+    /// Its arguments.
     pub args: Value,
 }
 
-/// What an agent asks.
+/// A question as the agent asks it.
 #[allow(
     clippy::struct_excessive_bools,
-    reason = "each is a choice of its own, as agents make them"
+    reason = "independent options of the agents' protocols"
 )]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Question {
-    /// What kind of answer is wanted.
+    /// Kind of answer.
     #[serde(rename = "answer")]
     pub kind: QuestionKind,
-    /// In a few words.
+    /// Short form.
     pub title: String,
-    /// In full.
+    /// Full text.
     pub message: String,
-    /// How much hangs on it.
+    /// Risk of a wrong answer.
     pub severity: Severity,
-    /// What can be chosen.
+    /// Options to choose from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<Choice>,
-    /// What the permission is for.
+    /// The tool call that a permission is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolUse>,
-    /// What "yes" is called.
+    /// Label of "yes".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm_label: Option<String>,
-    /// What "no" is called.
+    /// Label of "no".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_label: Option<String>,
-    /// May the answer be remembered?
+    /// The answer may be remembered.
     #[serde(default)]
     pub allow_remember: bool,
-    /// May a reason be given?
+    /// The answer may give a reason.
     #[serde(default)]
     pub allow_reason: bool,
-    /// The text to begin with.
+    /// Text that the input starts with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_value: Option<String>,
-    /// More than one line of text?
+    /// The text may have several lines.
     #[serde(default)]
     pub multiline: bool,
-    /// The answer is nobody else's business: it is stored nowhere.
+    /// The answer is a secret: it is stored nowhere.
     #[serde(default)]
     pub secret: bool,
-    /// More than one option?
+    /// Several options may be chosen.
     #[serde(default)]
     pub multi: bool,
 }
 
-/// A question that waits for its answer.
+/// A question without an answer yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenQuestion {
     /// Its id.
     pub id: QuestionId,
-    /// The agent's own name for it.
-    pub asked_as: String,
+    /// The agent's id of it.
+    #[serde(rename = "asked_as")]
+    pub native_id: String,
     /// The run that waits for the answer.
     pub run: RunId,
-    /// When it counts as denied.
+    /// When the session expires it; never if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// What is asked.
+    /// The question itself.
     #[serde(flatten)]
     pub question: Question,
 }
 
-/// What was said: the essence of an answer.
+/// The value of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Said {
+pub enum AnswerValue {
     /// Yes or no.
     Ok(bool),
     /// One option.
     Option(String),
-    /// A text; none if nobody wanted to give one, or if it is a secret that is not kept.
-    Value(Option<String>),
-    /// Some options; none is a no.
+    /// A text; `None` if none was given, or if it is a secret that is not stored.
+    #[serde(rename = "value")]
+    Text(Option<String>),
+    /// Several options; an empty list is a no.
     Ids(Vec<String>),
 }
 
-/// An answer.
+/// An answer to a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// What was said.
-    pub said: Said,
-    /// Shall it hold for the next time, too?
+    /// The value.
+    #[serde(rename = "said")]
+    pub value: AnswerValue,
+    /// Use it for the next question of this kind, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remember: bool,
-    /// Why.
+    /// Reason given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl Answer {
-    /// Just that.
-    pub fn new(said: Said) -> Self {
+    /// An answer with neither a reason nor a wish to remember it.
+    pub fn new(value: AnswerValue) -> Self {
         Self {
-            said,
+            value,
             remember: false,
             reason: None,
         }
     }
 }
 
-/// How a question ended.
+/// End of a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resolution {
-    /// Somebody answered.
+    /// A person or auto-approve answered.
     Answered(Answer),
-    /// Nobody did in time: that is a no.
+    /// No answer before the deadline: a no.
     Expired,
-    /// The run that asked is over.
+    /// The run ended or was cancelled, or the agent went on by itself.
     Cancelled,
 }
 
-/// Why an answer does not fit its question; completes "`field` …".
+/// Why an answer does not fit its question; `reason` completes "`field` …".
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfit {
-    /// Which part of the answer.
+pub struct InvalidAnswer {
+    /// Part of the answer.
     pub field: &'static str,
     /// What is wrong with it.
-    pub fault: String,
+    pub reason: String,
 }
 
 impl Question {
-    /// A plain one: no options, nothing offered besides.
+    /// A question without options.
     pub fn new(
         kind: QuestionKind,
         severity: Severity,
@@ -229,63 +232,63 @@ impl Question {
         }
     }
 
-    /// Does the answer fit?
-    pub fn check(&self, answer: &Answer) -> Result<(), Misfit> {
-        let misfit = |field, fault: &str| {
-            let fault = fault.to_owned();
-            Err(Misfit { field, fault })
+    /// Checks that the answer fits the question.
+    pub fn check(&self, answer: &Answer) -> Result<(), InvalidAnswer> {
+        let invalid = |field, reason: &str| {
+            let reason = reason.to_owned();
+            Err(InvalidAnswer { field, reason })
         };
         if answer.remember && !self.allow_remember {
-            return misfit("remember", "is not offered by this question");
+            return invalid("remember", "is not offered by this question");
         }
         if answer.reason.is_some() && !self.allow_reason {
-            return misfit("reason", "is not offered by this question");
+            return invalid("reason", "is not offered by this question");
         }
-        match (self.kind, &answer.said) {
-            (_, Said::Option(id)) if !self.offers(id) => {
-                misfit("optionId", "is none of the options")
+        match (self.kind, &answer.value) {
+            (_, AnswerValue::Option(id)) if !self.offers(id) => {
+                invalid("optionId", "is none of the options")
             }
-            (QuestionKind::Pick, Said::Ids(ids)) => {
-                // In this order: a list that is longer than what was offered is not looked through.
+            (QuestionKind::Pick, AnswerValue::Ids(ids)) => {
+                // Quadratic, so checked last: the list is no longer than the options then.
                 let repeated = || {
-                    let mut places = ids.iter().enumerate();
-                    places.any(|(place, id)| ids[..place].contains(id))
+                    let mut indexed = ids.iter().enumerate();
+                    indexed.any(|(index, id)| ids[..index].contains(id))
                 };
                 if ids.len() > self.options.len() || !ids.iter().all(|id| self.offers(id)) {
-                    misfit("ids", "names something that is none of the options")
+                    invalid("ids", "names something that is none of the options")
                 } else if repeated() {
-                    misfit("ids", "names an option twice")
+                    invalid("ids", "names an option twice")
                 } else if ids.len() != 1 && !self.multi {
-                    misfit("ids", "does not have the one option that is asked for")
+                    invalid("ids", "does not have the one option that is asked for")
                 } else {
                     Ok(())
                 }
             }
-            // Leaving it is always possible.
-            (_, Said::Ok(false))
-            | (QuestionKind::Permission | QuestionKind::Confirm, Said::Ok(_))
-            | (QuestionKind::Permission | QuestionKind::Pick, Said::Option(_))
-            | (QuestionKind::Prompt, Said::Value(None)) => Ok(()),
-            (QuestionKind::Prompt, Said::Value(Some(text))) => {
+            // Every question can be declined.
+            (_, AnswerValue::Ok(false))
+            | (QuestionKind::Permission | QuestionKind::Confirm, AnswerValue::Ok(_))
+            | (QuestionKind::Permission | QuestionKind::Pick, AnswerValue::Option(_))
+            | (QuestionKind::Prompt, AnswerValue::Text(None)) => Ok(()),
+            (QuestionKind::Prompt, AnswerValue::Text(Some(text))) => {
                 if self.multiline || !text.contains(['\n', '\r']) {
                     Ok(())
                 } else {
-                    misfit("value", "has more than one line, and one is asked for")
+                    invalid("value", "has more than one line, and one is asked for")
                 }
             }
-            (QuestionKind::Permission, _) => misfit("optionId", "or `ok` is missing"),
-            (QuestionKind::Confirm, _) => misfit("ok", "is missing"),
-            (QuestionKind::Prompt, _) => misfit("value", "is missing"),
-            (QuestionKind::Pick, _) => misfit("ids", "is missing"),
+            (QuestionKind::Permission, _) => invalid("optionId", "or `ok` is missing"),
+            (QuestionKind::Confirm, _) => invalid("ok", "is missing"),
+            (QuestionKind::Prompt, _) => invalid("value", "is missing"),
+            (QuestionKind::Pick, _) => invalid("ids", "is missing"),
         }
     }
 
-    /// Is that answer a yes? A text and a choice are; an option of a permission that does not say what
-    /// it means is not.
+    /// True if the answer is a yes. A text and a choice are; a permission's option without a stated
+    /// meaning is not.
     pub fn is_granted_by(&self, answer: &Answer) -> bool {
-        match &answer.said {
-            Said::Ok(ok) => *ok,
-            Said::Option(id) => self
+        match &answer.value {
+            AnswerValue::Ok(ok) => *ok,
+            AnswerValue::Option(id) => self
                 .options
                 .iter()
                 .find(|option| option.id == *id)
@@ -293,17 +296,17 @@ impl Question {
                     Some(kind) => kind.allows(),
                     None => self.kind != QuestionKind::Permission,
                 }),
-            Said::Value(value) => value.is_some() || self.secret,
-            Said::Ids(ids) => !ids.is_empty(),
+            AnswerValue::Text(value) => value.is_some() || self.secret,
+            AnswerValue::Ids(ids) => !ids.is_empty(),
         }
     }
 
-    /// The answer as it may be kept: without a secret.
+    /// The answer as it is stored: without a secret.
     #[must_use]
     pub fn storable(&self, answer: &Answer) -> Answer {
         let mut kept = answer.clone();
-        if self.secret && matches!(kept.said, Said::Value(_)) {
-            kept.said = Said::Value(None);
+        if self.secret && matches!(kept.value, AnswerValue::Text(_)) {
+            kept.value = AnswerValue::Text(None);
         }
         kept
     }
@@ -334,34 +337,34 @@ mod tests {
     }
 
     fn field(question: &Question, answer: &Answer) -> Option<&'static str> {
-        question.check(answer).err().map(|misfit| misfit.field)
+        question.check(answer).err().map(|invalid| invalid.field)
     }
 
     #[test]
-    fn each_kind_takes_its_answer_and_names_what_is_wrong_with_others() {
+    fn each_kind_accepts_its_answer_and_names_the_wrong_field_of_others() {
         use QuestionKind::{Confirm, Permission, Pick, Prompt};
-        let option = |id: &str| Said::Option(id.into());
-        let ids = |ids: &[&str]| Said::Ids(ids.iter().map(|id| (*id).into()).collect());
-        let text = |text: &str| Said::Value(Some(text.into()));
-        for (kind, said, wrong) in [
+        let option = |id: &str| AnswerValue::Option(id.into());
+        let ids = |ids: &[&str]| AnswerValue::Ids(ids.iter().map(|id| (*id).into()).collect());
+        let text = |text: &str| AnswerValue::Text(Some(text.into()));
+        for (kind, value, wrong) in [
             (Permission, option("yes"), None),
             (Permission, option("perhaps"), Some("optionId")),
-            (Permission, Said::Ok(true), None),
+            (Permission, AnswerValue::Ok(true), None),
             (Permission, text("yes"), Some("optionId")),
-            (Confirm, Said::Ok(true), None),
-            (Confirm, Said::Ok(false), None),
+            (Confirm, AnswerValue::Ok(true), None),
+            (Confirm, AnswerValue::Ok(false), None),
             (Confirm, option("yes"), Some("ok")),
             (Prompt, text("a"), None),
             (Prompt, text("a\nb"), Some("value")),
-            (Prompt, Said::Value(None), None),
-            (Prompt, Said::Ok(true), Some("value")),
+            (Prompt, AnswerValue::Text(None), None),
+            (Prompt, AnswerValue::Ok(true), Some("value")),
             (Pick, ids(&["yes"]), None),
             (Pick, ids(&[]), Some("ids")),
             (Pick, ids(&["yes", "no"]), Some("ids")),
             (Pick, ids(&["other"]), Some("ids")),
             (Pick, option("no"), None),
         ] {
-            let answer = Answer::new(said);
+            let answer = Answer::new(value);
             assert_eq!(
                 field(&question(kind), &answer),
                 wrong,
@@ -377,13 +380,16 @@ mod tests {
             Some("ids")
         );
         let flood = (0..200_000).map(|number| number.to_string()).collect();
-        assert_eq!(field(&several, &Answer::new(Said::Ids(flood))), Some("ids"));
+        assert_eq!(
+            field(&several, &Answer::new(AnswerValue::Ids(flood))),
+            Some("ids")
+        );
     }
 
     #[test]
-    fn what_was_not_offered_cannot_be_said() {
+    fn what_a_question_does_not_offer_is_refused() {
         let mut asked = question(QuestionKind::Confirm);
-        let mut answer = Answer::new(Said::Ok(true));
+        let mut answer = Answer::new(AnswerValue::Ok(true));
         answer.remember = true;
         assert_eq!(field(&asked, &answer), Some("remember"));
         asked.allow_remember = true;
@@ -393,11 +399,11 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_not_kept_and_still_counts_as_an_answer() {
+    fn a_secret_is_not_stored_and_still_counts_as_a_yes() {
         let mut asked = question(QuestionKind::Prompt);
         asked.secret = true;
-        let kept = asked.storable(&Answer::new(Said::Value(Some("hunter2".into()))));
-        assert_eq!(kept.said, Said::Value(None));
+        let kept = asked.storable(&Answer::new(AnswerValue::Text(Some("hunter2".into()))));
+        assert_eq!(kept.value, AnswerValue::Text(None));
         assert!(asked.is_granted_by(&kept));
     }
 }

@@ -1,128 +1,129 @@
-//! The prompts that wait for their turn: one run at a time per session.
+//! Prompt queue: prompts accepted while a run is under way. One run at a time per session.
 
 use serde::{Deserialize, Serialize};
 
 use super::command::Prompt;
 use super::id::RunId;
 
-/// Why something waits: the first goes before the others.
+/// Characters of a queued prompt that the queue shows to members.
+const EXCERPT_CHARS: usize = 200;
+/// Several prompts become one run only if their text stays within this.
+const MERGED_CHARS: usize = 100_000;
+
+/// Why a prompt was queued. Steering prompts run before the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Waiting {
-    /// It shall steer what is under way.
+pub enum PromptKind {
+    /// Steers the run under way.
     Steer,
-    /// It follows what is under way.
+    /// Follows the run under way.
     FollowUp,
-    /// It is a prompt of its own.
+    /// Stands on its own.
     Prompt,
 }
 
-/// How much is taken from the queue at once.
+/// How many queued prompts of a kind become the next run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Take {
-    /// Each becomes a run.
+pub enum QueueMode {
+    /// One prompt per run.
     #[default]
     One,
-    /// All of a kind become one run.
+    /// All prompts of the kind in one run.
     All,
 }
 
-/// How the queue is emptied.
+/// Queue mode per kind of prompt; a plain prompt is always a run of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueModes {
-    /// What steers.
+    /// For steering prompts.
     #[serde(default)]
-    pub steering: Take,
-    /// What follows.
+    pub steering: QueueMode,
+    /// For follow-up prompts.
     #[serde(default)]
-    pub follow_up: Take,
+    pub follow_up: QueueMode,
 }
 
-/// Something that waits for its turn. It has its run already.
+/// A prompt in the queue. Its run id is given out when it is accepted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Queued {
+pub struct QueuedPrompt {
     /// The run that it will be.
     pub run: RunId,
-    /// Why it waits.
-    pub why: Waiting,
-    /// What is asked.
+    /// Why it was queued.
+    #[serde(rename = "why")]
+    pub kind: PromptKind,
+    /// The prompt.
     pub prompt: Prompt,
-    /// Who asked.
+    /// Name of the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// The `messageId` of the command that asked.
+    /// The `messageId` of the command that brought it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation: Option<String>,
 }
 
-/// What everybody sees of something that waits.
+/// A queued prompt as members see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InLine {
+pub struct QueueEntry {
     /// The run that it will be.
     pub run: RunId,
-    /// Why it waits.
-    pub why: Waiting,
-    /// The beginning of what is asked.
+    /// Why it was queued.
+    #[serde(rename = "why")]
+    pub kind: PromptKind,
+    /// The beginning of the prompt.
     pub text: String,
-    /// Who asked.
+    /// Name of the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
 
-/// All that waits, in the order of its turns.
+/// The queued prompts, the next one first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Queue {
-    /// The next one first: what steers, then the rest, each in the order of its coming.
-    pub entries: Vec<Queued>,
-    /// How it is emptied.
+    /// Steering prompts first, then the others, each in the order of arrival.
+    pub entries: Vec<QueuedPrompt>,
+    /// How many of them become the next run.
     pub modes: QueueModes,
 }
 
-/// What becomes one run.
+/// The queued prompts that become the next run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Turn {
-    /// The first of those taken, with the text of all.
-    pub first: Queued,
-    /// The runs of the others, which this one stands for.
+pub struct NextRun {
+    /// The first of them, with the text of all.
+    pub first: QueuedPrompt,
+    /// The runs of the others; they end together with the first.
     pub merged: Vec<RunId>,
 }
 
-/// How much of a text the others see of something that waits, in characters.
-const EXCERPT_CHARS: usize = 200;
-/// Several texts become one as long as that is not longer than this.
-const MERGED_CHARS: usize = 100_000;
-
 impl Queue {
-    /// Puts something at its place.
-    pub fn add(&mut self, new: Queued) {
-        let steers = |queued: &Queued| queued.why == Waiting::Steer;
-        let place = if steers(&new) {
+    /// Adds a prompt behind those that run before it.
+    pub fn add(&mut self, new: QueuedPrompt) {
+        let steers = |queued: &QueuedPrompt| queued.kind == PromptKind::Steer;
+        let index = if steers(&new) {
             self.entries.partition_point(steers)
         } else {
             self.entries.len()
         };
-        self.entries.insert(place, new);
+        self.entries.insert(index, new);
     }
 
-    /// Takes something out; false if it is not there.
+    /// Removes a prompt; false if it is not queued.
     pub fn withdraw(&mut self, run: RunId) -> bool {
         let before = self.entries.len();
         self.entries.retain(|queued| queued.run != run);
         self.entries.len() < before
     }
 
-    /// Takes out what is next, if anything is.
-    pub fn take_turn(&mut self) -> Option<Turn> {
-        let why = self.entries.first()?.why;
-        let take = match why {
-            Waiting::Steer => self.modes.steering,
-            Waiting::FollowUp => self.modes.follow_up,
-            Waiting::Prompt => Take::One,
+    /// Removes and returns the prompts of the next run.
+    pub fn take_next(&mut self) -> Option<NextRun> {
+        let mode = match self.entries.first()?.kind {
+            PromptKind::Steer => self.modes.steering,
+            PromptKind::FollowUp => self.modes.follow_up,
+            PromptKind::Prompt => QueueMode::One,
         };
-        let count = match take {
-            Take::One => 1,
-            Take::All => self.alike(),
+        let count = match mode {
+            QueueMode::One => 1,
+            QueueMode::All => self.mergeable(),
         };
         let mut taken = self.entries.drain(..count);
         let mut first = taken.next()?;
@@ -134,19 +135,19 @@ impl Queue {
             first.prompt.attachments.extend(other.prompt.attachments);
             merged.push(other.run);
         }
-        Some(Turn { first, merged })
+        Some(NextRun { first, merged })
     }
 
-    /// How many of the next ones can be one: of a kind, of one author, in one mode and place, and
-    /// together no longer than a prompt may be.
-    fn alike(&self) -> usize {
+    /// How many prompts at the front can share a run: same kind, sender, mode, context and meta, and
+    /// together no longer than `MERGED_CHARS`.
+    fn mergeable(&self) -> usize {
         let Some((first, others)) = self.entries.split_first() else {
             return 0;
         };
         let mut chars = first.prompt.text.chars().count();
-        let fits = |next: &&Queued| {
+        let fits = |next: &&QueuedPrompt| {
             chars += 2 + next.prompt.text.chars().count();
-            (next.why, &next.by) == (first.why, &first.by)
+            (next.kind, &next.by) == (first.kind, &first.by)
                 && next.prompt.mode == first.prompt.mode
                 && next.prompt.context == first.prompt.context
                 && next.prompt.meta == first.prompt.meta
@@ -155,12 +156,12 @@ impl Queue {
         1 + others.iter().take_while(fits).count()
     }
 
-    /// What everybody sees of it.
-    pub fn line(&self) -> Vec<InLine> {
-        self.entries.iter().map(InLine::from).collect()
+    /// The queue as members see it.
+    pub fn summary(&self) -> Vec<QueueEntry> {
+        self.entries.iter().map(QueueEntry::from).collect()
     }
 
-    /// The bytes of what waits.
+    /// Approximate bytes of all queued prompts.
     pub fn bytes(&self) -> usize {
         self.entries
             .iter()
@@ -168,13 +169,18 @@ impl Queue {
             .sum()
     }
 
-    /// Follows a change: what stands in line stays or is among the added, everything else is gone and
-    /// named.
-    pub fn follow(&mut self, line: &[InLine], modes: QueueModes, added: &[Queued]) -> Vec<RunId> {
+    /// Applies a `QueueUpdated` event: keeps the prompts it names, known or `added`, in its order.
+    /// Returns the runs that left the queue.
+    pub fn update(
+        &mut self,
+        entries: &[QueueEntry],
+        modes: QueueModes,
+        added: &[QueuedPrompt],
+    ) -> Vec<RunId> {
         let mut known = std::mem::take(&mut self.entries);
         known.extend(added.iter().cloned());
-        for place in line {
-            if let Some(found) = known.iter().position(|queued| queued.run == place.run) {
+        for entry in entries {
+            if let Some(found) = known.iter().position(|queued| queued.run == entry.run) {
                 self.entries.push(known.remove(found));
             }
         }
@@ -183,11 +189,11 @@ impl Queue {
     }
 }
 
-impl From<&Queued> for InLine {
-    fn from(queued: &Queued) -> Self {
+impl From<&QueuedPrompt> for QueueEntry {
+    fn from(queued: &QueuedPrompt) -> Self {
         Self {
             run: queued.run,
-            why: queued.why,
+            kind: queued.kind,
             text: queued.prompt.text.chars().take(EXCERPT_CHARS).collect(),
             by: queued.by.clone(),
         }
@@ -199,10 +205,10 @@ mod tests {
     use super::super::command::Mode;
     use super::*;
 
-    fn queued(why: Waiting, text: &str) -> Queued {
-        Queued {
+    fn queued(kind: PromptKind, text: &str) -> QueuedPrompt {
+        QueuedPrompt {
             run: RunId::new(),
-            why,
+            kind,
             prompt: Prompt::new(text, Mode::Act),
             by: None,
             correlation: None,
@@ -214,80 +220,80 @@ mod tests {
             modes,
             ..Queue::default()
         };
-        queue.add(queued(Waiting::FollowUp, "f1"));
-        queue.add(queued(Waiting::Steer, "s1"));
-        queue.add(queued(Waiting::FollowUp, "f2"));
-        queue.add(queued(Waiting::Prompt, "p"));
-        queue.add(queued(Waiting::Steer, "s2"));
+        queue.add(queued(PromptKind::FollowUp, "f1"));
+        queue.add(queued(PromptKind::Steer, "s1"));
+        queue.add(queued(PromptKind::FollowUp, "f2"));
+        queue.add(queued(PromptKind::Prompt, "p"));
+        queue.add(queued(PromptKind::Steer, "s2"));
         queue
     }
 
-    fn turns(mut queue: Queue) -> Vec<String> {
-        std::iter::from_fn(|| queue.take_turn())
-            .map(|turn| turn.first.prompt.text)
+    fn runs(mut queue: Queue) -> Vec<String> {
+        std::iter::from_fn(|| queue.take_next())
+            .map(|next| next.first.prompt.text)
             .collect()
     }
 
     #[test]
-    fn what_steers_goes_first_in_both_modes() {
+    fn steering_prompts_run_first_in_both_modes() {
         let one = QueueModes::default();
-        assert_eq!(turns(filled(one)), ["s1", "s2", "f1", "f2", "p"]);
+        assert_eq!(runs(filled(one)), ["s1", "s2", "f1", "f2", "p"]);
         let all = QueueModes {
-            steering: Take::All,
-            follow_up: Take::All,
+            steering: QueueMode::All,
+            follow_up: QueueMode::All,
         };
-        assert_eq!(turns(filled(all)), ["s1\n\ns2", "f1\n\nf2", "p"]);
+        assert_eq!(runs(filled(all)), ["s1\n\ns2", "f1\n\nf2", "p"]);
     }
 
     #[test]
-    fn a_run_that_stands_for_others_names_them() {
+    fn a_run_of_several_prompts_names_the_other_runs() {
         let mut queue = filled(QueueModes {
-            steering: Take::All,
+            steering: QueueMode::All,
             ..QueueModes::default()
         });
         let second = queue.entries[1].run;
-        assert_eq!(queue.take_turn().unwrap().merged, [second]);
+        assert_eq!(queue.take_next().unwrap().merged, [second]);
     }
 
     #[test]
-    fn only_what_belongs_together_becomes_one() {
+    fn only_prompts_of_one_sender_mode_and_size_are_merged() {
         let all = QueueModes {
-            steering: Take::All,
-            follow_up: Take::All,
+            steering: QueueMode::All,
+            follow_up: QueueMode::All,
         };
-        let turns_of = |second: Queued| {
+        let runs_of = |second: QueuedPrompt| {
             let mut queue = Queue {
                 modes: all,
                 ..Queue::default()
             };
-            queue.add(queued(Waiting::Steer, "first"));
+            queue.add(queued(PromptKind::Steer, "first"));
             queue.add(second);
-            turns(queue).len()
+            runs(queue).len()
         };
-        assert_eq!(turns_of(queued(Waiting::Steer, "x")), 1);
-        let mut planned = queued(Waiting::Steer, "x");
+        assert_eq!(runs_of(queued(PromptKind::Steer, "x")), 1);
+        let mut planned = queued(PromptKind::Steer, "x");
         planned.prompt.mode = Mode::Plan;
-        assert_eq!(turns_of(planned), 2, "in another mode");
-        let mut others = queued(Waiting::Steer, "x");
+        assert_eq!(runs_of(planned), 2, "in another mode");
+        let mut others = queued(PromptKind::Steer, "x");
         others.by = Some("ben".into());
-        assert_eq!(turns_of(others), 2, "of somebody else");
-        let long = queued(Waiting::Steer, &"x".repeat(MERGED_CHARS));
-        assert_eq!(turns_of(long), 2, "too long together");
+        assert_eq!(runs_of(others), 2, "of another sender");
+        let long = queued(PromptKind::Steer, &"x".repeat(MERGED_CHARS));
+        assert_eq!(runs_of(long), 2, "too long together");
     }
 
     #[test]
-    fn following_what_was_told_leads_to_the_same_queue() {
+    fn applying_queue_updates_leads_to_the_same_queue() {
         let mut queue = Queue::default();
         let mut copy = Queue::default();
-        for why in [Waiting::FollowUp, Waiting::Steer, Waiting::Prompt] {
-            let new = queued(why, "x");
+        for kind in [PromptKind::FollowUp, PromptKind::Steer, PromptKind::Prompt] {
+            let new = queued(kind, "x");
             queue.add(new.clone());
-            copy.follow(&queue.line(), queue.modes, &[new]);
+            copy.update(&queue.summary(), queue.modes, &[new]);
         }
         assert_eq!(copy, queue);
         let gone = queue.entries[1].run;
         assert!(queue.withdraw(gone) && !queue.withdraw(gone));
-        copy.follow(&queue.line(), queue.modes, &[]);
+        copy.update(&queue.summary(), queue.modes, &[]);
         assert_eq!(copy, queue);
     }
 }

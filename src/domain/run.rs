@@ -1,34 +1,34 @@
-//! A run: an accepted prompt until its one end, and what it reports on the way.
+//! Run: an accepted prompt until its one end; its outcome, progress and usage.
 
 use serde::{Deserialize, Serialize};
 
-use super::code::Code;
+use super::error_code::ErrorCode;
 
-/// How a run ended. There is exactly one end per run.
+/// Outcome of a run. There is exactly one per run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum RunOutcome {
     /// The agent finished.
     Completed,
-    /// Somebody cancelled it.
+    /// It was cancelled.
     Cancelled,
     /// It failed.
     Failed {
-        /// Which kind of failure.
-        code: Code,
-        /// What a person reads.
+        /// Kind of failure.
+        code: ErrorCode,
+        /// Text for people.
         message: String,
     },
 }
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Steps done.
     pub current: u64,
     /// Steps in all.
     pub total: u64,
-    /// What is being done.
+    /// The current step.
     pub description: String,
 }
 
@@ -39,7 +39,7 @@ pub struct Usage {
     pub input: u64,
     /// Tokens written.
     pub output: u64,
-    /// In the currency of whoever bills them.
+    /// Cost, in the provider's currency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }
@@ -50,7 +50,7 @@ impl Usage {
         self.input.saturating_add(self.output)
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let cost = match (self.cost, other.cost) {

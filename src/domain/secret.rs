@@ -1,4 +1,4 @@
-//! A text that is never shown: not in logs, not in printed configuration.
+//! Secret: a text that is never shown in logs or printed configuration.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Secret(SecretString);
 
 impl Secret {
-    /// What is shown in place of a secret.
+    /// Shown instead of a secret.
     pub const MASK: &'static str = "********";
 
-    /// The text itself.
+    /// The secret text.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }

@@ -1,19 +1,19 @@
-//! One use of a tool, as far as it was seen.
+//! Tool call: one use of a tool by an agent, updated until it ends.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One use of a tool. The first sight of its id creates it, later ones change it.
+/// A tool call. The first update with its id creates it, later ones change it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tool {
-    /// The agent's own id of this use.
+    /// The agent's id of the call.
     #[serde(rename = "tool", alias = "id")]
     pub id: String,
-    /// What kind of tool.
+    /// Name of the tool.
     pub name: String,
-    /// What a person reads.
+    /// Text for people.
     pub title: String,
-    /// What it does: `read`, `edit`, `delete`, `move`, `search`, `execute`, `think`, `fetch` or `other`.
+    /// Kind of effect: `read`, `edit`, `delete`, `move`, `search`, `execute`, `think`, `fetch` or `other`.
     #[serde(
         rename = "tool_kind",
         default = "other",
@@ -22,15 +22,14 @@ pub struct Tool {
     pub kind: String,
     /// `pending`, `running`, `completed`, `failed`, `denied`, `skipped` or `cancelled`.
     pub status: String,
-    /// What it was given.
+    /// Arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
-    /// What came out.
+    /// Result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
 }
 
-/// What a tool does whose agent does not say it.
 fn other() -> String {
     "other".into()
 }
@@ -40,7 +39,7 @@ fn is_other(kind: &str) -> bool {
 }
 
 impl Tool {
-    /// The first sight of a use: nothing is known but what it is called.
+    /// A new call of which only the name is known.
     pub fn new(id: impl Into<String>, name: impl Into<String>, status: impl Into<String>) -> Self {
         let name = name.into();
         Self {
@@ -54,14 +53,14 @@ impl Tool {
         }
     }
 
-    /// Is its end still to come?
+    /// True if it has not ended.
     pub fn is_open(&self) -> bool {
         matches!(self.status.as_str(), "pending" | "running")
     }
 
-    /// The same without what it was given and what came out.
+    /// A copy without arguments and result.
     #[must_use]
-    pub fn brief(&self) -> Self {
+    pub fn without_payload(&self) -> Self {
         Self {
             id: self.id.clone(),
             name: self.name.clone(),
@@ -73,19 +72,19 @@ impl Tool {
         }
     }
 
-    /// What is known after another sight of it. An update need not repeat what it was given or what
-    /// came out; a null counts as absent, because that is how it reads once stored.
+    /// Applies an update. It need not repeat arguments and result; a null counts as absent, because
+    /// that is how it reads back from storage.
     #[must_use]
-    pub fn seen_again(self, seen: Self) -> Self {
-        let seen = seen.storable();
+    pub fn merge(self, update: Self) -> Self {
+        let update = update.storable();
         Self {
-            input: seen.input.or(self.input),
-            output: seen.output.or(self.output),
-            ..seen
+            input: update.input.or(self.input),
+            output: update.output.or(self.output),
+            ..update
         }
     }
 
-    /// The same as it reads once stored.
+    /// The call as it reads back from storage.
     #[must_use]
     pub fn storable(self) -> Self {
         let present = |value: Option<Value>| value.filter(|value| !value.is_null());
