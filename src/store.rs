@@ -1,9 +1,8 @@
-//! All SQL, and nothing but storage.
+//! Store: all SQL, and nothing but storage.
 //!
 //! One [`Store`] trait; behind it SQLite (a file in the data directory) or Postgres (by URL). Each
-//! method is one whole act in one transaction, its audit row included. The statements are written
-//! once, in `sql/`, and compiled for each database; what differs stands in `sqlite.rs` and
-//! `postgres.rs`. Touches `domain` only.
+//! method is one transaction, its audit entry included. The statements are written once, in `sql/`, and
+//! compiled for each database; what differs is in `sqlite.rs` and `postgres.rs`. Touches `domain` only.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,82 +11,83 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::secret::Secret;
 
+mod account_removal;
+mod admin_sessions;
 mod attachments;
 mod audit;
-mod belonging;
+mod auth_changes;
+mod blobs;
 mod branches;
-mod changes;
-mod contents;
+mod database_identity;
 mod deadline;
 mod error;
 mod grants;
-mod home;
 mod journals;
-mod keys;
-mod links;
 mod logins;
+mod maintenance;
 mod metrics;
-mod moving;
-mod overview;
+mod one_time_links;
+mod owning_database;
 mod postgres;
-mod removal;
 mod restore;
 mod retention;
 mod schema;
 mod search;
 mod sessions;
+mod signing_keys;
 mod sqlite;
-mod upkeep;
+mod to_postgres;
 mod users;
 
+use database_identity::Purpose;
 use deadline::Deadline;
 
+pub use account_removal::AccountRemoval;
+pub use admin_sessions::{Counts, SessionFacts, SessionFilter, SessionOverview, SessionStatus};
 pub use attachments::{AddError, AttachmentRow, Attachments, ContentHash, Quotas};
-pub use audit::{ActFilter, Audit, AuditConfig};
-pub use belonging::{Belonging, adopt};
+pub use audit::{Audit, AuditConfig, AuditFilter, AuditRow};
+pub use auth_changes::{AuthChange, AuthChanges, Subject};
+pub use blobs::{Blobs, StoreBlobError, SweepError, Upload, UploadedBlob, hex};
 pub use branches::{BranchError, Branches, NewBranch};
-pub use changes::{Change, Changes, Subject};
-pub use contents::{Arriving, Content, Contents, KeepError, SweepError, hex};
 pub use error::{OpenError, StoreError};
 pub use grants::{GrantRow, Grants, ShareError};
 pub use journals::{
     Append, AppendError, ClaimError, CommandRecord, Journals, Lease, NewEvent, PAGE_BYTES,
-    Snapshot, StoredEvent, Summary,
+    SessionSummary, Snapshot, StoredEvent,
 };
-pub use keys::{Keys, OldKeys, StoredKey};
-pub use links::{LinkKind, Links, NewLink, Redeemed, SetUpError};
 pub use logins::{
     LoginKind, LoginRow, Logins, NewLogin, RefreshError, Refreshed, Rotation, StartLoginError,
 };
-pub(crate) use metrics::{Failures, Wanted, register as register_metrics};
-pub use moving::{MoveError, Moved, Rehearsal, move_to_postgres};
-pub use overview::{Counts, Overview, SessionFacts, SessionFilter, SessionStatus};
-pub use removal::Removal;
-pub use restore::{Existing, RestoreError, Restored, beside, restore};
+pub use maintenance::{BackupError, Maintenance, ScrubOutcome, SweepCutoffs};
+pub(crate) use metrics::{Failures, StoreOperation, register as register_metrics};
+pub use one_time_links::{LinkKind, NewLink, OneTimeLinks, Redeemed, SetUpError};
+pub use owning_database::{BlobOwner, adopt};
+pub use restore::{Existing, RestoreError, Restored, attachments_beside, restore};
 pub use retention::{JournalFacts, Retention};
-pub use search::{Hit, Search, SearchText};
+pub use search::{Search, SearchHit, SearchText};
 pub use sessions::{NewSession, SessionChange, SessionRow, Sessions};
-pub use upkeep::{AuditRow, BackupError, Outlived, Scrubbed, Upkeep};
+pub use signing_keys::{OldKeys, SigningKeys, StoredKey};
+pub use to_postgres::{MoveError, MoveMode, MovedTable, move_to_postgres};
 pub use users::{ChangeUserError, CreateUserError, Credentials, KeepLogin, NewUser, Users};
 
-/// Everything that can be stored and found again.
+/// Every storage operation.
 pub trait Store:
     Users
     + Logins
-    + Links
-    + Keys
-    + Changes
+    + OneTimeLinks
+    + SigningKeys
+    + AuthChanges
     + Sessions
     + Grants
     + Search
     + Journals
     + Branches
     + Attachments
-    + Removal
+    + AccountRemoval
     + Retention
-    + Overview
+    + SessionOverview
     + Audit
-    + Upkeep
+    + Maintenance
 {
 }
 
@@ -95,9 +95,9 @@ pub trait Store:
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Where the database and everything else that must survive lives.
+    /// Holds the database and all other persistent files.
     pub dir: PathBuf,
-    /// A Postgres database to use instead of SQLite.
+    /// URL of a Postgres database to use instead of SQLite.
     pub database_url: Option<Secret>,
 }
 
@@ -116,7 +116,6 @@ impl Config {
         complaints
     }
 
-    /// What kind of database it is, in a word.
     pub(crate) fn database(&self) -> &'static str {
         match self.database_url {
             Some(_) => "postgres",
@@ -134,29 +133,30 @@ fn is_postgres(url: &str) -> bool {
     url.starts_with("postgres://") || url.starts_with("postgresql://")
 }
 
-/// Opens the configured database and brings its schema up to date, for a command: a gateway may serve
-/// from it, so its epochs stay as they are.
+/// Opens the configured database for a command and migrates its schema. A gateway may be serving
+/// from it, so epochs stay as they are.
 pub async fn open(config: &Config) -> Result<Arc<dyn Store>, OpenError> {
-    make_directory(config)?;
-    Ok(match &config.database_url {
-        Some(url) => Arc::new(Deadline(postgres::Backend::open(url.expose()).await?)),
-        None => Arc::new(sqlite::Backend::open(&config.sqlite_path()).await?),
-    })
+    open_for(config, Purpose::Command).await
 }
 
-/// The same for a gateway that is about to serve: a database that was put here from elsewhere gets new
+/// Opens the configured database for a gateway. A database that was restored or moved gets new
 /// epochs first.
 pub async fn open_to_serve(config: &Config) -> Result<Arc<dyn Store>, OpenError> {
+    open_for(config, Purpose::Serve).await
+}
+
+async fn open_for(config: &Config, purpose: Purpose) -> Result<Arc<dyn Store>, OpenError> {
     make_directory(config)?;
     Ok(match &config.database_url {
-        Some(url) => Arc::new(Deadline(
-            postgres::Backend::open_to_serve(url.expose()).await?,
-        )),
-        None => Arc::new(sqlite::Backend::open_to_serve(&config.sqlite_path()).await?),
+        Some(url) => {
+            let backend = postgres::Backend::open(url.expose(), purpose).await?;
+            Arc::new(Deadline(backend))
+        }
+        None => Arc::new(sqlite::Backend::open(&config.sqlite_path(), purpose).await?),
     })
 }
 
-/// The data directory holds keys and password hashes: it is its owner's alone from the first moment.
+/// Creates the data directory, private from the start: it holds keys and password hashes.
 pub fn make_directory(config: &Config) -> Result<(), OpenError> {
     use std::os::unix::fs::DirBuilderExt as _;
     let dir = &config.dir;

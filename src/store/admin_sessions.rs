@@ -1,4 +1,4 @@
-//! What those who run the gateway may know about everybody's sessions: never what is said in them.
+//! Session overview: metadata of all sessions for administrators, never their content.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -7,40 +7,40 @@ use super::error::StoreError;
 use crate::domain::account::Username;
 use crate::domain::id::{SessionId, UserId};
 
-/// A session, without its title and without anything that was said in it.
+/// A session's metadata, without title and messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFacts {
     /// Its id.
     pub id: SessionId,
-    /// Whose it is.
+    /// The owner.
     pub owner: UserId,
-    /// Their name.
+    /// The owner's name.
     pub owner_name: Username,
-    /// Which agent it talks to.
+    /// Its agent.
     pub agent: String,
-    /// What it does.
+    /// Its status.
     pub status: SessionStatus,
-    /// How many utterances it has.
+    /// Number of messages.
     pub messages: u64,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When something last happened.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
-/// What a session does.
+/// Status of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionStatus {
-    /// A run is under way.
+    /// A run is active.
     Running,
-    /// Nothing at the moment.
+    /// No run is active.
     Idle,
-    /// It was put away.
+    /// Archived by its owner.
     Archived,
 }
 
 impl SessionStatus {
-    /// The word for it.
+    /// Name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -50,40 +50,40 @@ impl SessionStatus {
     }
 }
 
-/// Which sessions; what is absent does not matter.
+/// Filter for sessions; absent fields match everything.
 #[derive(Clone, Debug, Default)]
 pub struct SessionFilter {
-    /// Whose: a name or an id.
+    /// Owner: a name or an id.
     pub user: Option<String>,
-    /// With which agent.
+    /// Agent.
     pub agent: Option<String>,
-    /// Doing what.
+    /// Status.
     pub status: Option<SessionStatus>,
-    /// After this place in the order.
+    /// Start after this position.
     pub before: Option<(Timestamp, SessionId)>,
 }
 
-/// How many there are.
+/// Totals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// Accounts.
+    /// Number of accounts.
     pub users: u64,
     /// Sessions that have not ended.
     pub sessions: u64,
-    /// Those of them in which a run is under way.
+    /// Sessions with an active run.
     pub running: u64,
 }
 
-/// Looking at all of it from above.
+/// Listing and counting all sessions.
 #[async_trait]
-pub trait Overview: Send + Sync {
-    /// Everybody's sessions that have not ended, the newest change first.
+pub trait SessionOverview: Send + Sync {
+    /// All sessions that have not ended, last changed first.
     async fn all_sessions(
         &self,
         filter: &SessionFilter,
         limit: u32,
     ) -> Result<Vec<SessionFacts>, StoreError>;
 
-    /// How many accounts and sessions there are.
+    /// Counts accounts and sessions.
     async fn counts(&self) -> Result<Counts, StoreError>;
 }

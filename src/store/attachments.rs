@@ -1,5 +1,4 @@
-//! Files that were uploaded to a session: what is known about them. The contents themselves are in
-//! `contents`.
+//! Attachments: metadata and quotas of uploaded files. Their bytes are in `blobs`.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -7,7 +6,7 @@ use jiff::Timestamp;
 use super::error::StoreError;
 use crate::domain::id::{AttachmentId, SessionId, UserId};
 
-/// The SHA-256 of a content.
+/// SHA-256 of a blob.
 pub type ContentHash = [u8; 32];
 
 /// An uploaded file.
@@ -19,19 +18,19 @@ pub struct AttachmentRow {
     pub session: SessionId,
     /// Who uploaded it.
     pub owner: UserId,
-    /// What is in it.
+    /// SHA-256 of its bytes.
     pub hash: ContentHash,
     /// For display only.
     pub name: String,
-    /// By its content, not by what somebody claimed.
+    /// Sniffed from the content, never taken from the client.
     pub media_type: String,
-    /// How large it is.
+    /// Size of the file.
     pub size_bytes: u64,
     /// When it was uploaded.
     pub created_at: Timestamp,
 }
 
-/// How much may be kept.
+/// Upload quotas.
 #[derive(Clone, Copy, Debug)]
 pub struct Quotas {
     /// Files of one session.
@@ -45,17 +44,17 @@ pub struct Quotas {
 /// Why a file was not added.
 #[derive(Debug, thiserror::Error)]
 pub enum AddError {
-    /// The session is not stored, or has ended.
+    /// The session does not exist or has ended.
     #[error("there is no such session")]
     NoSession,
-    /// With it there would be too much.
+    /// A quota would be exceeded.
     #[error("{limit}: at most {max}, with this it would be {actual}")]
     OverQuota {
-        /// Of what.
+        /// Name of the quota.
         limit: &'static str,
-        /// How much there may be.
+        /// The quota.
         max: u64,
-        /// How much there would be.
+        /// The total with this file.
         actual: u64,
     },
     /// Storage failed.
@@ -66,12 +65,11 @@ pub enum AddError {
 /// Adding and finding files of sessions.
 #[async_trait]
 pub trait Attachments: Send + Sync {
-    /// Adds a file to a session, unless that would be too much. Those who add at the same time are
-    /// counted one after the other.
+    /// Adds a file to a session, within its quotas. Concurrent uploads are counted one after the other.
     async fn add_attachment(&self, new: &AttachmentRow, quotas: Quotas) -> Result<(), AddError>;
 
-    /// Would there be room for a file of this size, as things are? Says nothing about how they are
-    /// when it is added.
+    /// Would a file of this size fit the quotas now? Only [`add_attachment`](Self::add_attachment)
+    /// decides.
     async fn check_quotas(
         &self,
         session: SessionId,
@@ -83,9 +81,9 @@ pub trait Attachments: Send + Sync {
     /// The files of a session, the oldest first.
     async fn attachments(&self, session: SessionId) -> Result<Vec<AttachmentRow>, StoreError>;
 
-    /// Which contents that begin with this byte some file still has.
-    async fn contents_with(&self, first: u8) -> Result<Vec<ContentHash>, StoreError>;
+    /// Hashes with this first byte that some attachment refers to.
+    async fn referenced_hashes(&self, first: u8) -> Result<Vec<ContentHash>, StoreError>;
 
-    /// Which contents that begin with this byte some file had not long ago.
-    async fn released_with(&self, first: u8) -> Result<Vec<ContentHash>, StoreError>;
+    /// Hashes with this first byte whose last attachment was deleted recently.
+    async fn released_hashes(&self, first: u8) -> Result<Vec<ContentHash>, StoreError>;
 }

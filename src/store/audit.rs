@@ -1,43 +1,70 @@
-//! The audit log, as administrators read it, and how long it is kept.
+//! Audit log: entries written, filtered and expired.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::error::StoreError;
-use super::upkeep::AuditRow;
+use crate::domain::audit::AuditEntry;
 
 /// The `[audit]` section.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditConfig {
-    /// Rows older than so many days leave; 0 keeps all.
+    /// Rows older than this many days are dropped; 0 keeps all.
     pub keep_days: u32,
 }
 
-/// Which rows of the audit log; what is absent does not matter.
+/// A stored audit entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditRow {
+    /// Grows with every row.
+    pub id: i64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// The actor's name.
+    pub actor: String,
+    /// The client's address.
+    pub address: Option<String>,
+    /// The action.
+    pub action: String,
+    /// The id or name acted upon.
+    pub target: String,
+}
+
+/// Filter for audit rows; absent fields match everything.
 #[derive(Clone, Debug, Default)]
-pub struct ActFilter {
-    /// Whose acts: a name as it was then, or the id of an account.
+pub struct AuditFilter {
+    /// The actor: a user name as it was then, or a user id.
     pub actor: Option<String>,
-    /// Which acts: a whole name, or its beginning up to a dot.
+    /// The action: a full name, or a prefix that ends with a dot.
     pub action: Option<String>,
-    /// What was acted upon.
+    /// The exact target.
     pub target: Option<String>,
-    /// Not before this moment.
+    /// At or after this time.
     pub since: Option<Timestamp>,
-    /// Before this moment.
+    /// Before this time.
     pub until: Option<Timestamp>,
-    /// Older than this row.
+    /// With a smaller row id, for paging.
     pub before: Option<i64>,
 }
 
-/// Reading and shortening the audit log.
+/// Writing, reading and expiring audit entries.
 #[async_trait]
 pub trait Audit: Send + Sync {
-    /// The rows that the filter lets through, newest first.
-    async fn acts(&self, filter: &ActFilter, limit: u32) -> Result<Vec<AuditRow>, StoreError>;
+    /// Writes an entry for something that changed nothing else in the database.
+    async fn record(&self, entry: &AuditEntry) -> Result<(), StoreError>;
 
-    /// Drops rows from before a moment, at most so many; says how many.
-    async fn drop_acts(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
+    /// The newest rows, newest first.
+    async fn recent_audit_entries(&self, limit: u32) -> Result<Vec<AuditRow>, StoreError>;
+
+    /// The rows that match a filter, newest first.
+    async fn audit_entries(
+        &self,
+        filter: &AuditFilter,
+        limit: u32,
+    ) -> Result<Vec<AuditRow>, StoreError>;
+
+    /// Drops at most `limit` rows older than a time; returns how many.
+    async fn drop_audit_entries(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 }

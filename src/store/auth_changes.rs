@@ -1,4 +1,4 @@
-//! What running gateways must learn within a second: the feed behind the revocation registry.
+//! Auth changes: the feed of revocations that every running gateway follows.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -6,31 +6,31 @@ use jiff::Timestamp;
 use super::error::StoreError;
 use crate::domain::id::{LoginId, UserId};
 
-/// What a change is about.
+/// What a change affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// This login has ended.
     Login(LoginId),
-    /// Tokens of this user from before this generation are worthless.
+    /// Tokens of this user below this generation are revoked.
     User(UserId, i64),
-    /// The signing keys are others now.
+    /// The signing keys changed.
     Keys,
 }
 
-/// One change, in the order they were committed.
+/// One change of the feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// Its place in the order.
+pub struct AuthChange {
+    /// Position in commit order.
     pub revision: i64,
-    /// What it is about.
+    /// What it affects.
     pub subject: Subject,
-    /// When the last token that it concerns has expired anyway.
+    /// When the last affected token has expired by itself.
     pub until: Timestamp,
 }
 
 /// Following the feed.
 #[async_trait]
-pub trait Changes: Send + Sync {
+pub trait AuthChanges: Send + Sync {
     /// The changes after a revision, oldest first, at most a thousand.
-    async fn changes_after(&self, revision: i64) -> Result<Vec<Change>, StoreError>;
+    async fn changes_after(&self, revision: i64) -> Result<Vec<AuthChange>, StoreError>;
 }

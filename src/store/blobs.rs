@@ -1,9 +1,9 @@
-//! The contents of uploaded files, each once, under its hash: `attachments/ab/abcd…` in the data
-//! directory.
+//! Blobs: bytes of uploaded files, each stored once under its hash as `attachments/ab/abcd…` in the
+//! data directory.
 //!
-//! A content arrives in a file of its own and takes its place only when all of it is there. Between
-//! taking its place and being referred to by a row nobody sweeps: that is one turn. What no row refers to
-//! goes when it is old, or when the database has given it up; and only if the files are this database's.
+//! An upload is written to a temporary file and renamed when complete. A lock per first byte keeps the
+//! sweep out between that rename and the insert of the row that refers to it. Unreferenced blobs are
+//! deleted when old, or once the database released them, and only by the database that owns the files.
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -19,59 +19,60 @@ use tokio::sync::RwLock;
 
 use super::Store;
 use super::attachments::{AddError, AttachmentRow, ContentHash, Quotas};
-use super::belonging;
 use super::error::{OpenError, StoreError};
+use super::owning_database;
 use crate::domain::id::AttachmentId;
-use crate::domain::media::{Media, Sniffer};
+use crate::domain::media_type::{MediaType, Sniffer};
 
-/// Where the contents are in a data directory.
 pub(super) const DIRECTORY: &str = "attachments";
-const ARRIVING: &str = "tmp-";
-/// What is younger stays, unless the database has given it up: its row may still come.
-const GRACE: Duration = Duration::from_hours(1);
+const UPLOAD_PREFIX: &str = "tmp-";
+/// Younger blobs survive a sweep unless released: their row may still be inserted.
+const ORPHAN_GRACE: Duration = Duration::from_hours(1);
 
-/// Where the contents are.
+/// The blobs of a data directory.
 #[derive(Debug)]
-pub struct Contents {
-    /// The data directory.
+pub struct Blobs {
     data: PathBuf,
     dir: PathBuf,
-    /// By the first byte of the hash: shared by those who bring something, alone for whoever takes
-    /// something away.
-    turns: [RwLock<()>; 256],
+    /// By the first byte of the hash: shared by uploads, exclusive for deletion.
+    shard_locks: [RwLock<()>; 256],
 }
 
-/// Why a content was not kept.
+/// Why a blob was not stored.
 #[derive(Debug, thiserror::Error)]
-pub enum KeepError {
-    /// The disk does not take it.
+pub enum StoreBlobError {
+    /// The disk failed.
     #[error("the file cannot be stored: {0}")]
     Disk(#[from] io::Error),
-    /// It was refused.
+    /// The row was refused.
     #[error(transparent)]
     Add(#[from] AddError),
 }
 
-/// Why there was no sweep.
+/// Why a sweep failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
-    /// The disk does not answer.
+    /// The disk failed.
     #[error(transparent)]
     Disk(#[from] io::Error),
-    /// Nobody knows what is needed.
+    /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-impl Contents {
-    /// The contents in a data directory, without what was arriving when the last gateway ended.
+impl Blobs {
+    /// Opens the blobs of a data directory and deletes unfinished uploads of the last gateway.
     pub fn open(data: &Path) -> Result<Self, OpenError> {
         let dir = data.join(DIRECTORY);
         let prepare = || {
-            make(&dir)?;
+            make_dir(&dir)?;
             for entry in fs::read_dir(&dir)? {
                 let entry = entry?;
-                if entry.file_name().to_string_lossy().starts_with(ARRIVING) {
+                if entry
+                    .file_name()
+                    .to_string_lossy()
+                    .starts_with(UPLOAD_PREFIX)
+                {
                     fs::remove_file(entry.path())?;
                 }
             }
@@ -81,35 +82,34 @@ impl Contents {
             path: dir.clone(),
             source,
         })?;
-        let turns = std::array::from_fn(|_| RwLock::new(()));
+        let shard_locks = std::array::from_fn(|_| RwLock::new(()));
         Ok(Self {
             data: data.to_owned(),
             dir,
-            turns,
+            shard_locks,
         })
     }
 
-    /// Copies what is in a data directory and not yet in the target, by a second name for the same
-    /// file where that is possible: a content never changes. What goes away meanwhile is passed by,
-    /// and what is arriving. Says how many there are in the target then.
+    /// Copies all blobs that the target lacks, as hard links where possible (a blob never changes).
+    /// Skips unfinished uploads and blobs deleted meanwhile. Returns how many the target has.
     pub fn copy(data: &Path, target: &Path) -> io::Result<usize> {
         let (dir, mut count) = (data.join(DIRECTORY), 0);
-        for folder in names(&dir)? {
-            if folder.starts_with(ARRIVING) {
+        for folder in file_names(&dir)? {
+            if folder.starts_with(UPLOAD_PREFIX) {
                 continue;
             }
             let (from, to) = (dir.join(&folder), target.join(&folder));
-            for file in names(&from)? {
-                make(&to)?;
+            for file in file_names(&from)? {
+                make_dir(&to)?;
                 count += usize::from(copy_one(&from.join(&file), &to.join(&file))?);
             }
         }
         Ok(count)
     }
 
-    /// Brings the contents of a backup to a new place, as [`copy`](Self::copy) does; says which of those
-    /// that are needed are not there, or not what their name says.
-    pub(super) fn bring(
+    /// Copies the needed blobs of a backup to the target, as [`copy`](Self::copy) does; returns
+    /// those that are missing or do not match their hash.
+    pub(super) fn restore_into(
         from: &Path,
         target: &Path,
         needed: &[ContentHash],
@@ -124,33 +124,34 @@ impl Contents {
                 continue;
             }
             let dir = target.join(folder);
-            make(&dir)?;
+            make_dir(&dir)?;
             copy_one(&source, &dir.join(file))?;
             File::open(&dir)?.sync_all()?;
         }
         Ok(missing)
     }
 
-    /// Is there no content in a directory of contents?
     pub(super) fn is_empty(dir: &Path) -> io::Result<bool> {
-        for folder in names(dir)? {
-            if !folder.starts_with(ARRIVING) && !names(&dir.join(folder))?.is_empty() {
+        for folder in file_names(dir)? {
+            if !folder.starts_with(UPLOAD_PREFIX) && !file_names(&dir.join(folder))?.is_empty() {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Room for a content that is about to arrive. It is gone when dropped.
-    pub async fn receive(&self) -> io::Result<Arriving> {
-        let path = self.dir.join(format!("{ARRIVING}{}", AttachmentId::new()));
-        let draft = aside(move || {
+    /// Starts an upload; dropping it deletes the temporary file.
+    pub async fn receive(&self) -> io::Result<Upload> {
+        let path = self
+            .dir
+            .join(format!("{UPLOAD_PREFIX}{}", AttachmentId::new()));
+        let file = blocking(move || {
             let file = OpenOptions::new()
                 .write(true)
                 .create_new(true)
                 .mode(0o600)
                 .open(&path)?;
-            Ok(Box::new(Draft {
+            Ok(Box::new(TempFile {
                 file,
                 path,
                 digest: digest::Context::new(&digest::SHA256),
@@ -158,36 +159,41 @@ impl Contents {
                 size: 0,
             }))
         });
-        Ok(Arriving(Some(draft.await?)))
+        Ok(Upload(Some(file.await?)))
     }
 
-    /// Puts a content in its place and adds the row that refers to it, or neither.
-    pub async fn keep(
+    /// Moves a finished upload into place and inserts its row, or does neither.
+    pub async fn store(
         &self,
-        content: Content,
+        blob: UploadedBlob,
         row: &AttachmentRow,
         quotas: Quotas,
         store: &dyn Store,
-    ) -> Result<(), KeepError> {
-        let place = self.place(&content.hash);
-        let turn = self.turns[usize::from(content.hash[0])].read().await;
-        // Over one that is there already: it is the same.
-        aside(move || content.draft.settle(&place)).await?;
+    ) -> Result<(), StoreBlobError> {
+        let path = self.path_of(&blob.hash);
+        let guard = self.shard_locks[usize::from(blob.hash[0])].read().await;
+        // Replacing an existing blob is harmless: same hash, same bytes.
+        blocking(move || blob.file.move_to(&path)).await?;
         let added = store.add_attachment(row, quotas).await;
-        drop(turn);
-        // What failed otherwise may have been added all the same.
+        drop(guard);
+        // After any other error the row may have been inserted all the same.
         if let Err(AddError::NoSession | AddError::OverQuota { .. }) = &added
-            && let Err(error) = self.forget(row.hash, store).await
+            && let Err(error) = self.remove_unreferenced(row.hash, store).await
         {
-            tracing::warn!(%error, "a file that nobody needs stays until the next sweep");
+            tracing::warn!(
+                %error,
+                session.id = %row.session,
+                blob = hex(&row.hash),
+                "cannot delete the blob of a refused upload; the next sweep retries"
+            );
         }
         Ok(added?)
     }
 
-    /// A content to be read; `None` if it is not here.
+    /// Opens a blob for reading; `None` if it is missing.
     pub async fn read(&self, hash: &ContentHash) -> io::Result<Option<File>> {
-        let place = self.place(hash);
-        aside(move || match File::open(place) {
+        let path = self.path_of(hash);
+        blocking(move || match File::open(path) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -195,25 +201,25 @@ impl Contents {
         .await
     }
 
-    /// Removes every content that no row refers to and that is old or was given up; says how many.
-    /// `None` if the files are not this database's: nothing is removed then.
+    /// Deletes unreferenced blobs that are old or released; returns how many. `None`, and nothing
+    /// deleted, if another database owns the files.
     pub async fn sweep(
         &self,
         store: &dyn Store,
         now: Timestamp,
     ) -> Result<Option<u64>, SweepError> {
-        if !belonging::is_at_home(&self.data, store).await? {
+        if !owning_database::owns_blobs(&self.data, store).await? {
             return Ok(None);
         }
-        let old = SystemTime::from(now) - GRACE;
+        let old = SystemTime::from(now) - ORPHAN_GRACE;
         let mut removed = 0;
         for first in 0..=u8::MAX {
-            removed += self.sweep_among(first, store, old).await?;
+            removed += self.sweep_shard(first, store, old).await?;
         }
         Ok(Some(removed))
     }
 
-    async fn sweep_among(
+    async fn sweep_shard(
         &self,
         first: u8,
         store: &dyn Store,
@@ -221,18 +227,18 @@ impl Contents {
     ) -> Result<u64, SweepError> {
         let dir = self.dir.join(format!("{first:02x}"));
         let look = dir.clone();
-        if aside(move || names(&look)).await?.is_empty() {
+        if blocking(move || file_names(&look)).await?.is_empty() {
             return Ok(0);
         }
-        // From here on nothing new takes its place, so what has no row now will have none.
-        let _turn = self.turns[usize::from(first)].write().await;
-        let needed = store.contents_with(first).await?;
+        // No upload can finish under this lock: a blob without a row now will not get one.
+        let _guard = self.shard_locks[usize::from(first)].write().await;
+        let needed = store.referenced_hashes(first).await?;
         let needed: HashSet<String> = needed.iter().map(hex).collect();
-        let released = store.released_with(first).await?;
+        let released = store.released_hashes(first).await?;
         let released: HashSet<String> = released.iter().map(hex).collect();
-        let removed = aside(move || {
+        let removed = blocking(move || {
             let mut removed = 0;
-            for name in names(&dir)? {
+            for name in file_names(&dir)? {
                 let path = dir.join(&name);
                 if !needed.contains(&name)
                     && (released.contains(&name) || path.metadata()?.modified()? < old)
@@ -246,74 +252,78 @@ impl Contents {
         Ok(removed.await?)
     }
 
-    /// Removes a content, unless some row refers to it, or one of another database might.
-    async fn forget(&self, hash: ContentHash, store: &dyn Store) -> Result<(), SweepError> {
-        if !belonging::is_at_home(&self.data, store).await? {
+    /// Deletes a blob unless a row refers to it or another database owns the files.
+    async fn remove_unreferenced(
+        &self,
+        hash: ContentHash,
+        store: &dyn Store,
+    ) -> Result<(), SweepError> {
+        if !owning_database::owns_blobs(&self.data, store).await? {
             return Ok(());
         }
-        let _turn = self.turns[usize::from(hash[0])].write().await;
-        if store.contents_with(hash[0]).await?.contains(&hash) {
+        let _guard = self.shard_locks[usize::from(hash[0])].write().await;
+        if store.referenced_hashes(hash[0]).await?.contains(&hash) {
             return Ok(());
         }
-        let place = self.place(&hash);
-        let removed = aside(move || match fs::remove_file(place) {
+        let path = self.path_of(&hash);
+        let removed = blocking(move || match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         });
         Ok(removed.await?)
     }
 
-    fn place(&self, hash: &ContentHash) -> PathBuf {
+    fn path_of(&self, hash: &ContentHash) -> PathBuf {
         let name = hex(hash);
         self.dir.join(&name[..2]).join(name)
     }
 }
 
-/// A content on its way.
+/// An upload in progress.
 #[derive(Debug)]
-pub struct Arriving(Option<Box<Draft>>);
+pub struct Upload(Option<Box<TempFile>>);
 
-/// A content that has arrived and has no place yet.
+/// A finished upload, not yet stored.
 #[derive(Debug)]
-pub struct Content {
-    draft: Box<Draft>,
-    /// Its SHA-256.
+pub struct UploadedBlob {
+    file: Box<TempFile>,
+    /// SHA-256 of its bytes.
     pub hash: ContentHash,
-    /// What it is.
-    pub media: Media,
-    /// How large it is.
+    /// Sniffed from the bytes.
+    pub media_type: MediaType,
+    /// Size.
     pub size_bytes: u64,
 }
 
-impl Arriving {
-    /// Takes the next piece.
-    pub async fn write(&mut self, piece: Bytes) -> io::Result<()> {
-        let mut draft = self.0.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        let draft = aside(move || draft.write(&piece).map(|()| draft)).await?;
-        self.0 = Some(draft);
+impl Upload {
+    /// Appends a chunk.
+    pub async fn write(&mut self, chunk: Bytes) -> io::Result<()> {
+        let mut file = self.0.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        let file = blocking(move || file.write(&chunk).map(|()| file)).await?;
+        self.0 = Some(file);
         Ok(())
     }
 
-    /// All of it is here.
-    pub async fn finish(mut self) -> io::Result<Content> {
-        let draft = self.0.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        aside(move || {
-            draft.file.sync_all()?;
+    /// Syncs the file and finishes the hash.
+    pub async fn finish(mut self) -> io::Result<UploadedBlob> {
+        let file = self.0.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        blocking(move || {
+            file.file.sync_all()?;
             let mut hash = [0; 32];
-            hash.copy_from_slice(draft.digest.clone().finish().as_ref());
-            Ok(Content {
+            hash.copy_from_slice(file.digest.clone().finish().as_ref());
+            Ok(UploadedBlob {
                 hash,
-                media: draft.sniffer.media(),
-                size_bytes: draft.size,
-                draft,
+                media_type: file.sniffer.media_type(),
+                size_bytes: file.size,
+                file,
             })
         })
         .await
     }
 }
 
-/// A file without a place: removed when dropped, wherever that happens.
-struct Draft {
+/// Deleted when dropped.
+struct TempFile {
     file: File,
     path: PathBuf,
     digest: digest::Context,
@@ -321,55 +331,56 @@ struct Draft {
     size: u64,
 }
 
-impl Draft {
-    fn write(&mut self, piece: &[u8]) -> io::Result<()> {
-        self.file.write_all(piece)?;
-        self.digest.update(piece);
-        self.sniffer.look(piece);
-        self.size += piece.len() as u64;
+impl TempFile {
+    fn write(&mut self, chunk: &[u8]) -> io::Result<()> {
+        self.file.write_all(chunk)?;
+        self.digest.update(chunk);
+        self.sniffer.feed(chunk);
+        self.size += chunk.len() as u64;
         Ok(())
     }
 
-    /// Takes its place for good, also across a power cut.
-    fn settle(&self, place: &Path) -> io::Result<()> {
-        let dir = place.parent().ok_or(io::ErrorKind::NotFound)?;
-        make(dir)?;
-        fs::rename(&self.path, place)?;
+    /// Durable: renames into place and syncs the directory.
+    fn move_to(&self, path: &Path) -> io::Result<()> {
+        let dir = path.parent().ok_or(io::ErrorKind::NotFound)?;
+        make_dir(dir)?;
+        fs::rename(&self.path, path)?;
         File::open(dir)?.sync_all()
     }
 }
 
-impl std::fmt::Debug for Draft {
+impl std::fmt::Debug for TempFile {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_tuple("Draft").field(&self.path).finish()
+        formatter.debug_tuple("TempFile").field(&self.path).finish()
     }
 }
 
-impl Drop for Draft {
+impl Drop for TempFile {
     fn drop(&mut self) {
         match fs::remove_file(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(%error, "a file that did not arrive cannot be removed");
+                let path = self.path.display();
+                tracing::warn!(%error, %path, "cannot delete an unfinished upload");
             }
             _ => {}
         }
     }
 }
 
-/// Disks take their time: nobody else waits for them.
-pub(super) async fn aside<T: Send + 'static>(
+/// Runs file I/O on a blocking thread.
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
-fn make(dir: &Path) -> io::Result<()> {
+fn make_dir(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
-/// The names in a directory; none if it is not there.
-pub(super) fn names(dir: &Path) -> io::Result<Vec<String>> {
+/// File names in a directory; empty if it does not exist.
+pub(super) fn file_names(dir: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
@@ -378,12 +389,12 @@ pub(super) fn names(dir: &Path) -> io::Result<Vec<String>> {
     entries.map(name).collect()
 }
 
-/// False if it is not there any more.
+/// False if the source was deleted meanwhile.
 fn copy_one(from: &Path, to: &Path) -> io::Result<bool> {
     if to.exists() || fs::hard_link(from, to).is_ok() {
         return Ok(true);
     }
-    // Another disk, or one that knows no second names.
+    // Another disk, or no hard links.
     match fs::copy(from, to) {
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -393,23 +404,22 @@ fn copy_one(from: &Path, to: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Is it there, and is it what its name says?
 fn has_hash(path: &Path, hash: &ContentHash) -> io::Result<bool> {
     let mut file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         file => file?,
     };
     let mut context = digest::Context::new(&digest::SHA256);
-    let mut piece = vec![0; 64 * 1024];
+    let mut chunk = vec![0; 64 * 1024];
     loop {
-        match file.read(&mut piece)? {
+        match file.read(&mut chunk)? {
             0 => return Ok(context.finish().as_ref() == hash),
-            read => context.update(&piece[..read]),
+            read => context.update(&chunk[..read]),
         }
     }
 }
 
-/// A hash as people write it.
+/// A hash in hexadecimal.
 pub fn hex(hash: &ContentHash) -> String {
     use std::fmt::Write as _;
     hash.iter().fold(String::new(), |mut text, byte| {

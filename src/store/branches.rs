@@ -1,9 +1,9 @@
-//! A session that begins as a copy of another one's past.
+//! Branches: sessions that start as a copy of another session's past.
 
 use async_trait::async_trait;
 
 use super::error::StoreError;
-use super::journals::{CommandRecord, NewEvent, Summary};
+use super::journals::{CommandRecord, NewEvent, SessionSummary};
 use super::sessions::NewSession;
 use crate::domain::id::SessionId;
 
@@ -12,22 +12,22 @@ use crate::domain::id::SessionId;
 pub struct NewBranch {
     /// The new session.
     pub session: NewSession,
-    /// The session whose past it has.
+    /// The session it branches from.
     pub from: SessionId,
-    /// The offset of the last event that both have.
+    /// Offset of the last shared event.
     pub upto: u64,
-    /// Its own events after that one.
+    /// Events of its own after that.
     pub closing: Vec<NewEvent>,
-    /// What lists show.
-    pub summary: Summary,
-    /// The state after all of these events, serialised.
+    /// Summary for lists.
+    pub summary: SessionSummary,
+    /// State after all of these events, serialised.
     pub snapshot: Vec<u8>,
-    /// The command that asked for it, kept with the session that it was said in.
+    /// The command that asked for it, recorded in the source session.
     pub command: Option<CommandRecord>,
 }
 
 impl NewBranch {
-    /// The offset of its last event.
+    /// Offset of its last event.
     pub fn head(&self) -> u64 {
         self.upto + self.closing.len() as u64
     }
@@ -39,10 +39,10 @@ pub enum BranchError {
     /// There is no such session, or it has ended.
     #[error("there is no such session")]
     NotFound,
-    /// The events around the cut were joined since somebody looked: worth another look.
+    /// The events at the cut were compacted meanwhile: read again and retry.
     #[error("the journal was tidied up meanwhile")]
     Changed,
-    /// A command under that key has taken effect meanwhile.
+    /// A command with the same key took effect meanwhile.
     #[error("that command has taken effect before")]
     Repeated,
     /// Storage failed.
@@ -53,12 +53,12 @@ pub enum BranchError {
 /// Making branches.
 #[async_trait]
 pub trait Branches: Send + Sync {
-    /// How much there is to copy of a journal up to an offset.
+    /// Bytes of a journal up to an offset.
     async fn journal_bytes(&self, session: SessionId, upto: u64) -> Result<u64, StoreError>;
 
-    /// Stores a branch with everything in it, in one transaction; but for what it is found by.
+    /// Stores a branch in one transaction, without its search texts.
     async fn branch(&self, new: &NewBranch) -> Result<(), BranchError>;
 
-    /// Lets a branch be found by some more of its past; false if there is no more of it.
+    /// Copies the next batch of search texts into a branch; false when done.
     async fn copy_texts(&self, branch: SessionId) -> Result<bool, StoreError>;
 }

@@ -1,42 +1,42 @@
-//! Who else may come into a session, as stored.
+//! Grants: roles that owners gave other users in their sessions.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::error::StoreError;
 use crate::domain::account::Username;
-use crate::domain::act::Act;
+use crate::domain::audit::AuditEntry;
 use crate::domain::grant::GrantRole;
 use crate::domain::id::{SessionId, UserId};
 
-/// What one user was granted in one session.
+/// One user's role in one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantRow {
-    /// To whom.
+    /// The user.
     pub user: UserId,
-    /// Their name.
+    /// The user's name.
     pub username: Username,
-    /// What.
+    /// The role.
     pub role: GrantRole,
-    /// By whom.
+    /// The owner who granted it.
     pub granted_by: UserId,
-    /// Since when.
+    /// When it was granted.
     pub created_at: Timestamp,
 }
 
-/// Why nothing was granted.
+/// Why a session was not shared.
 #[derive(Debug, thiserror::Error)]
 pub enum ShareError {
-    /// There is none such, or it is not the owner's who wants to share it.
+    /// No such session of this owner.
     #[error("there is no such session")]
     NoSuchSession,
-    /// Nobody has that name.
+    /// No account has that name.
     #[error("there is no user of that name")]
     NoSuchUser,
-    /// They may not even log in.
+    /// The account is disabled.
     #[error("that account is disabled")]
     DisabledUser,
-    /// It is theirs already.
+    /// The user owns the session.
     #[error("the session belongs to that user")]
     OwnSession,
     /// Storage failed.
@@ -44,29 +44,28 @@ pub enum ShareError {
     Store(#[from] StoreError),
 }
 
-/// Sharing sessions, and taking that back.
+/// Sharing and unsharing sessions.
 #[async_trait]
 pub trait Grants: Send + Sync {
-    /// Everybody who was granted something in a session, by name. Also those who are disabled: they
-    /// cannot come until they are enabled again.
+    /// All grants of a session by user name, disabled users included (they cannot join until enabled).
     async fn grants(&self, session: SessionId) -> Result<Vec<GrantRow>, StoreError>;
 
-    /// Grants somebody a role in a session of that owner, in place of the one they had.
+    /// Grants a user a role in a session of that owner, replacing an earlier one.
     async fn share_session(
         &self,
         session: SessionId,
         owner: UserId,
         with: &Username,
         role: GrantRole,
-        act: &Act,
+        entry: &AuditEntry,
     ) -> Result<GrantRow, ShareError>;
 
-    /// Takes back what somebody was granted in a session of that owner; false if there was nothing.
+    /// Revokes a user's grant in a session of that owner; false if there was none.
     async fn unshare_session(
         &self,
         session: SessionId,
         owner: UserId,
         with: &Username,
-        act: &Act,
+        entry: &AuditEntry,
     ) -> Result<bool, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! Journals, as stored: events in their order, and who may add to them.
+//! Journals: append-only events per session, leases to write them, snapshots.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -6,14 +6,15 @@ use jiff::Timestamp;
 use super::error::StoreError;
 use super::search::SearchText;
 use super::sessions::NewSession;
-use crate::domain::act::Act;
+use crate::domain::audit::AuditEntry;
 use crate::domain::id::{Epoch, SessionId};
+use crate::domain::idempotency::IdempotencyKey;
 
-/// What is read of a journal at once ends with the event that goes beyond this: events are of very
-/// different length, and a count alone bounds nothing.
+/// A page of a journal ends with the event that crosses this size: events differ too much in length
+/// for a count to bound a page.
 pub const PAGE_BYTES: usize = 1024 * 1024;
 
-/// An event to be stored.
+/// A new event.
 #[derive(Clone, Debug)]
 pub struct NewEvent {
     /// When it happened.
@@ -22,12 +23,12 @@ pub struct NewEvent {
     pub body: Vec<u8>,
 }
 
-/// An event, as read.
+/// A stored event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredEvent {
-    /// Whose journal it was found in.
+    /// The session.
     pub session: SessionId,
-    /// Its place.
+    /// Its offset.
     pub offset: u64,
     /// When it happened.
     pub at: Timestamp,
@@ -35,93 +36,95 @@ pub struct StoredEvent {
     pub body: Vec<u8>,
 }
 
-/// What lists of sessions show; kept with the journal's head.
+/// What session lists show; stored beside the journal's head.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// How many utterances.
+pub struct SessionSummary {
+    /// Number of messages.
     pub messages: u64,
-    /// The newest one of a human, shortened.
+    /// The newest prompt, shortened.
     pub last_prompt: Option<String>,
-    /// A title that the agent gave.
+    /// Title given by the agent.
     pub title: Option<String>,
-    /// Is a run under way?
+    /// Is a run active?
     pub running: bool,
-    /// How many questions wait for an answer.
+    /// Open questions.
     pub waiting: u32,
-    /// How many prompts wait for their turn.
+    /// Queued prompts.
     pub queued: u32,
 }
 
-/// The outcome of a command that shall take effect once.
+/// A command that must take effect once, with its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandRecord {
-    /// The key that the client chose.
-    pub key: String,
-    /// Of the command: another one under the same key is refused.
-    pub digest: [u8; 32],
-    /// What the client was told.
+    /// The client's key, with the digest of the command: another command under the same key is refused.
+    pub idempotency_key: IdempotencyKey,
+    /// The reply to the client, serialised.
     pub outcome: Vec<u8>,
 }
 
-/// Events to be added to one journal.
+/// Events to append to one journal.
 #[derive(Clone, Debug)]
 pub struct Append {
-    /// Whose journal.
+    /// The session.
     pub session: SessionId,
-    /// The fencing number of whoever adds.
+    /// Fencing number of the writer.
     pub term: i64,
-    /// The session itself, if it is not stored yet.
+    /// The session, if it is not stored yet.
     pub create: Option<NewSession>,
-    /// The offset of the last event before.
+    /// Offset of the last event before these.
     pub after: u64,
     /// The events.
     pub events: Vec<NewEvent>,
-    /// What lists show from now on, if that changes.
-    pub summary: Option<Summary>,
-    /// The command that these are the first effect of.
+    /// The new summary, if it changes.
+    pub summary: Option<SessionSummary>,
+    /// The command that caused these events.
     pub command: Option<CommandRecord>,
-    /// What the audit log says about it.
-    pub acts: Vec<Act>,
-    /// What the session shall be found by from now on, besides what it had.
+    /// Audit entries to write with the events.
+    pub audit_entries: Vec<AuditEntry>,
+    /// Search texts to add.
     pub texts: Vec<SearchText>,
 }
 
 impl Append {
-    /// The events, each at its place.
-    pub(super) fn numbered(&self) -> impl Iterator<Item = (SessionId, StoredEvent)> {
-        let numbered = (self.after + 1..).zip(&self.events);
-        numbered.map(|(offset, event)| {
-            let event = StoredEvent {
-                session: self.session,
-                offset,
-                at: event.at,
-                body: event.body.clone(),
-            };
-            (self.session, event)
-        })
+    pub(super) fn numbered(&self) -> impl Iterator<Item = StoredEvent> {
+        number(self.session, self.after, &self.events)
     }
 }
 
-/// Why events were not added.
+pub(super) fn number(
+    session: SessionId,
+    after: u64,
+    events: &[NewEvent],
+) -> impl Iterator<Item = StoredEvent> {
+    let numbered = (after + 1..).zip(events);
+    numbered.map(move |(offset, event)| StoredEvent {
+        session,
+        offset,
+        at: event.at,
+        body: event.body.clone(),
+    })
+}
+
+/// Why an append was refused.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum AppendError {
-    /// Somebody else writes this journal now, or the session has ended.
+    /// Another writer has a newer term, or the session has ended.
     #[error("another node writes this journal now")]
     Fenced,
 }
 
-/// The right to write a journal.
+/// A claimed journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// The fencing number.
+    /// Fencing number.
     pub term: i64,
-    /// The offset of the last event.
+    /// Offset of the last event.
     pub head: u64,
-    /// The counting of the offsets.
+    /// Epoch of the offsets.
     pub epoch: Epoch,
 }
 
-/// Why a journal cannot be written.
+/// Why a journal was not claimed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
     /// There is no such session, or it has ended.
@@ -132,10 +135,10 @@ pub enum ClaimError {
     Store(#[from] StoreError),
 }
 
-/// A state that stands for all events up to an offset.
+/// State of a session at an offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Up to where.
+    /// Offset of the last event in it.
     pub offset: u64,
     /// The state, serialised.
     pub body: Vec<u8>,
@@ -144,18 +147,18 @@ pub struct Snapshot {
 /// Writing and reading journals.
 #[async_trait]
 pub trait Journals: Send + Sync {
-    /// Takes the right to write a journal from whoever had it.
+    /// Claims a journal; the former writer is fenced.
     async fn claim_journal(&self, session: SessionId, node: &str) -> Result<Lease, ClaimError>;
 
-    /// Adds to many journals in one transaction; each by itself is added whole or not at all.
+    /// Appends to many journals in one transaction. Each append succeeds or is refused on its own.
     async fn append(
         &self,
         batch: &[Append],
         now: Timestamp,
     ) -> Result<Vec<Result<(), AppendError>>, StoreError>;
 
-    /// The events after an offset, in order: at most so many, and no more than [`PAGE_BYTES`] hold
-    /// (but one, however long it is). Nothing comes only if there is nothing.
+    /// Events after an offset, in order: at most `limit`, and at most [`PAGE_BYTES`] except for a
+    /// single longer event. Empty only at the end.
     async fn events_after(
         &self,
         session: SessionId,
@@ -163,7 +166,7 @@ pub trait Journals: Send + Sync {
         limit: u32,
     ) -> Result<Vec<StoredEvent>, StoreError>;
 
-    /// The last events before an offset, in order; bounded as above.
+    /// The last events before an offset, in order; bounded like [`events_after`](Self::events_after).
     async fn events_before(
         &self,
         session: SessionId,
@@ -174,14 +177,14 @@ pub trait Journals: Send + Sync {
     /// The newest snapshot.
     async fn snapshot(&self, session: SessionId) -> Result<Option<Snapshot>, StoreError>;
 
-    /// Stores a snapshot in place of the one before.
+    /// Replaces the snapshot, unless the stored one is newer.
     async fn save_snapshot(
         &self,
         session: SessionId,
         snapshot: &Snapshot,
     ) -> Result<(), StoreError>;
 
-    /// What a command under that key came to.
+    /// The recorded command with that key.
     async fn command(
         &self,
         session: SessionId,

@@ -1,4 +1,4 @@
-//! Logins, as stored: one row per browser or program that proved who it is.
+//! Logins: one row per authenticated browser or program.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -6,17 +6,17 @@ use std::str::FromStr;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::error::{StoreError, StoredWord};
+use super::error::{StoreError, UnknownValue};
 use crate::domain::account::User;
-use crate::domain::act::{Act, By};
+use crate::domain::audit::{AuditContext, AuditEntry};
 use crate::domain::id::{LoginId, SessionId, UserId};
 
-/// How a login came to be.
+/// Kind of login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginKind {
-    /// With a password; lives by refreshing.
+    /// Password login; renewed by its refresh token.
     Browser,
-    /// On the command line; lives as long as its one token.
+    /// Created on the command line; lives as long as its one token.
     Token,
 }
 
@@ -31,63 +31,63 @@ impl LoginKind {
 }
 
 impl FromStr for LoginKind {
-    type Err = StoredWord;
+    type Err = UnknownValue;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "browser" => Ok(Self::Browser),
             "token" => Ok(Self::Token),
-            _ => Err(StoredWord),
+            _ => Err(UnknownValue),
         }
     }
 }
 
-/// A login to be stored.
+/// A new login.
 #[derive(Clone, Debug)]
 pub struct NewLogin {
     /// Its id.
     pub id: LoginId,
-    /// Whose it is.
+    /// The account.
     pub user: UserId,
-    /// The account's generation when its password was checked.
+    /// Generation of the account when the password was checked.
     pub generation: i64,
-    /// How it came to be.
+    /// Its kind.
     pub kind: LoginKind,
-    /// The one session it is good for, if bound.
+    /// The only session it may use, if bound.
     pub session: Option<SessionId>,
-    /// The hash of its first refresh token and when that ends.
+    /// Hash and expiry of its first refresh token.
     pub refresh: Option<([u8; 32], Timestamp)>,
-    /// When its first access token ends.
+    /// Expiry of its first access token.
     pub token_expires_at: Timestamp,
-    /// Where it came from.
+    /// Address of the client.
     pub address: Option<IpAddr>,
-    /// What the program calls itself.
+    /// User agent of the client.
     pub user_agent: Option<String>,
 }
 
-/// A live login, as its owner sees it.
+/// An active login.
 #[derive(Clone, Debug)]
 pub struct LoginRow {
     /// Its id.
     pub id: LoginId,
-    /// How it came to be.
+    /// Its kind.
     pub kind: LoginKind,
-    /// Where it came from.
+    /// Address of the client.
     pub address: Option<String>,
-    /// What the program calls itself.
+    /// User agent of the client.
     pub user_agent: Option<String>,
-    /// When it began.
+    /// When it started.
     pub created_at: Timestamp,
     /// When it was last refreshed.
     pub last_used_at: Timestamp,
-    /// When it ends by itself.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
 /// Why a login was not stored.
 #[derive(Debug, thiserror::Error)]
 pub enum StartLoginError {
-    /// The account was disabled, removed or changed in the meantime.
+    /// The account was disabled, removed or changed meanwhile.
     #[error("the account changed while logging in")]
     AccountChanged,
     /// Storage failed.
@@ -95,39 +95,44 @@ pub enum StartLoginError {
     Store(#[from] StoreError),
 }
 
-/// The exchange of one refresh token for the next.
+/// Exchange of a refresh token for the next one.
 #[derive(Clone, Copy, Debug)]
 pub struct Rotation {
-    /// The hash of the token that was presented.
+    /// Hash of the presented token.
     pub presented: [u8; 32],
-    /// The hash of the one to be handed out.
+    /// Hash of the new token.
     pub next: [u8; 32],
-    /// When the next one ends.
+    /// Expiry of the new token.
     pub next_expires_at: Timestamp,
-    /// When the access token handed out with it ends.
+    /// Expiry of the access token issued with it.
     pub token_expires_at: Timestamp,
 }
 
-/// A login that was refreshed.
+/// A refreshed login.
 #[derive(Clone, Debug)]
 pub struct Refreshed {
     /// Which one.
     pub login: LoginId,
     /// The account as it is now.
     pub user: User,
-    /// The one session it is good for, if bound.
+    /// The only session it may use, if bound.
     pub session: Option<SessionId>,
 }
 
 /// Why a login was not refreshed.
 #[derive(Debug, thiserror::Error)]
 pub enum RefreshError {
-    /// Nothing live belongs to that token.
+    /// No active login has that token.
     #[error("unknown or expired refresh token")]
     Unknown,
-    /// The token had been exchanged before: its login has been ended.
+    /// The token was exchanged before: its login has been ended.
     #[error("the refresh token was used twice")]
-    Reused,
+    Reused {
+        /// The account.
+        user: UserId,
+        /// The login that was ended.
+        login: LoginId,
+    },
     /// Storage failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -136,15 +141,24 @@ pub enum RefreshError {
 /// Starting, refreshing and ending logins.
 #[async_trait]
 pub trait Logins: Send + Sync {
-    /// Stores a new login, if the account is still as it was when its password was checked.
-    async fn start_login(&self, new: &NewLogin, act: &Act) -> Result<(), StartLoginError>;
+    /// Stores a new login, unless the account changed since its password was checked.
+    async fn start_login(&self, new: &NewLogin, entry: &AuditEntry) -> Result<(), StartLoginError>;
 
-    /// Exchanges a refresh token. One that was exchanged before ends its login.
-    async fn refresh_login(&self, rotation: &Rotation, by: &By) -> Result<Refreshed, RefreshError>;
+    /// Exchanges a refresh token. Presenting an exchanged one ends its login.
+    async fn refresh_login(
+        &self,
+        rotation: &Rotation,
+        context: &AuditContext,
+    ) -> Result<Refreshed, RefreshError>;
 
-    /// Ends a login of that user; false if there is none such.
-    async fn end_login(&self, login: LoginId, user: UserId, act: &Act) -> Result<bool, StoreError>;
+    /// Ends a login of that user; false if there is none.
+    async fn end_login(
+        &self,
+        login: LoginId,
+        user: UserId,
+        entry: &AuditEntry,
+    ) -> Result<bool, StoreError>;
 
-    /// The live logins of an account, newest first.
+    /// Active logins of an account, newest first.
     async fn logins(&self, user: UserId, now: Timestamp) -> Result<Vec<LoginRow>, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! Keeping the database healthy: probing, sweeping, copying, and reading its audit log.
+//! Maintenance: probe, sweep, backup, identity and scrubbing of the whole database.
 
 use std::path::Path;
 
@@ -6,46 +6,28 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::error::StoreError;
-use crate::domain::act::Act;
 use crate::domain::id::StoreId;
 
-/// A row of the audit log, as read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuditRow {
-    /// Its place: later rows have larger ones.
-    pub id: i64,
-    /// When.
-    pub at: Timestamp,
-    /// Who.
-    pub actor: String,
-    /// From where.
-    pub address: Option<String>,
-    /// What.
-    pub action: String,
-    /// To whom or what.
-    pub target: String,
-}
-
-/// Why there is no copy.
+/// Why a backup failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// This database is not copied by us.
+    /// Postgres has its own tools.
     #[error(
         "this gateway stores in Postgres: use pg_dump, which makes a consistent copy while the gateway runs"
     )]
     NotSqlite,
-    /// Something is there already.
+    /// The target exists.
     #[error("{0} exists already: name a new file")]
     Exists(String),
     /// The copy cannot be written.
     #[error("cannot write {path}: {source}")]
     Write {
-        /// Where to.
+        /// The target.
         path: String,
         /// Why.
         source: std::io::Error,
     },
-    /// The copy was made and does not read back well.
+    /// The copy failed its integrity check.
     #[error("the copy does not pass SQLite's integrity check: {0}")]
     Damaged(String),
     /// Storage failed.
@@ -53,70 +35,64 @@ pub enum BackupError {
     Store(#[from] StoreError),
 }
 
-/// What became of what was removed.
+/// Result of a scrub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scrubbed {
-    /// Nothing of it is left in the database's files.
+pub enum ScrubOutcome {
+    /// No deleted data is left in the files.
     Done,
-    /// It is written over, but the log still holds it and is being read from: ask again later.
-    LogIsRead,
+    /// Overwritten in the file, but a reader keeps the WAL: retry later.
+    WalInUse,
 }
 
-/// Up to which moment, itself included, what is forgotten.
+/// Latest times (inclusive) of the rows that a sweep drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outlived {
-    /// Links, logins, changes, signing keys and releases of contents that ended then.
+pub struct SweepCutoffs {
+    /// Links, logins, auth changes, signing keys and released hashes that expired then.
     pub ended: Timestamp,
-    /// Refresh tokens that were exchanged then.
+    /// Refresh tokens exchanged then.
     pub spent: Timestamp,
-    /// Keys of commands that took effect then.
+    /// Recorded commands from then.
     pub commands: Timestamp,
 }
 
-/// Operations about the database as a whole.
+/// Operations on the whole database.
 #[async_trait]
-pub trait Upkeep: Send + Sync {
-    /// Which database it is, without its password.
-    fn place(&self) -> &str;
+pub trait Maintenance: Send + Sync {
+    /// Path or URL of the database, without credentials.
+    fn location(&self) -> &str;
 
-    /// The version of the schema.
+    /// Version of the schema.
     fn schema_version(&self) -> i64;
 
-    /// Does it answer?
+    /// Checks that the database answers; SQLite also checks that it can write.
     async fn ping(&self) -> Result<(), StoreError>;
 
-    /// What the database's own check of itself says; empty if all is well.
+    /// Findings of the database's own integrity check; empty if healthy.
     async fn integrity(&self) -> Result<Vec<String>, StoreError>;
 
-    /// Drops what nobody can use any more.
-    async fn sweep(&self, outlived: Outlived) -> Result<(), StoreError>;
+    /// Drops expired rows.
+    async fn sweep(&self, cutoffs: SweepCutoffs) -> Result<(), StoreError>;
 
-    /// Makes a consistent copy while everything goes on.
+    /// Writes a consistent copy while the gateway runs.
     async fn backup(&self, target: &Path) -> Result<(), BackupError>;
 
-    /// What data directories know it by. `None` while it is a database that was put here from elsewhere,
-    /// and nobody has begun to serve from it: it does not know yet what it is.
+    /// Id by which data directories know it. `None` after a restore or move until a gateway serves
+    /// from it.
     async fn identity(&self) -> Result<Option<StoreId>, StoreError>;
 
-    /// Returns when the database has become another one under this program (a standby took over, a dump
-    /// was restored); nothing can be read or written from then on. Else never.
+    /// Resolves when the server turns out to be another one (failover, restored dump); all calls
+    /// fail from then on. Pending forever otherwise.
     async fn displaced(&self);
 
-    /// Gives every journal a new epoch, so that no client goes on from an offset that may mean something
-    /// else now, and the database a new identity; says how many journals there are. Whoever writes a
-    /// journal meanwhile is kept out.
+    /// Gives every journal a new epoch, so that no client resumes at an offset that may mean
+    /// another event now, and the database a new identity; returns the number of journals. Current
+    /// writers are fenced.
     async fn renew_epochs(&self) -> Result<u64, StoreError>;
 
-    /// If accounts or sessions were removed since the last time: makes that nothing of them is left in
-    /// the free parts of the database's files. A little at a time; others write in between.
-    async fn scrub(&self) -> Result<Scrubbed, StoreError>;
+    /// Overwrites data of removed accounts and sessions in the free parts of the database files.
+    /// Works in small steps; others write in between.
+    async fn scrub(&self) -> Result<ScrubOutcome, StoreError>;
 
-    /// Writes an audit row for something that changed nothing else.
-    async fn record(&self, act: &Act) -> Result<(), StoreError>;
-
-    /// The newest rows of the audit log, newest first.
-    async fn recent_acts(&self, limit: u32) -> Result<Vec<AuditRow>, StoreError>;
-
-    /// Finishes what is under way and closes.
+    /// Finishes open transactions and closes.
     async fn close(&self);
 }

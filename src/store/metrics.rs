@@ -1,4 +1,4 @@
-//! What storage counts: where it failed somebody, and how much room is left.
+//! Storage metrics: failures by operation, disk and database size.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,20 +12,15 @@ use prometheus_client::registry::Registry;
 
 use super::Config;
 
-/// What somebody wanted of storage when it failed them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    /// To commit events.
+pub(crate) enum StoreOperation {
     Commit,
-    /// To read a journal.
     Read,
-    /// To answer a request.
     Request,
-    /// To know whether storage is there.
     Probe,
 }
 
-impl Wanted {
+impl StoreOperation {
     const ALL: [Self; 4] = [Self::Commit, Self::Read, Self::Request, Self::Probe];
 
     fn name(self) -> &'static str {
@@ -40,52 +35,51 @@ impl Wanted {
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Labels {
+    /// The label's name, which dashboards and alerts use.
     wanted: &'static str,
 }
 
-/// How often storage failed, counted where somebody was told. Clones share their counts.
+/// Storage failures, counted where they are reported to a caller. Clones share their counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Failures(Family<Labels, Counter>);
 
 impl Failures {
-    /// Counts one.
-    pub(crate) fn count(&self, wanted: Wanted) {
-        self.of(wanted).inc();
+    pub(crate) fn count(&self, operation: StoreOperation) {
+        self.of(operation).inc();
     }
 
-    fn of(&self, wanted: Wanted) -> Counter {
-        let wanted = wanted.name();
+    fn of(&self, operation: StoreOperation) -> Counter {
+        let wanted = operation.name();
         self.0.get_or_create_owned(&Labels { wanted })
     }
 }
 
-/// Puts what there is to know about storage under its names.
 pub(crate) fn register(failures: &Failures, config: &Config, registry: &mut Registry) {
-    for wanted in Wanted::ALL {
-        // There from the start: what was never seen cannot be alerted on.
-        failures.of(wanted);
+    for operation in StoreOperation::ALL {
+        // Present from the start: an alert needs a series.
+        failures.of(operation);
     }
     registry.register(
         "storage_errors",
-        "How often storage failed somebody, by what they wanted",
+        "Storage failures, by the operation that failed",
         failures.0.clone(),
     );
     let database = config.database_url.is_none().then(|| config.sqlite_path());
-    registry.register_collector(Box::new(Room {
+    registry.register_collector(Box::new(DiskUsage {
         dir: config.dir.clone(),
         database,
     }));
 }
 
-/// The room on the disk, looked at when somebody asks.
+/// Disk and database size, read at each scrape.
 #[derive(Debug)]
-struct Room {
+struct DiskUsage {
     dir: PathBuf,
-    /// The file of the database, if it is one.
+    /// SQLite's file.
     database: Option<PathBuf>,
 }
 
-impl Collector for Room {
+impl Collector for DiskUsage {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let mut gauge = |name, help, bytes: Option<u64>| {
             let Some(bytes) = bytes else {
@@ -97,7 +91,7 @@ impl Collector for Room {
         let disk = rustix::fs::statvfs(&self.dir).ok();
         gauge(
             "disk_free_bytes",
-            "What may still be written to the disk of the data directory",
+            "Free space on the disk of the data directory",
             disk.as_ref()
                 .map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
         )?;
@@ -110,13 +104,13 @@ impl Collector for Room {
         gauge(
             "database_size_bytes",
             "The size of the SQLite database with its log; absent with Postgres",
-            self.database.as_deref().and_then(size_of),
+            self.database.as_deref().and_then(database_size),
         )
     }
 }
 
-/// The database itself, and what is not yet in it.
-fn size_of(database: &Path) -> Option<u64> {
+/// The file and its WAL.
+fn database_size(database: &Path) -> Option<u64> {
     let mut log = database.as_os_str().to_owned();
     log.push("-wal");
     let log = std::fs::metadata(log).map_or(0, |file| file.len());

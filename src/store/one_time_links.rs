@@ -1,4 +1,4 @@
-//! Things that work once: setup and invite links, tickets. Only their hashes are stored.
+//! One-time links: setup and invite links, and tickets for sockets. Only their hashes are stored.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -6,52 +6,52 @@ use jiff::Timestamp;
 use super::error::StoreError;
 use super::users::NewUser;
 use crate::domain::account::User;
-use crate::domain::act::{Act, By};
+use crate::domain::audit::{AuditContext, AuditEntry};
 use crate::domain::id::{LoginId, SessionId, UserId};
 
-/// What a link is for.
+/// Purpose of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkKind {
-    /// Makes the first administrator.
+    /// Creates the first administrator.
     Setup,
     /// Lets this user set a password.
     Invite(UserId),
 }
 
-/// A link to be stored.
+/// A new link.
 #[derive(Clone, Debug)]
 pub struct NewLink {
-    /// The hash of its secret.
+    /// Hash of its secret.
     pub hash: [u8; 32],
-    /// What it is for.
+    /// Its purpose.
     pub kind: LinkKind,
-    /// When it stops working.
+    /// Expiry.
     pub expires_at: Timestamp,
 }
 
-/// Whom a ticket was made for.
+/// Login of a redeemed ticket.
 #[derive(Clone, Debug)]
 pub struct Redeemed {
     /// The login.
     pub login: LoginId,
     /// The account as it is now.
     pub user: User,
-    /// The one session the login is good for, if bound.
+    /// The only session the login may use, if bound.
     pub session: Option<SessionId>,
-    /// When its newest access token ends.
+    /// Expiry of its newest access token.
     pub token_expires_at: Timestamp,
 }
 
-/// Why the first administrator was not made.
+/// Why the setup failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SetUpError {
     /// There is an administrator already.
     #[error("the gateway is set up already")]
     AlreadySetUp,
-    /// Unknown, used or expired.
+    /// The link is unknown, used or expired.
     #[error("the setup link is not valid")]
     BadLink,
-    /// Somebody has that name.
+    /// The name is taken.
     #[error("the user name is taken")]
     UsernameTaken,
     /// Storage failed.
@@ -59,14 +59,14 @@ pub enum SetUpError {
     Store(#[from] StoreError),
 }
 
-/// Issuing links and using them up.
+/// Issuing and redeeming links.
 #[async_trait]
-pub trait Links: Send + Sync {
-    /// Stores a setup or invite link in place of every earlier one for the same purpose.
-    async fn issue_link(&self, link: &NewLink, act: &Act) -> Result<(), StoreError>;
+pub trait OneTimeLinks: Send + Sync {
+    /// Stores a setup or invite link; earlier ones for the same purpose stop working.
+    async fn issue_link(&self, link: &NewLink, entry: &AuditEntry) -> Result<(), StoreError>;
 
-    /// Stores a ticket that opens one socket for a login; false if that has ended. Not an act: it
-    /// grants nothing that its login does not have.
+    /// Stores a ticket that opens one socket for a login; false if the login has ended. Not
+    /// audited: it grants nothing beyond its login.
     async fn issue_ticket(
         &self,
         hash: [u8; 32],
@@ -75,33 +75,33 @@ pub trait Links: Send + Sync {
         expires_at: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Uses up a ticket; `None` if it is unknown, used or expired, or its login has ended.
+    /// Redeems a ticket; `None` if it is unknown, used or expired, or its login has ended.
     async fn redeem_ticket(
         &self,
         hash: [u8; 32],
         now: Timestamp,
     ) -> Result<Option<Redeemed>, StoreError>;
 
-    /// Is there a live setup link with that hash?
+    /// Is there a valid setup link with that hash?
     async fn setup_is_open(&self, hash: [u8; 32], now: Timestamp) -> Result<bool, StoreError>;
 
-    /// Makes the first administrator, using up the setup link if one is given.
+    /// Creates the first administrator, redeeming the setup link if one is given.
     async fn set_up(
         &self,
         link: Option<[u8; 32]>,
         admin: &NewUser,
-        act: &Act,
+        entry: &AuditEntry,
     ) -> Result<(), SetUpError>;
 
-    /// The user that a live invite is for.
+    /// The user of a valid invite.
     async fn invited(&self, hash: [u8; 32], now: Timestamp) -> Result<Option<User>, StoreError>;
 
-    /// Uses up an invite: sets the password and ends every login the account had.
-    /// `None` if the link is unknown, used or expired, or its user disabled.
+    /// Redeems an invite: sets the password and ends all logins of the account. `None` if the link
+    /// is unknown, used or expired, or the user is disabled.
     async fn accept_invite(
         &self,
         hash: [u8; 32],
         password_hash: &str,
-        by: &By,
+        context: &AuditContext,
     ) -> Result<Option<User>, StoreError>;
 }

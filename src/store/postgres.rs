@@ -1,126 +1,122 @@
-//! Postgres: by URL, shared by every node.
+//! Postgres backend: a database by URL, shared by every node.
 
 use std::path::Path;
 use std::str::FromStr as _;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::{Connection as _, Postgres, Transaction};
 
+use super::database_identity::{Purpose, RenewedEpochs};
 use super::error::{OpenError, StoreError};
-use super::home::{Purpose, Renewed};
 use super::journals::StoredEvent;
+use super::maintenance::{BackupError, Maintenance, ScrubOutcome, SweepCutoffs};
 use super::schema;
-use super::upkeep::{AuditRow, BackupError, Outlived, Scrubbed, Upkeep};
-use crate::domain::act::Act;
 use crate::domain::id::{SessionId, StoreId};
 
-mod home;
+mod journal_tx;
+mod server_identity;
 #[path = "sql.rs"]
 mod sql;
-mod turn;
 
-use home::Home;
-use turn::Turn;
+use journal_tx::JournalTx;
+use server_identity::ServerIdentity;
 
 type Connection = PgConnection;
 type Row = PgRow;
-/// What this database calls bytes.
+/// Type of a byte column.
 const BYTES: &str = "bytea";
-/// How a read holds its rows until the end of the transaction.
-const HOLD: &str = " for share of sessions";
+/// Locks the sessions read until the transaction ends.
+const SHARE_LOCK: &str = " for share of sessions";
 
-/// The words of a question, from a JSON array.
-const WISHED_WORDS: &str = "select value as word from json_array_elements_text(cast($1 as json))";
-/// The texts of an owner in which such a word is. What is no word to this database (a symbol such as
-/// a half) is an empty question, which would be left out and then found everywhere.
-const MATCHING: &str = "join session_texts
+/// The words of a query, from a JSON array.
+const QUERY_WORDS: &str = "select value as word from json_array_elements_text(cast($1 as json))";
+/// Texts of an owner that match a word. A symbol that Postgres does not index (½) makes an empty
+/// tsquery, which would match everything: it is left out here and so matches nothing.
+const JOIN_MATCHING: &str = "join session_texts
     on numnode(to_tsquery('simple', wish.word)) > 0
     and session_texts.words @@ (cast($2 as tsquery) && to_tsquery('simple', wish.word))";
 
-/// The beginning of a search in one owner's texts.
-fn owned_by(owner: &str) -> String {
+fn owner_filter(owner: &str) -> String {
     format!("'={owner}'")
 }
 
-/// A search for a word and what it begins. In quotes it is nothing but a word.
-fn word_beginning(word: &str) -> String {
+/// Matches a word as a prefix. Quoted, so that it is never an operator.
+fn prefix_term(word: &str) -> String {
     format!("'{word}':*")
 }
 
-/// A parameter by its place.
-fn parameter(number: usize) -> String {
+fn placeholder(number: usize) -> String {
     format!("${number}")
 }
 
-static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/postgres");
+static MIGRATIONS: LazyLock<sqlx::migrate::Migrator> =
+    LazyLock::new(|| schema::migrator(schema::POSTGRES));
 
-/// How long a request waits for a connection before it is told that storage is unavailable.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a connection that comes back may take to say that it is well.
-const RECOVERY: Duration = Duration::from_secs(1);
-const CONNECTIONS: u32 = 8;
+/// How long a caller waits for a connection before storage counts as unavailable.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a returned connection may take to answer a ping.
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(1);
+const MAX_CONNECTIONS: u32 = 8;
 
 pub(super) struct Backend {
     pool: PgPool,
-    place: String,
-    home: Home,
+    location: String,
+    server: ServerIdentity,
 }
 
 impl Backend {
-    /// For a command.
-    pub(super) async fn open(url: &str) -> Result<Self, OpenError> {
-        Self::open_for(url, Purpose::Command).await
-    }
-
-    /// For a gateway.
-    pub(super) async fn open_to_serve(url: &str) -> Result<Self, OpenError> {
-        Self::open_for(url, Purpose::Serve).await
-    }
-
-    async fn open_for(url: &str, purpose: Purpose) -> Result<Self, OpenError> {
-        let failed = |place: &str, source| OpenError::Database {
-            place: place.to_owned(),
+    pub(super) async fn open(url: &str, purpose: Purpose) -> Result<Self, OpenError> {
+        let failed = |location: &str, source| OpenError::Database {
+            location: location.to_owned(),
             source,
         };
         let options = options(url)
             .map_err(|source| failed("(data.database_url)", source))?
             .options([("statement_timeout", "2500ms")]);
-        let place = place(&options);
+        let location = location(&options);
         let mut connection = PgConnection::connect_with(&options)
             .await
-            .map_err(|source| failed(&place, source))?;
-        schema::bring_up_to_date(&MIGRATIONS, &mut connection, &place).await?;
-        let home = Home::find(&mut connection)
+            .map_err(|source| failed(&location, source))?;
+        schema::migrate(&MIGRATIONS, &mut connection, &location).await?;
+        let server = ServerIdentity::find(&mut connection)
             .await
-            .map_err(|source| failed(&place, source))?;
+            .map_err(|source| failed(&location, source))?;
         if purpose == Purpose::Serve {
-            let renewed = home.settle(&mut connection).await;
-            super::home::tell(&place, renewed.map_err(|source| failed(&place, source))?);
+            let renewed = server.claim(&mut connection).await;
+            super::database_identity::log_renewal(
+                &location,
+                renewed.map_err(|source| failed(&location, source))?,
+            );
         }
         connection
             .close()
             .await
-            .map_err(|source| failed(&place, source))?;
+            .map_err(|source| failed(&location, source))?;
         let pool = PgPoolOptions::new()
-            .max_connections(CONNECTIONS)
-            .acquire_timeout(PATIENCE)
+            .max_connections(MAX_CONNECTIONS)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
             .after_connect({
-                let home = home.clone();
+                let server = server.clone();
                 move |connection, _| {
-                    let home = home.clone();
-                    Box::pin(async move { home.check(connection).await })
+                    let server = server.clone();
+                    Box::pin(async move { server.check(connection).await })
                 }
             })
-            .after_release(|connection, _| Box::pin(is_well(connection)))
+            .after_release(|connection, _| Box::pin(is_healthy(connection)))
             .connect_lazy_with(options);
-        Ok(Self { pool, place, home })
+        Ok(Self {
+            pool,
+            location,
+            server,
+        })
     }
 
-    /// A transaction that changes accounts or logins. All of these queue at one row, so each sees
-    /// what the one before has changed, and none waits for another in a circle.
-    async fn begin_act(&self) -> sqlx::Result<Transaction<'static, Postgres>> {
+    /// A transaction that changes accounts or logins. All of them queue at one row lock: each sees
+    /// the changes before it, and none can deadlock.
+    async fn begin_auth_change(&self) -> sqlx::Result<Transaction<'static, Postgres>> {
         let mut tx = self.begin().await?;
         sqlx::query("select revision from auth_revision for update")
             .fetch_one(&mut *tx)
@@ -132,7 +128,7 @@ impl Backend {
         self.pool.begin().await
     }
 
-    /// A transaction with statements that may take long, as nobody waits for what they hold.
+    /// A transaction whose statements may run long, because nobody waits for its locks.
     async fn begin_long(&self) -> sqlx::Result<Transaction<'static, Postgres>> {
         let mut tx = self.begin().await?;
         sqlx::query("set local statement_timeout = '18s'")
@@ -141,15 +137,15 @@ impl Backend {
         Ok(tx)
     }
 
-    /// The turn to change journals: here many can at once.
+    /// A journal transaction; many can run at once.
     #[allow(clippy::unused_async, reason = "the same call as for SQLite")]
-    async fn turn(&self) -> sqlx::Result<Turn> {
-        Ok(Turn)
+    async fn journal_tx(&self) -> sqlx::Result<JournalTx> {
+        Ok(JournalTx)
     }
 
-    /// Events that are committed and not in their journal yet: none.
+    /// Events committed but not yet in their journal: none here.
     #[allow(clippy::unused_self, reason = "the same call as for SQLite")]
-    fn waiting_after(
+    fn pending_after(
         &self,
         _session: SessionId,
         _offset: u64,
@@ -159,15 +155,13 @@ impl Backend {
         Vec::new()
     }
 
-    /// The last of those before an offset.
     #[allow(clippy::unused_self, reason = "the same call as for SQLite")]
-    fn waiting_before(&self, _session: SessionId, _offset: u64, _most: u32) -> Vec<StoredEvent> {
+    fn pending_before(&self, _session: SessionId, _offset: u64, _most: u32) -> Vec<StoredEvent> {
         Vec::new()
     }
 
-    /// The last offset among them.
     #[allow(clippy::unused_self, reason = "the same call as for SQLite")]
-    fn waiting_head(&self, _session: SessionId) -> Option<u64> {
+    fn pending_head(&self, _session: SessionId) -> Option<u64> {
         None
     }
 
@@ -175,35 +169,33 @@ impl Backend {
         &self.pool
     }
 
-    /// Whom to ask for words; every statement has its timeout.
+    /// Connections for searches; the statement timeout bounds them.
     fn searcher(&self) -> &PgPool {
         &self.pool
     }
 }
 
-/// How to connect.
 pub(super) fn options(url: &str) -> sqlx::Result<PgConnectOptions> {
     Ok(PgConnectOptions::from_str(url)?
         .application_name("switchboard")
         .options([("client_min_messages", "warning")]))
 }
 
-/// A connection whose statement was given up, to a server that says nothing, would keep its place in
-/// the pool until the kernel loses its patience, a quarter of an hour later.
-async fn is_well(connection: &mut PgConnection) -> sqlx::Result<bool> {
-    match tokio::time::timeout(RECOVERY, connection.ping()).await {
+/// A connection with an abandoned statement to a silent server would occupy the pool until the
+/// kernel gives up, a quarter of an hour later.
+async fn is_healthy(connection: &mut PgConnection) -> sqlx::Result<bool> {
+    match tokio::time::timeout(HEALTH_TIMEOUT, connection.ping()).await {
         Ok(answered) => answered.map(|()| true),
         Err(_) => Err(sqlx::Error::PoolTimedOut),
     }
 }
 
-/// Can this be a URL of Postgres?
 pub(super) fn is_url(text: &str) -> bool {
     PgConnectOptions::from_str(text).is_ok()
 }
 
-/// What a person needs to recognise the database, without user or password.
-pub(super) fn place(options: &PgConnectOptions) -> String {
+/// Names the database without user or password.
+pub(super) fn location(options: &PgConnectOptions) -> String {
     format!(
         "postgres://{}:{}/{}",
         options.get_host(),
@@ -213,13 +205,13 @@ pub(super) fn place(options: &PgConnectOptions) -> String {
 }
 
 #[async_trait]
-impl Upkeep for Backend {
-    fn place(&self) -> &str {
-        &self.place
+impl Maintenance for Backend {
+    fn location(&self) -> &str {
+        &self.location
     }
 
     fn schema_version(&self) -> i64 {
-        schema::newest(&MIGRATIONS)
+        schema::latest_version(&MIGRATIONS)
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
@@ -234,9 +226,9 @@ impl Upkeep for Backend {
         Ok(Vec::new())
     }
 
-    async fn sweep(&self, outlived: Outlived) -> Result<(), StoreError> {
-        let mut tx = self.begin_act().await?;
-        sql::sweep(&mut tx, outlived).await?;
+    async fn sweep(&self, cutoffs: SweepCutoffs) -> Result<(), StoreError> {
+        let mut tx = self.begin_auth_change().await?;
+        sql::sweep(&mut tx, cutoffs).await?;
         Ok(tx.commit().await?)
     }
 
@@ -245,41 +237,30 @@ impl Upkeep for Backend {
     }
 
     async fn identity(&self) -> Result<Option<StoreId>, StoreError> {
-        let mut connection = self.pool.acquire().await.map_err(StoreError::from)?;
-        Ok(sql::home::identity(&mut connection, self.home.here()).await?)
+        let mut connection = self.pool.acquire().await?;
+        Ok(sql::database_identity::identity(&mut connection, self.server.fingerprint()).await?)
     }
 
     async fn displaced(&self) {
-        self.home.displaced().await;
-        // From here on nobody gets a connection, also not one that still leads to the old place. Those
-        // that are in use are not waited for.
+        self.server.displaced().await;
+        // No more connections, not even pooled ones to the old server. Those in use are not waited for.
         drop(self.pool.close());
     }
 
     async fn renew_epochs(&self) -> Result<u64, StoreError> {
-        let mut connection = self.pool.acquire().await.map_err(StoreError::from)?;
-        let renewed = sql::home::renew_epochs(&mut connection).await?;
-        sql::home::settle(&mut connection, self.home.here()).await?;
+        let mut connection = self.pool.acquire().await?;
+        let renewed = sql::database_identity::renew_epochs(&mut connection).await?;
+        sql::database_identity::record_fingerprint(&mut connection, self.server.fingerprint())
+            .await?;
         Ok(renewed)
     }
 
-    async fn scrub(&self) -> Result<Scrubbed, StoreError> {
-        // Rows that are gone are for the server's own vacuum.
+    async fn scrub(&self) -> Result<ScrubOutcome, StoreError> {
+        // Deleted rows are left to the server's vacuum.
         sqlx::query("update store_home set scrub_due = 0 where scrub_due > 0")
             .execute(&self.pool)
             .await?;
-        Ok(Scrubbed::Done)
-    }
-
-    async fn record(&self, act: &Act) -> Result<(), StoreError> {
-        let mut tx = self.begin().await?;
-        sql::audit(&mut tx, act).await?;
-        Ok(tx.commit().await?)
-    }
-
-    async fn recent_acts(&self, limit: u32) -> Result<Vec<AuditRow>, StoreError> {
-        let mut connection = self.pool.acquire().await.map_err(StoreError::from)?;
-        Ok(sql::recent_acts(&mut connection, limit).await?)
+        Ok(ScrubOutcome::Done)
     }
 
     async fn close(&self) {

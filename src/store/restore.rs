@@ -1,8 +1,8 @@
-//! Putting a backup in place.
+//! Restore: puts a backup in place of the data directory's content.
 //!
-//! Checked before anything is touched, made ready to the end beside what is there, and then moved in:
-//! broken off at any point, either what was there is there, or a marker keeps everybody out until it is
-//! asked for again.
+//! The backup is checked first, staged beside the existing data, and then moved in. Interrupted at
+//! any point, either the old data is in place, or a marker keeps everyone from opening the database
+//! until the restore is repeated.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,95 +10,95 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::attachments::ContentHash;
-use super::contents::Contents;
+use super::blobs::Blobs;
 use super::error::{OpenError, StoreError};
 use super::{Config, make_directory, sqlite};
-use crate::domain::act::Act;
+use crate::domain::audit::AuditEntry;
 
 mod replacement;
 
 pub(super) use replacement::is_unfinished;
-use replacement::{Replacement, ready_database, ready_files, sync};
+use replacement::{Replacement, staged_database, staged_files, sync};
 
-/// What becomes of what is there.
+/// What to do with existing data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// Nothing may be there.
+    /// Refuse to replace it.
     Refuse,
-    /// It is moved aside.
+    /// Move it aside.
     MoveAside,
 }
 
-/// What was put in place.
+/// Report of a restore.
 #[derive(Debug)]
 pub struct Restored {
-    /// Accounts.
+    /// Number of accounts.
     pub users: u64,
-    /// Sessions, each with a new epoch.
+    /// Number of sessions, each with a new epoch.
     pub sessions: u64,
-    /// When something last happened before the backup.
+    /// Time of the newest change in the backup.
     pub newest: Option<Timestamp>,
-    /// Uploaded files that are there again.
+    /// Number of uploaded files restored.
     pub files: usize,
-    /// Uploaded files that the backup refers to and does not have, or not whole.
+    /// Uploaded files that the backup lacks or that are damaged.
     pub missing: Vec<ContentHash>,
-    /// Where that is which was there before; after one that was broken off, perhaps two places.
+    /// Directories with the replaced data; two after an interrupted restore.
     pub asides: Vec<PathBuf>,
-    /// Why the audit log does not tell of it.
+    /// Why the audit entry was not written.
     pub unrecorded: Option<StoreError>,
 }
 
-/// Why nothing was put in place.
+/// Why a restore failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// The gateway stores elsewhere.
+    /// The gateway uses Postgres.
     #[error(
         "this gateway stores in Postgres: restore with pg_restore while every gateway is stopped \
          (leave data.database_url out to restore SQLite)"
     )]
     NotSqlite,
-    /// The file is none of ours.
+    /// Not a backup of this program.
     #[error("{path} is not a backup of Switchboard: {why}")]
     NotABackup {
-        /// Which file.
+        /// The file.
         path: String,
         /// Why.
         why: String,
     },
-    /// The file is not whole.
+    /// The backup is damaged.
     #[error("{path} is damaged: {why}; use another backup")]
     Damaged {
-        /// Which file.
+        /// The file.
         path: String,
-        /// What SQLite says.
+        /// SQLite's finding.
         why: String,
     },
-    /// There is something already.
+    /// The data directory is not empty.
     #[error("there is data in {0} already: --replace moves it aside, into a directory beside it")]
     Occupied(String),
-    /// The disk does not take it.
+    /// The disk failed.
     #[error("cannot write {path}: {source}")]
     Write {
-        /// Where to.
+        /// The path.
         path: String,
         /// Why.
         source: io::Error,
     },
-    /// Somebody reads or writes what is there.
+    /// The existing database is in use.
     #[error("another command uses {0}: wait for it to end, and run this one again")]
     InUse(String),
-    /// The disk does not take it, and some of it is done.
+    /// The disk failed half-way.
     #[error(
         "cannot put the backup in place in {path}: {source}. Nothing is lost, and nothing opens the \
          database until it is finished: run the same command again"
     )]
     Unfinished {
-        /// Where.
+        /// The data directory.
         path: String,
         /// Why.
         source: io::Error,
     },
-    /// It cannot be opened.
+    /// The backup cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// Storage failed.
@@ -106,13 +106,13 @@ pub enum RestoreError {
     Store(#[from] StoreError),
 }
 
-/// Puts a backup in place of what is in the data directory, and the act into its audit log. No gateway
-/// may run there meanwhile: that is for the caller to see to.
+/// Replaces the content of the data directory with a backup and writes the audit entry into it. The
+/// caller must make sure that no gateway runs there.
 pub async fn restore(
     config: &Config,
     file: &Path,
     existing: Existing,
-    act: &Act,
+    entry: &AuditEntry,
 ) -> Result<Restored, RestoreError> {
     if config.database_url.is_some() {
         return Err(RestoreError::NotSqlite);
@@ -120,21 +120,21 @@ pub async fn restore(
     let found = sqlite::examine(file).await?;
     make_directory(config)?;
     let (dir, database) = (&config.dir, config.sqlite_path());
-    let here = |source| unwritable(dir, source);
-    let former = Replacement::unfinished(dir).map_err(here)?;
+    let failed = |source| unwritable(dir, source);
+    let former = Replacement::unfinished(dir).map_err(failed)?;
     if let Some(former) = &former {
-        former.break_off(dir).map_err(here)?;
+        former.abandon(dir).map_err(failed)?;
     }
-    let now = act.by.at;
-    let plan = Replacement::plan(dir, now).map_err(here)?;
-    // What one that was broken off has put here is nobody's yet.
+    let now = entry.context.at;
+    let plan = Replacement::plan(dir, now).map_err(failed)?;
+    // What an interrupted restore left here is not yet in use.
     if plan.aside(dir).is_some() && former.is_none() && existing == Existing::Refuse {
         return Err(RestoreError::Occupied(dir.display().to_string()));
     }
-    replacement::clear(dir).map_err(here)?;
-    let unrecorded = sqlite::make_ready(file, &ready_database(dir), act).await?;
-    let files = ready_files(dir);
-    let missing = Contents::bring(&beside(file), &files, &found.contents)
+    replacement::remove_staged(dir).map_err(failed)?;
+    let unrecorded = sqlite::stage(file, &staged_database(dir), entry).await?;
+    let files = staged_files(dir);
+    let missing = Blobs::restore_into(&attachments_beside(file), &files, &found.contents)
         .and_then(|missing| {
             if files.exists() {
                 sync(&files)?;
@@ -143,21 +143,21 @@ pub async fn restore(
             Ok(missing)
         })
         .map_err(|source| unwritable(&files, source))?;
-    // Until the end: whoever comes to open the database waits, and finds the new one.
-    let turn = sqlite::take_turn(&database).await.map_err(here)?;
+    // Held to the end: other programs wait and open the new database.
+    let lock = sqlite::lock_database(&database).await.map_err(failed)?;
     if database.exists() {
-        sqlite::take_log_in(&database).await?;
+        sqlite::fold_wal_in(&database).await?;
     }
-    // Once more: the log may be gone now.
-    let plan = Replacement::plan(dir, now).map_err(here)?;
+    // Planned again: the WAL may be gone now.
+    let plan = Replacement::plan(dir, now).map_err(failed)?;
     for step in plan.steps() {
-        plan.take(&step, dir)
+        plan.run(&step, dir)
             .map_err(|source| RestoreError::Unfinished {
                 path: dir.display().to_string(),
                 source,
             })?;
     }
-    drop(turn);
+    drop(lock);
     let asides = [former.and_then(|former| former.aside(dir)), plan.aside(dir)];
     Ok(Restored {
         users: found.users,
@@ -170,8 +170,8 @@ pub async fn restore(
     })
 }
 
-/// Where the uploaded files of a backup are.
-pub fn beside(file: &Path) -> PathBuf {
+/// Directory of a backup's uploaded files.
+pub fn attachments_beside(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".attachments");
     name.into()

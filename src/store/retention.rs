@@ -1,46 +1,46 @@
-//! What becomes of old events and old sessions.
+//! Retention: compacts journals, drops old events and expires sessions.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::error::StoreError;
 use super::journals::StoredEvent;
-use crate::domain::act::Act;
+use crate::domain::audit::AuditEntry;
 use crate::domain::id::SessionId;
 
-/// What is known about a journal without reading it.
+/// A journal's size and age, without its events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalFacts {
-    /// Whose journal.
+    /// The session.
     pub session: SessionId,
-    /// The offset of the last event.
+    /// Offset of the last event.
     pub head: u64,
-    /// Up to where its pieces were joined.
+    /// Compacted up to this offset.
     pub compacted: u64,
-    /// When the oldest event that is kept happened.
+    /// Time of the oldest stored event.
     pub oldest: Option<Timestamp>,
-    /// When something last happened in the session.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// When the session was ended.
+    /// When the session ended.
     pub ended_at: Option<Timestamp>,
-    /// It is a branch that is not found by all of its past yet.
+    /// A branch whose search texts are not all copied yet.
     pub lacks_texts: bool,
-    /// It has ended, and still has texts that it was found by.
+    /// Ended, but still has search texts.
     pub has_old_texts: bool,
 }
 
-/// Making room.
+/// Compacting, dropping and expiring.
 #[async_trait]
 pub trait Retention: Send + Sync {
-    /// All journals in the order of their sessions' ids, ended ones included, after one of them.
+    /// All journals by session id, ended ones included, after a given one.
     async fn journals(
         &self,
         after: Option<SessionId>,
         limit: u32,
     ) -> Result<Vec<JournalFacts>, StoreError>;
 
-    /// Puts events in the place of all those after `after` up to `upto`, which counts as compacted
-    /// from then on; without any, they stay as they are. Does nothing if it was compacted by somebody else meanwhile.
+    /// Replaces the events after `after` up to `upto`, which counts as compacted then; with `None`
+    /// they stay. Does nothing if another task compacted the journal meanwhile.
     async fn compact_journal(
         &self,
         session: SessionId,
@@ -49,24 +49,24 @@ pub trait Retention: Send + Sync {
         events: Option<&[StoredEvent]>,
     ) -> Result<(), StoreError>;
 
-    /// The last event that does not fit any more, if only so many bytes are kept from the newest on.
+    /// Offset of the last event beyond the newest `keep_bytes`.
     async fn last_beyond(
         &self,
         session: SessionId,
         keep_bytes: u64,
     ) -> Result<Option<u64>, StoreError>;
 
-    /// The last event before a moment.
+    /// Offset of the last event before a time.
     async fn last_before(
         &self,
         session: SessionId,
         moment: Timestamp,
     ) -> Result<Option<u64>, StoreError>;
 
-    /// Drops events up to an offset, as far as a snapshot stands for them; says how many.
+    /// Drops events up to an offset, as far as a snapshot covers them; returns how many.
     async fn drop_events(&self, session: SessionId, upto: u64) -> Result<u64, StoreError>;
 
-    /// Ends a session, unless something happened in it since a moment; false if so.
+    /// Ends a session, unless it changed since a time; false if it did.
     async fn expire_session(
         &self,
         session: SessionId,
@@ -74,12 +74,11 @@ pub trait Retention: Send + Sync {
         now: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Removes a session with everything in it, unless something happened in it since a moment;
-    /// false if so.
+    /// Deletes a session with everything in it, unless it changed since a time; false if it did.
     async fn remove_session(
         &self,
         session: SessionId,
         untouched_since: Timestamp,
-        act: &Act,
+        entry: &AuditEntry,
     ) -> Result<bool, StoreError>;
 }

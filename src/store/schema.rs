@@ -1,29 +1,41 @@
-//! Bringing a database's schema up to date, and refusing one from the future.
+//! Schema: applies migrations and refuses a schema from a newer version.
 
-use sqlx::migrate::{Migrate, MigrateError, Migrator};
+use sqlx::SqlSafeStr as _;
+use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 
 use super::error::OpenError;
 
-/// Runs what is missing, in order, each step in its own transaction.
-pub(super) async fn bring_up_to_date<C>(
+// `SQLITE` and `POSTGRES`, listed by build.rs.
+include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
+
+pub(super) fn migrator(migrations: &[(i64, &'static str, &'static str)]) -> Migrator {
+    let migration = |(version, description, sql): &(i64, &'static str, &'static str)| {
+        let (kind, sql) = (MigrationType::Simple, sql.into_sql_str());
+        Migration::new(*version, (*description).into(), kind, sql, false)
+    };
+    Migrator::with_migrations(migrations.iter().map(migration).collect())
+}
+
+/// Applies missing migrations in order, each in its own transaction.
+pub(super) async fn migrate<C>(
     migrator: &Migrator,
     connection: &mut C,
-    place: &str,
+    location: &str,
 ) -> Result<(), OpenError>
 where
     C: Migrate,
 {
-    // Before the first look: two programs that start on an empty database take turns.
+    // Locked before the first read: programs that start on an empty database take turns.
     connection
         .lock()
         .await
-        .map_err(|source| failed(place, source))?;
-    let known = newest(migrator);
-    if let Some(found) = applied(connection, place, migrator).await?
+        .map_err(|source| failed(location, source))?;
+    let known = latest_version(migrator);
+    if let Some(found) = applied_version(connection, location, migrator).await?
         && found > known
     {
         return Err(OpenError::Newer {
-            place: place.to_owned(),
+            location: location.to_owned(),
             found,
             known,
         });
@@ -31,15 +43,14 @@ where
     migrator
         .run_direct(None, connection, false)
         .await
-        .map_err(|source| failed(place, source))?;
+        .map_err(|source| failed(location, source))?;
     connection
         .unlock()
         .await
-        .map_err(|source| failed(place, source))
+        .map_err(|source| failed(location, source))
 }
 
-/// The newest version this program knows.
-pub(super) fn newest(migrator: &Migrator) -> i64 {
+pub(super) fn latest_version(migrator: &Migrator) -> i64 {
     migrator
         .iter()
         .map(|migration| migration.version)
@@ -47,9 +58,9 @@ pub(super) fn newest(migrator: &Migrator) -> i64 {
         .unwrap_or(0)
 }
 
-async fn applied<C>(
+async fn applied_version<C>(
     connection: &mut C,
-    place: &str,
+    location: &str,
     migrator: &Migrator,
 ) -> Result<Option<i64>, OpenError>
 where
@@ -58,17 +69,17 @@ where
     connection
         .ensure_migrations_table(&migrator.table_name)
         .await
-        .map_err(|source| failed(place, source))?;
+        .map_err(|source| failed(location, source))?;
     let versions = connection
         .list_applied_migrations(&migrator.table_name)
         .await
-        .map_err(|source| failed(place, source))?;
+        .map_err(|source| failed(location, source))?;
     Ok(versions.iter().map(|migration| migration.version).max())
 }
 
-fn failed(place: &str, source: MigrateError) -> OpenError {
+fn failed(location: &str, source: MigrateError) -> OpenError {
     OpenError::Migration {
-        place: place.to_owned(),
+        location: location.to_owned(),
         source,
     }
 }

@@ -1,4 +1,4 @@
-//! Finding sessions by what was said in them.
+//! Search: finds sessions by their titles, prompts and answers.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -6,36 +6,36 @@ use jiff::Timestamp;
 use super::error::StoreError;
 use super::sessions::SessionRow;
 use crate::domain::id::{SessionId, UserId};
-use crate::domain::search::Words;
+use crate::domain::search_query::SearchQuery;
 
-/// A text that a session shall be found by.
+/// A searchable text of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchText {
-    /// The place of the event that it stands in.
+    /// Offset of its event.
     pub offset: u64,
-    /// The text. Of bounded length and without NUL, which not every database can hold.
+    /// The text: bounded, and without NUL, which Postgres cannot store.
     pub text: String,
 }
 
-/// A session that was found.
+/// A matching session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hit {
+pub struct SearchHit {
     /// The session.
     pub row: SessionRow,
-    /// The part of its title, a prompt or an answer that shows most of the words.
+    /// Excerpt of the text that matches most words.
     pub snippet: String,
 }
 
-/// Looking for sessions.
+/// Searching sessions.
 #[async_trait]
 pub trait Search: Send + Sync {
-    /// A user's sessions that have not ended and in which each of the words begins some word; in the
-    /// order and with the paging of the list of sessions.
+    /// A user's active sessions that contain a word starting with each of the query's words;
+    /// ordered and paged like the session list.
     async fn search(
         &self,
         owner: UserId,
-        words: &Words,
+        words: &SearchQuery,
         before: Option<(Timestamp, SessionId)>,
         limit: u32,
-    ) -> Result<Vec<Hit>, StoreError>;
+    ) -> Result<Vec<SearchHit>, StoreError>;
 }

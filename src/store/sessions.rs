@@ -1,80 +1,80 @@
-//! Sessions, as stored: what is known about one without reading its journal.
+//! Sessions: metadata of each session, without its journal.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::error::StoreError;
 use crate::domain::account::Username;
-use crate::domain::act::Act;
+use crate::domain::audit::AuditEntry;
 use crate::domain::grant::{ControlMode, GrantRole};
 use crate::domain::id::{Epoch, SessionId, UserId};
 
-/// A session to be stored.
+/// A new session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSession {
     /// Its id.
     pub id: SessionId,
-    /// Whose it is.
+    /// The owner.
     pub owner: UserId,
-    /// Which agent it talks to.
+    /// Its agent.
     pub agent: String,
-    /// How it is called.
+    /// Its title.
     pub title: Option<String>,
-    /// The counting of its offsets.
+    /// Epoch of its offsets.
     pub epoch: Epoch,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
 }
 
-/// What is known about a session without reading its journal.
+/// A stored session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRow {
     /// Its id.
     pub id: SessionId,
-    /// Whose it is.
+    /// The owner.
     pub owner: UserId,
-    /// Their name.
+    /// The owner's name.
     pub owner_name: Username,
-    /// What the user on whose behalf it was looked up was granted in it.
+    /// Role granted to the user it was looked up for.
     pub granted: Option<GrantRole>,
-    /// Whose commands it takes.
+    /// Who may send commands.
     pub control: ControlMode,
-    /// Which agent it talks to.
+    /// Its agent.
     pub agent: String,
-    /// How it is called.
+    /// Its title.
     pub title: Option<String>,
-    /// The counting of its offsets.
+    /// Epoch of its offsets.
     pub epoch: Epoch,
-    /// The offset of its last event.
+    /// Offset of its last event.
     pub head: u64,
-    /// How many utterances it has.
+    /// Number of messages.
     pub messages: u64,
-    /// The newest one of a human, shortened.
+    /// The newest prompt, shortened.
     pub last_prompt: Option<String>,
-    /// Is a run under way?
+    /// Is a run active?
     pub running: bool,
-    /// How many questions wait for an answer.
+    /// Open questions.
     pub waiting: u64,
-    /// How many prompts wait for their turn.
+    /// Queued prompts.
     pub queued: u64,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When something last happened.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// When it was put away.
+    /// When it was archived.
     pub archived_at: Option<Timestamp>,
-    /// When it was ended.
+    /// When it ended.
     pub ended_at: Option<Timestamp>,
 }
 
-/// What its owner changes about a session.
+/// A change by the owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionChange {
-    /// Another title.
+    /// New title.
     Title(String),
-    /// Put away, or brought back.
+    /// Archive or unarchive.
     Archived(bool),
-    /// Takes other commands than before.
+    /// New control mode.
     Control(ControlMode),
 }
 
@@ -87,15 +87,15 @@ pub trait Sessions: Send + Sync {
     /// The session of that id, ended ones included.
     async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, StoreError>;
 
-    /// The same, with what a user was granted in it.
+    /// The same, with the role granted to a user.
     async fn session_for(
         &self,
         id: SessionId,
         user: UserId,
     ) -> Result<Option<SessionRow>, StoreError>;
 
-    /// The sessions that have not ended and belong to a user or are shared with them, the newest
-    /// change first, at most `limit` of those that come after `before` in that order.
+    /// Active sessions that a user owns or that are shared with them, last changed first: at most
+    /// `limit` after the position `before`.
     async fn sessions(
         &self,
         user: UserId,
@@ -103,17 +103,16 @@ pub trait Sessions: Send + Sync {
         limit: u32,
     ) -> Result<Vec<SessionRow>, StoreError>;
 
-    /// Sessions in which something was under way or waits for its turn: their owners expect that to
-    /// go on, or to end, also if nobody comes back.
+    /// Sessions with an active run or queued prompts, to be resumed or ended after a restart.
     async fn unfinished_sessions(&self, limit: u32) -> Result<Vec<SessionId>, StoreError>;
 
-    /// The agent's own name for the conversation of a session, if it has told one.
+    /// The agent's own id for the conversation, if it reported one.
     async fn thread(&self, id: SessionId) -> Result<Option<String>, StoreError>;
 
-    /// Keeps it, unless the journal is another node's since `term`.
+    /// Stores that id, unless the journal was claimed by another node since `term`.
     async fn keep_thread(&self, id: SessionId, term: i64, thread: &str) -> Result<(), StoreError>;
 
-    /// Changes a session of that owner; false if there is none such.
+    /// Changes a session of that owner; false if there is none.
     async fn change_session(
         &self,
         id: SessionId,
@@ -122,11 +121,11 @@ pub trait Sessions: Send + Sync {
         now: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Ends a session of that owner for good; false if there is none such.
+    /// Ends a session of that owner for good; false if there is none.
     async fn end_session(
         &self,
         id: SessionId,
         owner: UserId,
-        act: &Act,
+        entry: &AuditEntry,
     ) -> Result<bool, StoreError>;
 }

@@ -1,10 +1,10 @@
-//! Signing keys, as stored.
+//! Signing keys: stored with their private half, retired by rotation.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::error::StoreError;
-use crate::domain::act::Act;
+use crate::domain::audit::AuditEntry;
 use crate::domain::id::KeyId;
 
 /// A signing key.
@@ -12,11 +12,11 @@ use crate::domain::id::KeyId;
 pub struct StoredKey {
     /// Its id, the `kid` of its tokens.
     pub id: KeyId,
-    /// The private half, PKCS #8; empty if it is kept elsewhere.
+    /// Private half, PKCS #8; empty if it is in the configuration.
     pub private_key: Vec<u8>,
-    /// The public half, 32 bytes.
+    /// Public half, 32 bytes.
     pub public_key: Vec<u8>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it stopped signing.
     pub retired_at: Option<Timestamp>,
@@ -24,24 +24,29 @@ pub struct StoredKey {
     pub expires_at: Option<Timestamp>,
 }
 
-/// What becomes of the keys that signed before.
+/// What happens to the former keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OldKeys {
-    /// They verify until the last token they signed ends.
+    /// They verify until their last token expires.
     Verify,
-    /// They are worthless at once, and so is every token they signed.
+    /// They and all their tokens are invalid at once.
     Drop,
 }
 
-/// Keeping signing keys.
+/// Storing signing keys.
 #[async_trait]
-pub trait Keys: Send + Sync {
+pub trait SigningKeys: Send + Sync {
     /// All keys that still sign or verify, newest first.
     async fn keys(&self, now: Timestamp) -> Result<Vec<StoredKey>, StoreError>;
 
-    /// Stores the first key, unless another node was quicker.
-    async fn add_first_key(&self, key: &StoredKey, act: &Act) -> Result<(), StoreError>;
+    /// Stores the first key, unless another node was faster.
+    async fn add_first_key(&self, key: &StoredKey, entry: &AuditEntry) -> Result<(), StoreError>;
 
     /// Stores a new key and retires the others.
-    async fn rotate_key(&self, key: &StoredKey, old: OldKeys, act: &Act) -> Result<(), StoreError>;
+    async fn rotate_key(
+        &self,
+        key: &StoredKey,
+        old: OldKeys,
+        entry: &AuditEntry,
+    ) -> Result<(), StoreError>;
 }

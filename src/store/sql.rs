@@ -1,8 +1,7 @@
-//! The statements, written once and compiled for each database.
+//! Statements: written once and compiled for each database.
 //!
-//! `sqlite.rs` and `postgres.rs` each include this module; `super` is the one including it and says
-//! what a connection, a row and the backend are. Both databases understand `$1`, `returning` and
-//! `on conflict`, so one text serves both.
+//! `sqlite.rs` and `postgres.rs` each include this module and define `Connection`, `Row` and `Backend`
+//! for it. Both databases accept `$1`, `returning` and `on conflict`, so one text serves both.
 #![allow(
     clippy::duplicate_mod,
     reason = "compiled once per database on purpose: a generic over both would be all bounds"
@@ -15,49 +14,50 @@ use jiff::Timestamp;
 use sqlx::Row as _;
 
 use super::{
-    BYTES, Backend, Connection, HOLD, MATCHING, Row, Turn, WISHED_WORDS, owned_by, parameter,
-    word_beginning,
+    BYTES, Backend, Connection, JOIN_MATCHING, JournalTx, QUERY_WORDS, Row, SHARE_LOCK,
+    owner_filter, placeholder, prefix_term,
 };
 use crate::domain::account::User;
-use crate::domain::act::Act;
-use crate::store::changes::Subject;
-use crate::store::upkeep::{AuditRow, Outlived};
+use crate::domain::audit::AuditEntry;
+use crate::store::auth_changes::Subject;
+use crate::store::maintenance::SweepCutoffs;
 
+#[path = "sql/account_removal.rs"]
+mod account_removal;
+#[path = "sql/admin_sessions.rs"]
+mod admin_sessions;
 #[path = "sql/attachments.rs"]
 mod attachments;
 #[path = "sql/audit.rs"]
 mod audit;
+#[path = "sql/auth_changes.rs"]
+mod auth_changes;
 #[path = "sql/branches.rs"]
 mod branches;
-#[path = "sql/changes.rs"]
-mod changes;
+#[path = "sql/bulk_statement.rs"]
+mod bulk_statement;
+#[path = "sql/database_identity.rs"]
+pub(super) mod database_identity;
 #[path = "sql/grants.rs"]
 mod grants;
-#[path = "sql/home.rs"]
-pub(super) mod home;
 #[path = "sql/journals.rs"]
 mod journals;
-#[path = "sql/keys.rs"]
-mod keys;
-#[path = "sql/links.rs"]
-mod links;
 #[path = "sql/logins.rs"]
 mod logins;
-#[path = "sql/overview.rs"]
-mod overview;
-#[path = "sql/removal.rs"]
-mod removal;
+#[path = "sql/one_time_links.rs"]
+mod one_time_links;
 #[path = "sql/retention.rs"]
 mod retention;
-#[path = "sql/rows.rs"]
-mod rows;
 #[path = "sql/search.rs"]
 mod search;
 #[path = "sql/sessions.rs"]
 mod sessions;
+#[path = "sql/signing_keys.rs"]
+mod signing_keys;
 #[path = "sql/users.rs"]
 mod users;
 
+pub(super) use audit::audit;
 pub(super) use journals::insert_events;
 
 impl crate::store::Store for Backend {}
@@ -66,8 +66,8 @@ fn millis(time: Timestamp) -> i64 {
     time.as_millisecond()
 }
 
-fn now(act: &Act) -> i64 {
-    millis(act.by.at)
+fn now(entry: &AuditEntry) -> i64 {
+    millis(entry.context.at)
 }
 
 fn decode_error(column: &str, source: impl Into<Box<dyn Error + Send + Sync>>) -> sqlx::Error {
@@ -77,8 +77,8 @@ fn decode_error(column: &str, source: impl Into<Box<dyn Error + Send + Sync>>) -
     }
 }
 
-/// A column that holds one of our own words or ids.
-fn word<T>(row: &Row, column: &str) -> sqlx::Result<T>
+/// Parses a column that holds an id or an enum's name.
+fn parsed<T>(row: &Row, column: &str) -> sqlx::Result<T>
 where
     T: FromStr<Err: Error + Send + Sync + 'static>,
 {
@@ -86,7 +86,7 @@ where
     text.parse().map_err(|error| decode_error(column, error))
 }
 
-fn optional_word<T>(row: &Row, column: &str) -> sqlx::Result<Option<T>>
+fn optional_parsed<T>(row: &Row, column: &str) -> sqlx::Result<Option<T>>
 where
     T: FromStr<Err: Error + Send + Sync + 'static>,
 {
@@ -109,13 +109,13 @@ fn optional_time(row: &Row, column: &str) -> sqlx::Result<Option<Timestamp>> {
         .map_err(|error| decode_error(column, error))
 }
 
-/// Reads a user from a row that has the columns of `users` (its id as `user_id`).
+/// Reads a user from a row with the columns of `users` (the id as `user_id`).
 fn user(row: &Row) -> sqlx::Result<User> {
     let password_hash: Option<String> = row.try_get("password_hash")?;
     Ok(User {
-        id: word(row, "user_id")?,
-        username: word(row, "username")?,
-        role: word(row, "role")?,
+        id: parsed(row, "user_id")?,
+        username: parsed(row, "username")?,
+        role: parsed(row, "role")?,
         disabled: row.try_get("disabled")?,
         invited: password_hash.is_none(),
         generation: row.try_get("generation")?,
@@ -123,43 +123,13 @@ fn user(row: &Row) -> sqlx::Result<User> {
     })
 }
 
-pub(super) async fn audit(connection: &mut Connection, act: &Act) -> sqlx::Result<()> {
-    sqlx::query(
-        "insert into audit_log (at, actor_id, actor_name, address, action, target)
-         values ($1, $2, $3, $4, $5, $6)",
-    )
-    .bind(now(act))
-    .bind(act.by.actor.user().map(|id| id.to_string()))
-    .bind(act.by.actor.name())
-    .bind(act.by.address.map(|address| address.to_string()))
-    .bind(act.action.as_str())
-    .bind(&act.target)
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
-pub(super) async fn recent_acts(
-    connection: &mut Connection,
-    limit: u32,
-) -> sqlx::Result<Vec<AuditRow>> {
-    let rows = sqlx::query(
-        "select id, at, actor_name, address, action, target from audit_log order by id desc limit $1",
-    )
-    .bind(i64::from(limit))
-    .fetch_all(connection)
-    .await?;
-    rows.iter().map(audit::audit_row).collect()
-}
-
-/// Takes the next place in the order of changes, inside an act.
 async fn next_revision(connection: &mut Connection) -> sqlx::Result<i64> {
     sqlx::query_scalar("update auth_revision set revision = revision + 1 returning revision")
         .fetch_one(connection)
         .await
 }
 
-/// Tells running gateways of a change, from the moment this transaction is committed.
+/// Adds a change to the feed; running gateways see it once the transaction commits.
 async fn announce(
     connection: &mut Connection,
     revision: i64,
@@ -185,13 +155,12 @@ async fn announce(
     Ok(())
 }
 
-/// Drops links, logins, changes and keys that nobody can use any more.
-pub(super) async fn sweep(connection: &mut Connection, outlived: Outlived) -> sqlx::Result<()> {
-    let Outlived {
+pub(super) async fn sweep(connection: &mut Connection, cutoffs: SweepCutoffs) -> sqlx::Result<()> {
+    let SweepCutoffs {
         ended,
         spent,
         commands,
-    } = outlived;
+    } = cutoffs;
     for (statement, moment) in [
         ("delete from one_time_links where expires_at <= $1", ended),
         (

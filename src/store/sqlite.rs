@@ -1,11 +1,12 @@
-//! SQLite: one file in the data directory.
+//! SQLite backend: one file in the data directory.
 //!
-//! One connection writes, a few read; WAL lets them go on side by side. `synchronous = full`: what
-//! was committed survives a power cut. Other processes (the command line) wait for their turn.
+//! One connection writes, a few read; WAL lets them run side by side. `synchronous = full`: commits
+//! survive a power cut. Other processes (the command line) wait for the write lock.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::sync::LazyLock;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
@@ -18,152 +19,138 @@ use sqlx::{Connection as _, Sqlite, Transaction};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use super::database_identity::{self, Purpose, RenewedEpochs};
 use super::error::{OpenError, StoreError};
-use super::home::{self, Purpose, Renewed};
 use super::journals::StoredEvent;
+use super::maintenance::{BackupError, Maintenance, ScrubOutcome, SweepCutoffs};
 use super::restore::is_unfinished;
 use super::schema;
-use super::upkeep::{AuditRow, BackupError, Outlived, Scrubbed, Upkeep};
-use crate::domain::act::Act;
 use crate::domain::id::{SessionId, StoreId};
 
 mod backup;
-mod log;
-mod scrub;
+mod journal_log;
+mod secure_delete;
 #[path = "sql.rs"]
 mod sql;
 
-pub(super) use backup::{COPY, HERE, examine, make_ready, take_log_in};
-use log::{Log, Turn};
+pub(super) use backup::{COPIED, IN_PLACE, examine, fold_wal_in, stage};
+use journal_log::{JournalLog, JournalTx};
 
 type Connection = SqliteConnection;
 type Row = SqliteRow;
-/// What this database calls bytes.
+/// Type of a byte column.
 const BYTES: &str = "blob";
-/// How a read holds its rows until the end of the transaction: here nobody else writes anyway.
-const HOLD: &str = "";
+/// Needs no row locks: there is one writer.
+const SHARE_LOCK: &str = "";
 
-/// The words of a question, from a JSON array.
-const WISHED_WORDS: &str = "select value as word from json_each($1)";
-/// The texts of an owner in which such a word is. Crossed: word by word, never text by text.
-const MATCHING: &str = "cross join session_words on session_words match ($2 || wish.word)
+/// The words of a query, from a JSON array.
+const QUERY_WORDS: &str = "select value as word from json_each($1)";
+/// Texts of an owner that match a word. `cross join` fixes the order: word by word, never text by text.
+const JOIN_MATCHING: &str = "cross join session_words on session_words match ($2 || wish.word)
     join session_texts on session_texts.id = session_words.rowid";
 
-/// The beginning of a search in one owner's texts.
-fn owned_by(owner: &str) -> String {
+fn owner_filter(owner: &str) -> String {
     format!("owner : \"{owner}\" AND text : ")
 }
 
-/// A search for a word and what it begins. In quotes it is nothing but a word.
-fn word_beginning(word: &str) -> String {
+/// Matches a word as a prefix. Quoted, so that it is never an operator.
+fn prefix_term(word: &str) -> String {
     format!("\"{word}\" *")
 }
 
-/// A parameter by its place. Without a number: SQLite looks for numbered ones by going through all
-/// of them, which takes longer than the statement if there are thousands.
-fn parameter(_number: usize) -> String {
+/// Not numbered: SQLite searches numbered parameters linearly, which takes longer than the
+/// statement if there are thousands.
+fn placeholder(_number: usize) -> String {
     "?".to_owned()
 }
 
-static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/sqlite");
+static MIGRATIONS: LazyLock<sqlx::migrate::Migrator> =
+    LazyLock::new(|| schema::migrator(schema::SQLITE));
 
-/// How long a caller waits for the connection that writes, and then that connection for another
-/// process: together less than the three seconds after which storage counts as unavailable.
-const BUSY: Duration = Duration::from_millis(1_200);
+/// How long a caller waits for the writer, and the writer for another process: together below the
+/// three seconds after which storage counts as unavailable.
+const BUSY_TIMEOUT: Duration = Duration::from_millis(1_200);
 const READERS: u32 = 4;
 const SEARCHERS: u32 = 2;
-/// How long a caller waits for one of those that read, which themselves wait for nobody.
-const CROWD: Duration = Duration::from_millis(2_400);
-/// How long the word of a probe that went well is good for.
-const PROBE_EVERY: Duration = Duration::from_secs(1);
-/// Negative: in KiB, as SQLite wants it. Taken only when needed.
-const WRITER_CACHE: &str = "-65536";
-/// Of 4 KiB each: 32 MiB of log before it is carried over into the file.
+/// How long a caller waits for a reader; readers themselves wait for nobody.
+const READER_TIMEOUT: Duration = Duration::from_millis(2_400);
+/// A successful probe is reused this long.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+/// Negative means KiB. Allocated only when needed.
+const WRITER_CACHE_SIZE: &str = "-65536";
+/// Of 4 KiB each: a checkpoint after 32 MiB of WAL.
 const CHECKPOINT_PAGES: &str = "8192";
 
 pub(super) struct Backend {
     writer: SqlitePool,
     reader: SqlitePool,
     searcher: SqlitePool,
-    log: Log,
-    place: String,
-    /// When a probe last went well.
-    probed: Mutex<Option<Instant>>,
-    /// The removal up to which the pages of the file are written over.
-    written_over: AtomicI64,
+    log: JournalLog,
+    location: String,
+    last_probe: Mutex<Option<Instant>>,
+    /// Value of `scrub_due` up to which the file's pages are overwritten.
+    scrubbed_upto: AtomicI64,
 }
 
 impl Backend {
-    /// For a command.
-    pub(super) async fn open(path: &Path) -> Result<Self, OpenError> {
-        Self::open_for(path, Purpose::Command).await
-    }
-
-    /// For a gateway.
-    pub(super) async fn open_to_serve(path: &Path) -> Result<Self, OpenError> {
-        Self::open_for(path, Purpose::Serve).await
-    }
-
-    async fn open_for(path: &Path, purpose: Purpose) -> Result<Self, OpenError> {
-        let place = path.display().to_string();
+    pub(super) async fn open(path: &Path, purpose: Purpose) -> Result<Self, OpenError> {
+        let location = path.display().to_string();
         let failed = |source| OpenError::Database {
-            place: place.clone(),
+            location: location.clone(),
             source,
         };
-        let turn = take_turn(path)
+        let lock = lock_database(path)
             .await
             .map_err(|error| failed(error.into()))?;
         if path.parent().is_some_and(is_unfinished) {
-            return Err(OpenError::Unfinished { place });
+            return Err(OpenError::Unfinished { location });
         }
         make_private_file(path).map_err(|error| failed(error.into()))?;
         let options = options(path);
         let mut connection = SqliteConnection::connect_with(&options)
             .await
             .map_err(failed)?;
-        schema::bring_up_to_date(&MIGRATIONS, &mut connection, &place).await?;
-        let mut left = connection
+        schema::migrate(&MIGRATIONS, &mut connection, &location).await?;
+        let mut tx = connection
             .begin_with("begin immediate")
             .await
             .map_err(failed)?;
-        log::carry_over(&mut left).await.map_err(failed)?;
+        journal_log::flush(&mut tx).await.map_err(failed)?;
         let renewed = match purpose {
-            Purpose::Serve => settle(&mut left).await.map_err(failed)?,
+            Purpose::Serve => claim(&mut tx).await.map_err(failed)?,
             Purpose::Command => None,
         };
-        left.commit().await.map_err(failed)?;
+        tx.commit().await.map_err(failed)?;
         connection.close().await.map_err(failed)?;
-        drop(turn);
-        home::tell(&place, renewed);
+        drop(lock);
+        database_identity::log_renewal(&location, renewed);
         Ok(Self {
             writer: pool(1)
-                .after_release(|connection, _| Box::pin(is_well(connection)))
+                .after_release(|connection, _| Box::pin(is_healthy(connection)))
                 .connect_lazy_with(writing(options.clone())),
             reader: pool(READERS)
-                .acquire_timeout(CROWD)
+                .acquire_timeout(READER_TIMEOUT)
                 .connect_lazy_with(options.clone().read_only(true)),
             searcher: pool(SEARCHERS)
-                .acquire_timeout(CROWD)
+                .acquire_timeout(READER_TIMEOUT)
                 .connect_lazy_with(options.read_only(true)),
-            log: Log::default(),
-            place,
-            probed: Mutex::default(),
-            written_over: AtomicI64::new(0),
+            log: JournalLog::default(),
+            location,
+            last_probe: Mutex::default(),
+            scrubbed_upto: AtomicI64::new(0),
         })
     }
 
-    /// A transaction that changes accounts or logins. There is one writer at a time, so it sees
-    /// everything that was changed before and nothing changes beside it.
-    async fn begin_act(&self) -> sqlx::Result<Transaction<'static, Sqlite>> {
+    /// A transaction that changes accounts or logins. With one writer it sees every earlier change.
+    async fn begin_auth_change(&self) -> sqlx::Result<Transaction<'static, Sqlite>> {
         self.begin().await
     }
 
-    /// A transaction that may write; it has its turn from the first statement on.
+    /// A write transaction; holds the write lock from the first statement.
     async fn begin(&self) -> sqlx::Result<Transaction<'static, Sqlite>> {
         self.writer.begin_with("begin immediate").await
     }
 
-    /// A transaction with statements that may take long.
     async fn begin_long(&self) -> sqlx::Result<Transaction<'static, Sqlite>> {
         self.begin().await
     }
@@ -172,21 +159,20 @@ impl Backend {
         &self.reader
     }
 
-    /// Whom to ask for words. Nobody else waits for these: SQLite goes on with a search that nobody
-    /// waits for any more.
+    /// Connections for searches only: SQLite finishes a search even when its caller is gone.
     fn searcher(&self) -> &SqlitePool {
         &self.searcher
     }
 
-    /// The turn to change journals.
-    async fn turn(&self) -> sqlx::Result<Turn> {
-        tokio::time::timeout(BUSY, self.log.turn())
+    /// A journal transaction, once no other one runs.
+    async fn journal_tx(&self) -> sqlx::Result<JournalTx> {
+        tokio::time::timeout(BUSY_TIMEOUT, self.log.begin())
             .await
             .map_err(|_| sqlx::Error::PoolTimedOut)
     }
 
-    /// Events after an offset that are committed and not in their journal yet.
-    fn waiting_after(
+    /// Events after an offset, committed but not yet in their journal.
+    fn pending_after(
         &self,
         session: SessionId,
         offset: u64,
@@ -196,51 +182,49 @@ impl Backend {
         self.log.after(session, offset, most as usize, most_bytes)
     }
 
-    /// The last of those before an offset.
-    fn waiting_before(&self, session: SessionId, offset: u64, most: u32) -> Vec<StoredEvent> {
+    fn pending_before(&self, session: SessionId, offset: u64, most: u32) -> Vec<StoredEvent> {
         self.log.before(session, offset, most as usize)
     }
 
-    /// The last offset among them.
-    fn waiting_head(&self, session: SessionId) -> Option<u64> {
+    fn pending_head(&self, session: SessionId) -> Option<u64> {
         self.log.head(session)
     }
 }
 
-/// A copy that was put in place, and one that was moved away, get new epochs. Nobody else writes.
-async fn settle(connection: &mut SqliteConnection) -> sqlx::Result<Option<Renewed>> {
-    let known = sql::home::known(connection).await?;
-    let renewed = match known {
-        Some(from) if from != HERE => Some(Renewed {
-            from,
-            sessions: sql::home::renew_epochs(connection).await?,
+/// Gives a restored copy, or a database that was moved away, new epochs. There is no other writer.
+async fn claim(connection: &mut SqliteConnection) -> sqlx::Result<Option<RenewedEpochs>> {
+    let previous = sql::database_identity::recorded_fingerprint(connection).await?;
+    let renewed = match previous {
+        Some(previous) if previous != IN_PLACE => Some(RenewedEpochs {
+            previous,
+            sessions: sql::database_identity::renew_epochs(connection).await?,
         }),
         _ => None,
     };
-    sql::home::settle(connection, HERE).await?;
+    sql::database_identity::record_fingerprint(connection, IN_PLACE).await?;
     Ok(renewed)
 }
 
-/// Says that the journals of a database go on in another one. What opens it to serve gives them new
-/// epochs; `HERE` takes that back.
-pub(super) async fn mark(path: &Path, home: &str) -> sqlx::Result<()> {
+/// Records that the journals continue in another database, so that a gateway on this one renews
+/// their epochs; `IN_PLACE` takes that back.
+pub(super) async fn set_fingerprint(path: &Path, fingerprint: &str) -> sqlx::Result<()> {
     let mut connection = SqliteConnection::connect_with(&options(path)).await?;
-    sql::home::settle(&mut connection, home).await?;
+    sql::database_identity::record_fingerprint(&mut connection, fingerprint).await?;
     connection.close().await
 }
 
 fn pool(connections: u32) -> SqlitePoolOptions {
     SqlitePoolOptions::new()
         .max_connections(connections)
-        .acquire_timeout(BUSY)
+        .acquire_timeout(BUSY_TIMEOUT)
         .idle_timeout(None)
         .max_lifetime(None)
 }
 
-/// On a full disk SQLite ends a transaction by itself, and the driver goes on to believe that it is
-/// in one: such a connection would refuse every other, also when there is room again.
-async fn is_well(connection: &mut SqliteConnection) -> sqlx::Result<bool> {
-    // Behind the end of whatever was under way.
+/// On a full disk SQLite rolls back by itself while the driver believes the transaction is open:
+/// such a connection would refuse all others, even when there is space again.
+async fn is_healthy(connection: &mut SqliteConnection) -> sqlx::Result<bool> {
+    // Waits for the last statement.
     connection.ping().await?;
     Ok(!connection.is_in_transaction())
 }
@@ -251,35 +235,34 @@ fn options(path: &Path) -> SqliteConnectOptions {
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
-        .busy_timeout(BUSY)
+        .busy_timeout(BUSY_TIMEOUT)
         .optimize_on_close(true, None)
 }
 
-/// Commits touch the last page of many journals: they stay in memory, and go back to their places
-/// many commits at a time.
+/// Commits touch the last page of many journals: keep them cached, and checkpoint many commits at a
+/// time.
 fn writing(options: SqliteConnectOptions) -> SqliteConnectOptions {
     options
-        .pragma("cache_size", WRITER_CACHE)
+        .pragma("cache_size", WRITER_CACHE_SIZE)
         .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
-        // What is removed is overwritten where its page is written anyway; the rest is for `scrub`.
+        // Overwrites deleted data in pages that are written anyway; `scrub` does the rest.
         .pragma("secure_delete", "fast")
         .pragma("temp_store", "memory")
 }
 
-/// The lock on the file beside the database lets one process at a time look at the schema, or put
-/// another database in its place; it ends when the handle is dropped. Waits for its turn: not on a
-/// thread that others need.
-pub(super) async fn take_turn(path: &Path) -> std::io::Result<File> {
-    let beside = path.with_extension("lock");
-    let turn = tokio::task::spawn_blocking(move || {
-        let turn = make_private_file(&beside)?;
-        turn.lock()?;
-        Ok(turn)
+/// File lock that lets one process at a time migrate or replace the database; released when the
+/// handle is dropped. Waits on a blocking thread.
+pub(super) async fn lock_database(path: &Path) -> std::io::Result<File> {
+    let lock_path = path.with_extension("lock");
+    let locked = tokio::task::spawn_blocking(move || {
+        let lock = make_private_file(&lock_path)?;
+        lock.lock()?;
+        Ok(lock)
     });
-    turn.await.expect("taking a lock does not panic")
+    locked.await.expect("taking a lock does not panic")
 }
 
-/// A file that only its owner can read, before anything is written into it.
+/// Creates a file readable by its owner only, before anything is written.
 fn make_private_file(path: &Path) -> std::io::Result<File> {
     OpenOptions::new()
         .create(true)
@@ -290,23 +273,24 @@ fn make_private_file(path: &Path) -> std::io::Result<File> {
 }
 
 #[async_trait]
-impl Upkeep for Backend {
-    fn place(&self) -> &str {
-        &self.place
+impl Maintenance for Backend {
+    fn location(&self) -> &str {
+        &self.location
     }
 
     fn schema_version(&self) -> i64 {
-        schema::newest(&MIGRATIONS)
+        schema::latest_version(&MIGRATIONS)
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
-        // One at a time, and the others take its word: whoever asks often must not keep the disk busy.
-        let mut last = self.probed.lock().await;
-        if last.is_some_and(|last| last.elapsed() < PROBE_EVERY) && !self.writer.is_closed() {
+        // One probe at a time; the others reuse its result, so that frequent probes do not load the
+        // disk.
+        let mut last = self.last_probe.lock().await;
+        if last.is_some_and(|last| last.elapsed() < PROBE_INTERVAL) && !self.writer.is_closed() {
             return Ok(());
         }
-        // A write to its end: only then a full or read-only disk shows. Of a number that nobody uses:
-        // a row that stays the same is not written at all.
+        // A committed write: only that detects a full or read-only disk. Uses an otherwise unused
+        // value, because an unchanged row is not written at all.
         let mut tx = self.begin().await?;
         sqlx::query("pragma user_version = 0")
             .execute(&mut *tx)
@@ -323,12 +307,12 @@ impl Upkeep for Backend {
         Ok(lines.into_iter().filter(|line| line != "ok").collect())
     }
 
-    async fn sweep(&self, outlived: Outlived) -> Result<(), StoreError> {
-        let mut turn = self.turn().await?;
-        let mut tx = self.begin_act().await?;
-        turn.carry_over(&mut tx).await?;
-        sql::sweep(&mut tx, outlived).await?;
-        Ok(turn.commit(tx).await?)
+    async fn sweep(&self, cutoffs: SweepCutoffs) -> Result<(), StoreError> {
+        let mut journal_tx = self.journal_tx().await?;
+        let mut tx = self.begin_auth_change().await?;
+        journal_tx.flush(&mut tx).await?;
+        sql::sweep(&mut tx, cutoffs).await?;
+        Ok(journal_tx.commit(tx).await?)
     }
 
     async fn backup(&self, target: &Path) -> Result<(), BackupError> {
@@ -337,37 +321,26 @@ impl Upkeep for Backend {
 
     async fn identity(&self) -> Result<Option<StoreId>, StoreError> {
         let mut tx = self.begin().await?;
-        let identity = sql::home::identity(&mut tx, HERE).await?;
+        let identity = sql::database_identity::identity(&mut tx, IN_PLACE).await?;
         tx.commit().await?;
         Ok(identity)
     }
 
-    /// A file that is open stays the same.
+    /// An open file is never replaced under the process.
     async fn displaced(&self) {
         std::future::pending::<()>().await;
     }
 
     async fn renew_epochs(&self) -> Result<u64, StoreError> {
-        let mut tx = self.begin_act().await?;
-        let renewed = sql::home::renew_epochs(&mut tx).await?;
-        sql::home::settle(&mut tx, HERE).await?;
+        let mut tx = self.begin_auth_change().await?;
+        let renewed = sql::database_identity::renew_epochs(&mut tx).await?;
+        sql::database_identity::record_fingerprint(&mut tx, IN_PLACE).await?;
         tx.commit().await?;
         Ok(renewed)
     }
 
-    async fn scrub(&self) -> Result<Scrubbed, StoreError> {
-        Ok(self.write_over_what_was_removed().await?)
-    }
-
-    async fn record(&self, act: &Act) -> Result<(), StoreError> {
-        let mut tx = self.begin().await?;
-        sql::audit(&mut tx, act).await?;
-        Ok(tx.commit().await?)
-    }
-
-    async fn recent_acts(&self, limit: u32) -> Result<Vec<AuditRow>, StoreError> {
-        let mut connection = self.reader.acquire().await.map_err(StoreError::from)?;
-        Ok(sql::recent_acts(&mut connection, limit).await?)
+    async fn scrub(&self) -> Result<ScrubOutcome, StoreError> {
+        Ok(self.scrub_deleted().await?)
     }
 
     async fn close(&self) {

@@ -1,9 +1,8 @@
-//! Moving everything from SQLite into an empty Postgres database.
+//! Move to Postgres: copies everything from SQLite into an empty Postgres database.
 //!
-//! Which tables and columns there are is asked of the databases, so that no later one is forgotten;
-//! if the two do not agree, nothing is moved. One transaction there, one snapshot here: all of it
-//! arrives, counted and compared, or nothing does. SQLite stays as it is, but knows that its journals go
-//! on elsewhere: a gateway that is started on it all the same gives them new epochs.
+//! Tables and columns are read from the databases, so that a new one is never forgotten; if the two
+//! differ, nothing is moved. One transaction on one snapshot: everything arrives, counted and compared,
+//! or nothing. SQLite keeps its data but is marked as moved: a gateway started on it renews the epochs.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -12,33 +11,34 @@ use sqlx::postgres::PgConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection as _};
 
+use super::database_identity::{MOVED, Purpose};
 use super::error::{OpenError, StoreError};
-use super::{Config, Upkeep as _, home, postgres, sqlite};
+use super::{Config, Maintenance as _, postgres, sqlite};
 use crate::domain::secret::Secret;
 
-mod cell;
+mod rows;
 mod table;
 
-use cell::{Batch, Tally};
+use rows::{Batch, TableChecksum};
 use table::Table;
 
-/// Whether it is meant.
+/// Move the data, or only check that it could be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rehearsal {
-    /// Only look what there is to move, and whether it could be.
-    Only,
-    /// Move it.
-    No,
+pub enum MoveMode {
+    /// Only check and count.
+    DryRun,
+    /// Move the data.
+    Move,
 }
 
-/// One table that was moved.
+/// A moved table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moved {
+pub struct MovedTable {
     /// Its name.
     pub table: String,
-    /// How many rows.
+    /// Number of rows.
     pub rows: u64,
-    /// What all of them together come to, in whichever order; the same on both sides.
+    /// Order-independent checksum of the rows, equal on both sides.
     pub checksum: String,
 }
 
@@ -48,52 +48,52 @@ pub enum MoveError {
     /// There is no SQLite database.
     #[error("there is no SQLite database {0}: name the right data directory with --data-dir")]
     NoSource(String),
-    /// The target is no URL of Postgres.
+    /// The target is no Postgres URL.
     #[error("the target is no URL like postgres://user:password@host/database")]
     NoUrl,
     /// The target is not empty.
     #[error(
-        "{place} has data already ({table} is not empty): name an empty database, \
+        "{location} has data already ({table} is not empty): name an empty database, \
          which no gateway has been started on"
     )]
     Occupied {
-        /// Which one, without its password.
-        place: String,
-        /// A table with something in it.
+        /// The database, without its password.
+        location: String,
+        /// A table that has rows.
         table: String,
     },
     /// The two schemas do not agree.
     #[error("the table {table} is not the same in both databases: {why}; nothing was moved")]
     Schema {
-        /// Which table.
+        /// The table.
         table: String,
-        /// What differs.
+        /// The difference.
         why: String,
     },
-    /// What arrived is not what was sent.
+    /// The copy differs from the source.
     #[error(
         "what arrived in {table} is not what was sent ({sent} and {arrived} rows); nothing was moved"
     )]
     Different {
-        /// Which table.
+        /// The table.
         table: String,
-        /// Rows here.
+        /// Rows in SQLite.
         sent: u64,
-        /// Rows there.
+        /// Rows in Postgres.
         arrived: u64,
     },
-    /// One side cannot be read.
+    /// SQLite cannot be read.
     #[error("cannot read {table} here: {source}")]
     Read {
-        /// Which table.
+        /// The table.
         table: String,
         /// Why.
         source: sqlx::Error,
     },
-    /// The other does not take it.
+    /// Postgres refused the rows.
     #[error("cannot write {table} there: {source}; nothing was moved")]
     Write {
-        /// Which table.
+        /// The table.
         table: String,
         /// Why.
         source: sqlx::Error,
@@ -112,119 +112,122 @@ impl From<sqlx::Error> for MoveError {
     }
 }
 
-/// Rows that are told of while a large table is under way.
-const TOLD_EVERY: u64 = 50_000;
+const PROGRESS_ROWS: u64 = 50_000;
 
-/// Copies everything into an empty Postgres database; tells how far it is, by table and rows. No
-/// gateway may run on the SQLite database meanwhile: that is for the caller to see to.
+/// Copies everything into an empty Postgres database and reports progress by table and rows. The
+/// caller must make sure that no gateway runs on the SQLite database.
 pub async fn move_to_postgres(
     config: &Config,
-    target: &Secret,
-    rehearsal: Rehearsal,
-    tell: &mut (dyn FnMut(&str, u64) + Send),
-) -> Result<Vec<Moved>, MoveError> {
+    url: &Secret,
+    mode: MoveMode,
+    report_progress: &mut (dyn FnMut(&str, u64) + Send),
+) -> Result<Vec<MovedTable>, MoveError> {
     let path = config.sqlite_path();
     if !path.exists() {
         return Err(MoveError::NoSource(path.display().to_string()));
     }
-    if !postgres::is_url(target.expose()) {
+    if !postgres::is_url(url.expose()) {
         return Err(MoveError::NoUrl);
     }
-    // Up to date, and every event in its journal.
-    sqlite::Backend::open(&path).await?.close().await;
+    // Migrates it and flushes the commit log.
+    sqlite::Backend::open(&path, Purpose::Command)
+        .await?
+        .close()
+        .await;
     let options = SqliteConnectOptions::new().filename(&path).read_only(true);
     let mut source = SqliteConnection::connect_with(&options).await?;
-    let options = postgres::options(target.expose())?;
-    let place = postgres::place(&options);
-    let mut there = PgConnection::connect_with(&options)
+    let options = postgres::options(url.expose())?;
+    let location = postgres::location(&options);
+    let mut target = PgConnection::connect_with(&options)
         .await
         .map_err(|source| OpenError::Database {
-            place: place.clone(),
+            location: location.clone(),
             source,
         })?;
     let mut snapshot = source.begin().await?;
     let names = table::names(&mut snapshot).await?;
-    // Before the schema is made: a database that is not empty is left alone.
-    refuse_data(&mut there, &place, &names).await?;
-    if rehearsal == Rehearsal::Only {
+    // Before the schema is created: a database with data is left untouched.
+    check_empty(&mut target, &location, &names).await?;
+    if mode == MoveMode::DryRun {
         return Ok(count(&mut snapshot, &names).await?);
     }
-    postgres::Backend::open(target.expose())
+    postgres::Backend::open(url.expose(), Purpose::Command)
         .await?
         .close()
         .await;
-    let mut tx = there.begin().await?;
+    let mut tx = target.begin().await?;
     let all = names.join(", ");
     sqlx::query(AssertSqlSafe(format!("lock table {all} in exclusive mode")))
         .execute(&mut *tx)
         .await?;
-    refuse_data(&mut tx, &place, &names).await?;
+    check_empty(&mut tx, &location, &names).await?;
     let mut moved = Vec::new();
     for name in &names {
         let table = Table::of(name, &mut snapshot, &mut tx).await?;
-        moved.push(carry(&table, &mut snapshot, &mut tx, tell).await?);
+        moved.push(copy_table(&table, &mut snapshot, &mut tx, report_progress).await?);
     }
     sqlx::query(AssertSqlSafe(format!("analyze {all}")))
         .execute(&mut *tx)
         .await?;
-    let known = carry_identity(&mut snapshot, &mut tx).await?;
+    let previous = copy_identity(&mut snapshot, &mut tx).await?;
     snapshot.rollback().await?;
     source.close().await?;
-    // Before there are two: whatever happens from here on, one of them has new epochs when it is used.
-    sqlite::mark(&path, home::MOVED).await?;
+    // Before the commit: from here on, at most one of the two keeps its epochs.
+    sqlite::set_fingerprint(&path, MOVED).await?;
     if let Err(error) = tx.commit().await {
-        sqlite::mark(&path, known.as_deref().unwrap_or(sqlite::HERE)).await?;
+        sqlite::set_fingerprint(&path, previous.as_deref().unwrap_or(sqlite::IN_PLACE)).await?;
         return Err(error.into());
     }
-    there.close().await?;
+    target.close().await?;
     Ok(moved)
 }
 
-/// The data directory goes on to belong to it. The epochs go on, too, but only in the first that they are
-/// moved to. Says where the source was at home.
-async fn carry_identity(
+/// Keeps the identity, so that the data directory still belongs to it. Epochs continue only in the
+/// first database they are moved to. Returns the source's fingerprint.
+async fn copy_identity(
     source: &mut SqliteConnection,
-    there: &mut PgConnection,
+    target: &mut PgConnection,
 ) -> sqlx::Result<Option<String>> {
-    let (known, identity): (Option<String>, Option<String>) =
+    let (previous, identity): (Option<String>, Option<String>) =
         sqlx::query_as("select home, store_id from store_home")
             .fetch_one(source)
             .await?;
-    let is_first = known.as_deref().is_none_or(|known| known == sqlite::HERE);
+    let is_first = previous
+        .as_deref()
+        .is_none_or(|previous| previous == sqlite::IN_PLACE);
     sqlx::query("update store_home set home = $1, store_id = $2")
-        .bind((!is_first).then_some(sqlite::COPY))
+        .bind((!is_first).then_some(sqlite::COPIED))
         .bind(identity)
-        .execute(there)
+        .execute(target)
         .await?;
-    Ok(known)
+    Ok(previous)
 }
 
-/// Tables that have a row from the beginning.
-const BORN_WITH_A_ROW: [&str; 1] = ["auth_revision"];
+const SEEDED_TABLES: [&str; 1] = ["auth_revision"];
 
-async fn refuse_data(
-    there: &mut PgConnection,
-    place: &str,
+async fn check_empty(
+    target: &mut PgConnection,
+    location: &str,
     names: &[String],
 ) -> Result<(), MoveError> {
     for name in names {
-        if BORN_WITH_A_ROW.contains(&name.as_str()) {
+        if SEEDED_TABLES.contains(&name.as_str()) {
             continue;
         }
         let exists: bool = sqlx::query_scalar("select to_regclass($1) is not null")
             .bind(name)
-            .fetch_one(&mut *there)
+            .fetch_one(&mut *target)
             .await?;
         if !exists {
             continue;
         }
         let any = format!("select exists (select 1 from {name})");
         let occupied: bool = sqlx::query_scalar(AssertSqlSafe(any))
-            .fetch_one(&mut *there)
+            .fetch_one(&mut *target)
             .await?;
         if occupied {
             return Err(MoveError::Occupied {
-                place: place.to_owned(),
+                location: location.to_owned(),
                 table: name.clone(),
             });
         }
@@ -232,13 +235,13 @@ async fn refuse_data(
     Ok(())
 }
 
-async fn count(snapshot: &mut SqliteConnection, names: &[String]) -> sqlx::Result<Vec<Moved>> {
+async fn count(snapshot: &mut SqliteConnection, names: &[String]) -> sqlx::Result<Vec<MovedTable>> {
     let mut found = Vec::new();
     for name in names {
         let rows: i64 = sqlx::query_scalar(AssertSqlSafe(format!("select count(*) from {name}")))
             .fetch_one(&mut *snapshot)
             .await?;
-        found.push(Moved {
+        found.push(MovedTable {
             table: name.clone(),
             rows: rows.unsigned_abs(),
             checksum: String::new(),
@@ -247,13 +250,13 @@ async fn count(snapshot: &mut SqliteConnection, names: &[String]) -> sqlx::Resul
     Ok(found)
 }
 
-/// Copies one table, and reads back what arrived.
-async fn carry(
+/// Copies one table and compares what arrived.
+async fn copy_table(
     table: &Table,
     source: &mut SqliteConnection,
-    there: &mut PgConnection,
-    tell: &mut (dyn FnMut(&str, u64) + Send),
-) -> Result<Moved, MoveError> {
+    target: &mut PgConnection,
+    report_progress: &mut (dyn FnMut(&str, u64) + Send),
+) -> Result<MovedTable, MoveError> {
     let read = |source| MoveError::Read {
         table: table.name.clone(),
         source,
@@ -262,33 +265,33 @@ async fn carry(
         table: table.name.clone(),
         source,
     };
-    // What stands there follows from tables before this one, or from the beginning.
+    // Rows that migrations or triggers of earlier tables inserted.
     sqlx::query(AssertSqlSafe(format!("delete from {}", table.name)))
-        .execute(&mut *there)
+        .execute(&mut *target)
         .await
         .map_err(write)?;
     let (select, insert) = (table.select(), table.insert());
-    let mut sent = Tally::default();
+    let mut sent = TableChecksum::default();
     let mut batch = Batch::new(&table.columns);
     let mut rows = sqlx::query(AssertSqlSafe(select.clone())).fetch(&mut *source);
     while let Some(row) = rows.try_next().await.map_err(read)? {
-        let cells = cell::of_sqlite(&row, &table.columns).map_err(read)?;
+        let cells = rows::from_sqlite(&row, &table.columns).map_err(read)?;
         sent.add(&cells);
         batch.push(cells);
         if batch.is_full() {
-            batch.insert(&insert, there).await.map_err(write)?;
-            if sent.rows / TOLD_EVERY != (sent.rows - batch.taken) / TOLD_EVERY {
-                tell(&table.name, sent.rows);
+            batch.insert(&insert, target).await.map_err(write)?;
+            if sent.rows / PROGRESS_ROWS != (sent.rows - batch.inserted) / PROGRESS_ROWS {
+                report_progress(&table.name, sent.rows);
             }
         }
     }
     drop(rows);
-    batch.insert(&insert, there).await.map_err(write)?;
-    table.continue_numbers(source, there).await?;
-    let mut arrived = Tally::default();
-    let mut rows = sqlx::query(AssertSqlSafe(select)).fetch(&mut *there);
+    batch.insert(&insert, target).await.map_err(write)?;
+    table.advance_sequence(source, target).await?;
+    let mut arrived = TableChecksum::default();
+    let mut rows = sqlx::query(AssertSqlSafe(select)).fetch(&mut *target);
     while let Some(row) = rows.try_next().await.map_err(write)? {
-        arrived.add(&cell::of_postgres(&row, &table.columns).map_err(write)?);
+        arrived.add(&rows::from_postgres(&row, &table.columns).map_err(write)?);
     }
     if sent != arrived {
         return Err(MoveError::Different {
@@ -297,8 +300,8 @@ async fn carry(
             arrived: arrived.rows,
         });
     }
-    tell(&table.name, sent.rows);
-    Ok(Moved {
+    report_progress(&table.name, sent.rows);
+    Ok(MovedTable {
         table: table.name.clone(),
         rows: sent.rows,
         checksum: sent.checksum(),

@@ -1,35 +1,35 @@
-//! Accounts, as stored.
+//! Users: accounts with their role and password hash.
 
 use async_trait::async_trait;
 
 use super::error::StoreError;
 use crate::domain::account::{Role, User, Username};
-use crate::domain::act::Act;
+use crate::domain::audit::AuditEntry;
 use crate::domain::id::{LoginId, UserId};
 
-/// An account to be made.
+/// A new account.
 #[derive(Clone, Debug)]
 pub struct NewUser {
     /// Its id.
     pub id: UserId,
     /// The name it logs in with.
     pub username: Username,
-    /// What it may do.
+    /// Its role.
     pub role: Role,
-    /// Its password, hashed; none while it is only invited.
+    /// Password hash; none until the invite is accepted.
     pub password_hash: Option<String>,
 }
 
-/// An account with what proves it.
+/// An account with its password hash.
 #[derive(Clone, Debug)]
 pub struct Credentials {
     /// The account.
     pub user: User,
-    /// Its password, hashed; none while it is only invited.
+    /// Password hash; none until the invite is accepted.
     pub password_hash: Option<String>,
 }
 
-/// Which login survives a change of password.
+/// The login that survives a password change.
 #[derive(Clone, Copy, Debug)]
 pub enum KeepLogin {
     /// The one that made the change.
@@ -38,10 +38,10 @@ pub enum KeepLogin {
     None,
 }
 
-/// Why an account was not made.
+/// Why an account was not created.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateUserError {
-    /// Somebody has that name.
+    /// The name is taken.
     #[error("the user name is taken")]
     UsernameTaken,
     /// Storage failed.
@@ -55,7 +55,7 @@ pub enum ChangeUserError {
     /// There is no such account.
     #[error("there is no such user")]
     NotFound,
-    /// Nobody would be left to manage the gateway.
+    /// The gateway would have no administrator left.
     #[error("this is the last administrator who can log in")]
     LastAdmin,
     /// Storage failed.
@@ -63,11 +63,11 @@ pub enum ChangeUserError {
     Store(#[from] StoreError),
 }
 
-/// Making, finding and changing accounts.
+/// Creating, finding and changing accounts.
 #[async_trait]
 pub trait Users: Send + Sync {
-    /// Makes an account.
-    async fn create_user(&self, new: &NewUser, act: &Act) -> Result<(), CreateUserError>;
+    /// Creates an account.
+    async fn create_user(&self, new: &NewUser, entry: &AuditEntry) -> Result<(), CreateUserError>;
 
     /// The account of that id.
     async fn user(&self, id: UserId) -> Result<Option<User>, StoreError>;
@@ -75,33 +75,38 @@ pub trait Users: Send + Sync {
     /// The account of that name, with its password hash.
     async fn credentials(&self, username: &Username) -> Result<Option<Credentials>, StoreError>;
 
-    /// All accounts by name, at most `limit` of them after the name `after`.
+    /// Accounts by name, at most `limit` after the name `after`.
     async fn users(&self, after: Option<&str>, limit: u32) -> Result<Vec<User>, StoreError>;
 
-    /// Is there any account that is an administrator, able to log in or not?
+    /// Does any administrator exist, able to log in or not?
     async fn has_admin(&self) -> Result<bool, StoreError>;
 
-    /// Is there any account at all?
+    /// Does any account exist?
     async fn has_users(&self) -> Result<bool, StoreError>;
 
-    /// Sets a password and ends the account's logins, but for the one kept.
+    /// Sets a password and ends all other logins of the account.
     async fn set_password(
         &self,
         id: UserId,
         password_hash: &str,
         keep: KeepLogin,
-        act: &Act,
+        entry: &AuditEntry,
     ) -> Result<(), ChangeUserError>;
 
-    /// Changes a role; tokens made before become worthless, logins stay.
-    async fn set_role(&self, id: UserId, role: Role, act: &Act) -> Result<(), ChangeUserError>;
+    /// Changes a role; existing tokens become invalid, logins stay.
+    async fn set_role(
+        &self,
+        id: UserId,
+        role: Role,
+        entry: &AuditEntry,
+    ) -> Result<(), ChangeUserError>;
 
     /// Disables an account and ends its logins.
-    async fn disable_user(&self, id: UserId, act: &Act) -> Result<(), ChangeUserError>;
+    async fn disable_user(&self, id: UserId, entry: &AuditEntry) -> Result<(), ChangeUserError>;
 
     /// Enables an account again.
-    async fn enable_user(&self, id: UserId, act: &Act) -> Result<(), ChangeUserError>;
+    async fn enable_user(&self, id: UserId, entry: &AuditEntry) -> Result<(), ChangeUserError>;
 
-    /// Removes an account and everything it owns.
-    async fn remove_user(&self, id: UserId, act: &Act) -> Result<(), ChangeUserError>;
+    /// Deletes an account and everything it owns.
+    async fn remove_user(&self, id: UserId, entry: &AuditEntry) -> Result<(), ChangeUserError>;
 }

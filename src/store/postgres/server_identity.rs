@@ -1,116 +1,118 @@
-//! Which database this is, at start and with every new connection.
+//! Server identity: checks at start and on every new connection that the server is still the same.
 //!
-//! A server can become another one under a running program: a standby takes over that lacks the last
-//! commits, a dump is restored. Offsets would be given twice then. So every connection is asked, before
-//! anybody gets it, whether it leads to the database that was there at the start.
+//! A server can be replaced under a running gateway: a standby without the last commits takes over,
+//! or a dump is restored. Offsets would then be used twice. So each connection is checked before it
+//! enters the pool.
 
 use sqlx::postgres::PgConnection;
 use tokio_util::sync::CancellationToken;
 
-use super::{Renewed, sql};
+use super::{RenewedEpochs, sql};
 
-/// What a database is known by: the server, its time line (a new one begins when it is set back to an
-/// earlier moment, or when a standby takes over), the database in it, and the table as it was made there.
-const HERE: &str = "select concat_ws('/',
+/// Fingerprint of a database: the server, its timeline (a new one begins with a point-in-time
+/// recovery or a failover), the database, and the table's oid.
+const FINGERPRINT: &str = "select concat_ws('/',
     (select system_identifier from pg_control_system()),
     left(pg_walfile_name(pg_current_wal_lsn()), 8),
     (select oid from pg_database where datname = current_database()),
     cast('sessions' as regclass)::oid)";
-/// The same where a role may not ask for all of it.
-const HERE_AT_LEAST: &str = "select concat_ws('/',
+/// The part of it that every role may read.
+const FINGERPRINT_WITHOUT_SERVER: &str = "select concat_ws('/',
     (select oid from pg_database where datname = current_database()),
     cast('sessions' as regclass)::oid)";
-/// Whoever begins to serve has this lock while epochs are renewed; any number that nobody else uses.
-const TURN: i64 = 0x7377_6974_6368_686f;
+/// Advisory lock held while epochs are renewed; an arbitrary unique number.
+const CLAIM_LOCK: i64 = 0x7377_6974_6368_686f;
 
-/// What was found at the start.
 #[derive(Clone, Debug)]
-pub(super) struct Home {
-    question: &'static str,
-    here: String,
-    /// It is not what is found now.
+pub(super) struct ServerIdentity {
+    query: &'static str,
+    fingerprint: String,
+    /// Cancelled when a connection reached another database.
     displaced: CancellationToken,
 }
 
-impl Home {
-    /// Looks where a connection leads.
+impl ServerIdentity {
     pub(super) async fn find(connection: &mut PgConnection) -> sqlx::Result<Self> {
-        let (question, here) = match ask(connection, HERE).await {
-            Err(sqlx::Error::Database(error)) if may_not_ask(error.code().as_deref()) => {
-                (HERE_AT_LEAST, ask(connection, HERE_AT_LEAST).await?)
-            }
-            here => (HERE, here?),
+        let (query, fingerprint) = match fetch(connection, FINGERPRINT).await {
+            Err(sqlx::Error::Database(error)) if is_permission_error(error.code().as_deref()) => (
+                FINGERPRINT_WITHOUT_SERVER,
+                fetch(connection, FINGERPRINT_WITHOUT_SERVER).await?,
+            ),
+            fingerprint => (FINGERPRINT, fingerprint?),
         };
         Ok(Self {
-            question,
-            here,
+            query,
+            fingerprint,
             displaced: CancellationToken::new(),
         })
     }
 
-    /// A database that was put here from elsewhere gets new epochs, before anybody serves from it.
-    pub(super) async fn settle(
+    /// Gives a restored or failed-over database new epochs before a gateway serves from it.
+    pub(super) async fn claim(
         &self,
         connection: &mut PgConnection,
-    ) -> sqlx::Result<Option<Renewed>> {
-        // One after the other: two that open it at once must not both begin the journals anew. A lock on
-        // no row, so that only those wait who begin to serve.
+    ) -> sqlx::Result<Option<RenewedEpochs>> {
+        // Two gateways starting at once must not both renew the epochs. An advisory lock, so that
+        // only starting gateways wait.
         sqlx::query("set statement_timeout = '60s'")
             .execute(&mut *connection)
             .await?;
         sqlx::query("select pg_advisory_lock($1)")
-            .bind(TURN)
+            .bind(CLAIM_LOCK)
             .execute(&mut *connection)
             .await?;
         sqlx::query("reset statement_timeout")
             .execute(&mut *connection)
             .await?;
-        let renewed = match sql::home::known(connection).await? {
-            Some(from) if from == self.here => return Ok(None),
-            Some(from) => Some(Renewed {
-                from,
-                sessions: sql::home::renew_epochs(connection).await?,
+        let renewed = match sql::database_identity::recorded_fingerprint(connection).await? {
+            Some(previous) if previous == self.fingerprint => return Ok(None),
+            Some(previous) => Some(RenewedEpochs {
+                previous,
+                sessions: sql::database_identity::renew_epochs(connection).await?,
             }),
-            // Nobody has served from it since there is this table.
+            // No gateway has served from it yet.
             None => None,
         };
-        // Last: what is broken off before is begun again.
-        sql::home::settle(connection, &self.here).await?;
+        // Last: an interrupted renewal is repeated.
+        sql::database_identity::record_fingerprint(connection, &self.fingerprint).await?;
         Ok(renewed)
     }
 
-    /// Where it is at home.
-    pub(super) fn here(&self) -> &str {
-        &self.here
+    pub(super) fn fingerprint(&self) -> &str {
+        &self.fingerprint
     }
 
-    /// Does a new connection lead to the database that was there at the start?
+    /// Fails if a new connection leads to another database than at start.
     pub(super) async fn check(&self, connection: &mut PgConnection) -> sqlx::Result<()> {
         let other = || sqlx::Error::Protocol("this is another database than at the start".into());
         if self.displaced.is_cancelled() {
             return Err(other());
         }
-        // A standby does not answer this, and so is not used.
-        let found = ask(connection, self.question).await?;
-        if found == self.here {
+        // Fails on a standby, so none is used.
+        let found = fetch(connection, self.query).await?;
+        if found == self.fingerprint {
             return Ok(());
         }
-        tracing::debug!(found, expected = self.here, "the database is another one");
+        tracing::debug!(
+            found,
+            expected = self.fingerprint,
+            "a new connection leads to another database"
+        );
         self.displaced.cancel();
         Err(other())
     }
 
-    /// Returns when some connection has led elsewhere.
+    /// Resolves when a connection reached another database.
     pub(super) async fn displaced(&self) {
         self.displaced.cancelled().await;
     }
 }
 
-async fn ask(connection: &mut PgConnection, question: &'static str) -> sqlx::Result<String> {
-    sqlx::query_scalar(question).fetch_one(connection).await
+async fn fetch(connection: &mut PgConnection, query: &'static str) -> sqlx::Result<String> {
+    sqlx::query_scalar(query).fetch_one(connection).await
 }
 
-/// Is it for want of a right or of a function, and not something that passes?
-fn may_not_ask(code: Option<&str>) -> bool {
+/// A missing permission or function, not a transient failure.
+fn is_permission_error(code: Option<&str>) -> bool {
     matches!(code, Some("42501" | "42883" | "0A000"))
 }

@@ -1,9 +1,9 @@
-//! Taking the place of what is there, step by step.
+//! Replacement: swaps the files of a data directory in resumable steps.
 //!
-//! Files cannot be exchanged all at once. So a marker stands from the first step to the last, and while
-//! it does nothing opens the database. It says what leaves and where to: broken off anywhere, all of
-//! what was there comes together in one place, and the restore can be asked for again. Every step can be
-//! taken twice, and is on the disk before the next one begins.
+//! Several files cannot be swapped atomically. A marker file exists from the first step to the
+//! last, and while it does nothing opens the database. It lists what is moved aside and where.
+//! After an interruption all old files end up in one directory and the restore can be repeated.
+//! Every step is idempotent and durable before the next one starts.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -13,67 +13,62 @@ use std::path::{Path, PathBuf};
 use jiff::{Timestamp, ToSpan as _};
 use serde::{Deserialize, Serialize};
 
-use crate::store::contents::Contents;
+use crate::store::blobs::Blobs;
 
 const MARKER: &str = "restore.unfinished";
 const DATABASE: &str = "switchboard.db";
-/// What may stand beside the database, and belongs to it.
-const LOGS: [&str; 3] = [
+const SIDE_FILES: [&str; 3] = [
     "switchboard.db-wal",
     "switchboard.db-shm",
     "switchboard.db-journal",
 ];
 const ATTACHMENTS: &str = "attachments";
-/// What is made ready beside its place.
-const READY: &str = ".restoring";
+const STAGED_SUFFIX: &str = ".restoring";
 
-/// Where the database is made ready.
-pub(super) fn ready_database(dir: &Path) -> PathBuf {
-    dir.join(format!("{DATABASE}{READY}"))
+pub(super) fn staged_database(dir: &Path) -> PathBuf {
+    dir.join(format!("{DATABASE}{STAGED_SUFFIX}"))
 }
 
-/// Where the uploaded files are made ready.
-pub(super) fn ready_files(dir: &Path) -> PathBuf {
-    dir.join(format!("{ATTACHMENTS}{READY}"))
+pub(super) fn staged_files(dir: &Path) -> PathBuf {
+    dir.join(format!("{ATTACHMENTS}{STAGED_SUFFIX}"))
 }
 
-/// Was a restore broken off in this directory after it had begun to take its place?
+/// Was a restore interrupted in this directory after its first step?
 pub(in super::super) fn is_unfinished(dir: &Path) -> bool {
     dir.join(MARKER).exists()
 }
 
-/// What leaves, and where to.
+/// What is moved aside, and where. The field names are stored in the marker.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Replacement {
-    /// A directory in the data directory.
+    /// Name of the directory for the old files.
     aside: String,
     leaving: Vec<String>,
 }
 
-/// One step; whole by itself.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step<'a> {
     /// From here on nothing opens the database.
-    Announce,
-    MakeRoom,
-    Leave(&'a str),
-    BringFiles,
-    /// After the files: a database in place is one that is complete.
-    BringDatabase,
-    Conclude,
+    WriteMarker,
+    CreateAside,
+    MoveAside(&'a str),
+    MoveInFiles,
+    /// After the uploaded files: a database in place is complete.
+    MoveInDatabase,
+    RemoveMarker,
 }
 
 impl Replacement {
-    /// For what is there now. A directory without a file in it is nothing, and goes.
+    /// Plans for the existing files. An empty attachments directory is simply removed.
     pub(super) fn plan(dir: &Path, mut now: Timestamp) -> io::Result<Self> {
-        let names = std::iter::once(DATABASE).chain(LOGS);
+        let names = std::iter::once(DATABASE).chain(SIDE_FILES);
         let mut leaving: Vec<String> = names
             .filter(|name| dir.join(name).exists())
             .map(str::to_owned)
             .collect();
         let attachments = dir.join(ATTACHMENTS);
         if attachments.exists() {
-            if Contents::is_empty(&attachments)? && leaving.is_empty() {
+            if Blobs::is_empty(&attachments)? && leaving.is_empty() {
                 fs::remove_dir_all(attachments)?;
             } else {
                 leaving.push(ATTACHMENTS.to_owned());
@@ -88,7 +83,6 @@ impl Replacement {
         }
     }
 
-    /// The one that was broken off here, if any.
     pub(super) fn unfinished(dir: &Path) -> io::Result<Option<Self>> {
         match fs::read(dir.join(MARKER)) {
             Ok(text) => Ok(Some(serde_json::from_slice(&text)?)),
@@ -97,54 +91,53 @@ impl Replacement {
         }
     }
 
-    /// Where that goes which is there; `None` if nothing is.
+    /// Directory for the old files; `None` if there are none.
     pub(super) fn aside(&self, dir: &Path) -> Option<PathBuf> {
         (!self.leaving.is_empty()).then(|| dir.join(&self.aside))
     }
 
-    /// All that is to be done, in order.
     pub(super) fn steps(&self) -> Vec<Step<'_>> {
-        let mut steps = vec![Step::Announce];
+        let mut steps = vec![Step::WriteMarker];
         if !self.leaving.is_empty() {
-            steps.push(Step::MakeRoom);
+            steps.push(Step::CreateAside);
         }
-        steps.extend(self.leaving.iter().map(|name| Step::Leave(name)));
-        steps.extend([Step::BringFiles, Step::BringDatabase, Step::Conclude]);
+        steps.extend(self.leaving.iter().map(|name| Step::MoveAside(name)));
+        steps.extend([Step::MoveInFiles, Step::MoveInDatabase, Step::RemoveMarker]);
         steps
     }
 
-    pub(super) fn take(&self, step: &Step<'_>, dir: &Path) -> io::Result<()> {
+    pub(super) fn run(&self, step: &Step<'_>, dir: &Path) -> io::Result<()> {
         match step {
-            Step::Announce => self.announce(dir)?,
-            Step::MakeRoom => {
+            Step::WriteMarker => self.write_marker(dir)?,
+            Step::CreateAside => {
                 let aside = dir.join(&self.aside);
                 DirBuilder::new()
                     .recursive(true)
                     .mode(0o700)
                     .create(aside)?;
             }
-            Step::Leave(name) => {
+            Step::MoveAside(name) => {
                 let aside = dir.join(&self.aside);
                 let (from, to) = (dir.join(name), aside.join(name));
-                // If it has left, what has its name here now is not it.
+                // If it was moved before, the file of that name here is the new one.
                 if !to.exists() && from.exists() {
                     fs::rename(from, to)?;
                 }
                 sync(&aside)?;
             }
-            Step::BringFiles => bring(&ready_files(dir), &dir.join(ATTACHMENTS))?,
-            Step::BringDatabase => bring(&ready_database(dir), &dir.join(DATABASE))?,
-            Step::Conclude => fs::remove_file(dir.join(MARKER))?,
+            Step::MoveInFiles => move_in(&staged_files(dir), &dir.join(ATTACHMENTS))?,
+            Step::MoveInDatabase => move_in(&staged_database(dir), &dir.join(DATABASE))?,
+            Step::RemoveMarker => fs::remove_file(dir.join(MARKER))?,
         }
         sync(dir)
     }
 
-    /// Brings together what was there before this one was broken off, and takes away what never was a
-    /// whole database. The marker stays: that is for the next one to take away.
-    pub(super) fn break_off(&self, dir: &Path) -> io::Result<()> {
+    /// Finishes moving the old files aside and deletes staged files of an incomplete database. The
+    /// marker stays for the next restore to remove.
+    pub(super) fn abandon(&self, dir: &Path) -> io::Result<()> {
         for step in self.steps() {
-            if matches!(step, Step::MakeRoom | Step::Leave(_)) {
-                self.take(&step, dir)?;
+            if matches!(step, Step::CreateAside | Step::MoveAside(_)) {
+                self.run(&step, dir)?;
             }
         }
         let files = dir.join(ATTACHMENTS);
@@ -154,24 +147,24 @@ impl Replacement {
         sync(dir)
     }
 
-    fn announce(&self, dir: &Path) -> io::Result<()> {
-        let draft = dir.join(format!("{MARKER}.new"));
+    fn write_marker(&self, dir: &Path) -> io::Result<()> {
+        let temporary = dir.join(format!("{MARKER}.new"));
         let mut file = OpenOptions::new()
             .create(true)
             .truncate(true)
             .write(true)
             .mode(0o600)
-            .open(&draft)?;
+            .open(&temporary)?;
         file.write_all(&serde_json::to_vec(self)?)?;
         file.sync_all()?;
-        fs::rename(draft, dir.join(MARKER))
+        fs::rename(temporary, dir.join(MARKER))
     }
 }
 
-/// Takes away what was made ready and not used: also what SQLite had put beside it, which it would
-/// take for a part of the next one.
-pub(super) fn clear(dir: &Path) -> io::Result<()> {
-    let database = ready_database(dir);
+/// Deletes staged files, also those SQLite left beside them, which it would take for part of the
+/// next database.
+pub(super) fn remove_staged(dir: &Path) -> io::Result<()> {
+    let database = staged_database(dir);
     for ending in ["", "-wal", "-shm", "-journal"] {
         let mut file = database.clone().into_os_string();
         file.push(ending);
@@ -180,21 +173,21 @@ pub(super) fn clear(dir: &Path) -> io::Result<()> {
             _ => {}
         }
     }
-    let files = ready_files(dir);
+    let files = staged_files(dir);
     if files.exists() {
         fs::remove_dir_all(files)?;
     }
     sync(dir)
 }
 
-/// Sees to it that the names in a directory survive a power cut.
+/// Makes renames in a directory durable.
 pub(super) fn sync(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-fn bring(ready: &Path, place: &Path) -> io::Result<()> {
-    if ready.exists() {
-        fs::rename(ready, place)?;
+fn move_in(staged: &Path, destination: &Path) -> io::Result<()> {
+    if staged.exists() {
+        fs::rename(staged, destination)?;
     }
     Ok(())
 }
@@ -203,29 +196,29 @@ fn bring(ready: &Path, place: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// A data directory with something in it, and something ready to take its place.
-    fn data(there: &[&str]) -> tempfile::TempDir {
+    /// A data directory with these files and a staged replacement.
+    fn data_dir(files: &[&str]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
-        for name in there {
-            put(&dir.path().join(name), "old");
+        for name in files {
+            write_file(&dir.path().join(name), "old");
         }
-        make_ready(dir.path(), "new");
+        stage(dir.path(), "new");
         dir
     }
 
-    fn make_ready(dir: &Path, text: &str) {
-        clear(dir).unwrap();
-        put(&ready_database(dir), text);
-        put(&ready_files(dir).join("ab/abcd"), text);
+    fn stage(dir: &Path, text: &str) {
+        remove_staged(dir).unwrap();
+        write_file(&staged_database(dir), text);
+        write_file(&staged_files(dir).join("ab/abcd"), text);
     }
 
-    fn put(path: &Path, text: &str) {
+    fn write_file(path: &Path, text: &str) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    /// What stands under those names: `None` if not all of it says the same.
-    fn says(dir: &Path, names: &[&str]) -> Option<String> {
+    /// The common content of those files; `None` if they differ.
+    fn content_of(dir: &Path, names: &[&str]) -> Option<String> {
         let text = |name| fs::read_to_string(dir.join(name)).ok();
         let first = text(names.first()?)?;
         let all = names.iter().all(|name| text(name).as_ref() == Some(&first));
@@ -233,89 +226,97 @@ mod tests {
     }
 
     const NEW: [&str; 2] = [DATABASE, "attachments/ab/abcd"];
-    const OLD: [&str; 4] = [DATABASE, LOGS[0], LOGS[1], "attachments/ab/abcd"];
+    const OLD: [&str; 4] = [
+        DATABASE,
+        SIDE_FILES[0],
+        SIDE_FILES[1],
+        "attachments/ab/abcd",
+    ];
 
-    /// The restore that an operator asks for after one that was broken off.
-    fn again(dir: &Path, text: &str) -> Replacement {
+    /// The restore that an operator runs after an interrupted one.
+    fn restore_again(dir: &Path, text: &str) -> Replacement {
         if let Some(former) = Replacement::unfinished(dir).unwrap() {
-            former.break_off(dir).unwrap();
+            former.abandon(dir).unwrap();
         }
-        make_ready(dir, text);
+        stage(dir, text);
         let next = Replacement::plan(dir, Timestamp::UNIX_EPOCH).unwrap();
         for step in next.steps() {
-            next.take(&step, dir).unwrap();
+            next.run(&step, dir).unwrap();
         }
         next
     }
 
     #[test]
-    fn broken_off_after_any_step_the_old_stays_together_and_another_one_succeeds() {
+    fn an_interrupted_restore_keeps_the_old_files_together_and_can_be_repeated() {
         let steps = {
-            let dir = data(&OLD);
+            let dir = data_dir(&OLD);
             let plan = Replacement::plan(dir.path(), Timestamp::UNIX_EPOCH).unwrap();
             plan.steps().len()
         };
         assert_eq!(steps, 9);
         for taken in 0..=steps {
-            let dir = data(&OLD);
+            let dir = data_dir(&OLD);
             let dir = dir.path();
             let plan = Replacement::plan(dir, Timestamp::UNIX_EPOCH).unwrap();
             for step in plan.steps().iter().take(taken) {
-                plan.take(step, dir).unwrap();
-                // As if it had not been known whether that was done.
-                if *step != Step::Conclude {
-                    plan.take(step, dir).unwrap();
+                plan.run(step, dir).unwrap();
+                // Repeated, as after a crash in the middle of the step.
+                if *step != Step::RemoveMarker {
+                    plan.run(step, dir).unwrap();
                 }
             }
             if !is_unfinished(dir) {
                 let whole = if taken == 0 {
-                    says(dir, &OLD)
+                    content_of(dir, &OLD)
                 } else {
-                    says(dir, &NEW)
+                    content_of(dir, &NEW)
                 };
                 let expected = if taken == 0 { "old" } else { "new" };
                 assert_eq!(whole.as_deref(), Some(expected), "{taken}");
             }
-            let next = again(dir, "newer");
+            let next = restore_again(dir, "newer");
             assert!(!is_unfinished(dir), "{taken}");
-            assert_eq!(says(dir, &NEW).as_deref(), Some("newer"), "{taken}");
-            assert!(!dir.join(LOGS[0]).exists(), "{taken}: a log of another");
+            assert_eq!(content_of(dir, &NEW).as_deref(), Some("newer"), "{taken}");
+            assert!(
+                !dir.join(SIDE_FILES[0]).exists(),
+                "{taken}: a log of another"
+            );
             let first = plan.aside(dir).unwrap();
             let whole = [Some(first), next.aside(dir)];
             let mut asides = whole.iter().flatten().filter(|aside| aside.exists());
             assert!(
-                asides.any(|aside| says(aside, &OLD).as_deref() == Some("old")),
+                asides.any(|aside| content_of(aside, &OLD).as_deref() == Some("old")),
                 "{taken}: what was there is in one place"
             );
         }
     }
 
     #[test]
-    fn broken_off_twice_it_is_still_whole() {
+    fn a_restore_interrupted_twice_loses_nothing() {
         let count = 9;
         for (first, second) in (1..count).flat_map(|one| (1..count).map(move |two| (one, two))) {
-            let dir = data(&OLD);
+            let dir = data_dir(&OLD);
             let dir = dir.path();
             let plan = Replacement::plan(dir, Timestamp::UNIX_EPOCH).unwrap();
             for step in plan.steps().iter().take(first) {
-                plan.take(step, dir).unwrap();
+                plan.run(step, dir).unwrap();
             }
             Replacement::unfinished(dir)
                 .unwrap()
                 .unwrap()
-                .break_off(dir)
+                .abandon(dir)
                 .unwrap();
-            make_ready(dir, "newer");
+            stage(dir, "newer");
             let plan = Replacement::plan(dir, Timestamp::UNIX_EPOCH).unwrap();
             for step in plan.steps().iter().take(second) {
-                plan.take(step, dir).unwrap();
+                plan.run(step, dir).unwrap();
             }
-            again(dir, "newest");
-            assert_eq!(says(dir, &NEW).as_deref(), Some("newest"));
+            restore_again(dir, "newest");
+            assert_eq!(content_of(dir, &NEW).as_deref(), Some("newest"));
             let asides = fs::read_dir(dir)
                 .unwrap()
                 .map(|entry| entry.unwrap().path());
-            let old = asides.filter(|path| says(path, &OLD).as_deref() == Some("old"));
+            let old = asides.filter(|path| content_of(path, &OLD).as_deref() == Some("old"));
             assert_eq!(old.count(), 1, "{first} {second}");
         }
     }
@@ -323,16 +324,16 @@ mod tests {
     #[test]
     fn into_an_empty_directory_nothing_is_moved_aside() {
         for taken in 0..=4 {
-            let dir = data(&[]);
+            let dir = data_dir(&[]);
             let dir = dir.path();
             fs::create_dir_all(dir.join("attachments/ab")).unwrap();
             let plan = Replacement::plan(dir, Timestamp::UNIX_EPOCH).unwrap();
             assert_eq!(plan.aside(dir), None);
             for step in plan.steps().iter().take(taken) {
-                plan.take(step, dir).unwrap();
+                plan.run(step, dir).unwrap();
             }
-            again(dir, "newer");
-            assert_eq!(says(dir, &NEW).as_deref(), Some("newer"), "{taken}");
+            restore_again(dir, "newer");
+            assert_eq!(content_of(dir, &NEW).as_deref(), Some("newer"), "{taken}");
         }
     }
 }

@@ -1,15 +1,17 @@
-//! Statements over everybody's sessions. No column here holds anything that somebody wrote.
+//! Statements for the session overview. No column here holds user content.
 
 use async_trait::async_trait;
 use sqlx::Row as _;
 
 use super::sessions::count;
-use super::{Backend, Row, millis, optional_time, time, word};
+use super::{Backend, Row, millis, optional_time, parsed, time};
+use crate::store::admin_sessions::{
+    Counts, SessionFacts, SessionFilter, SessionOverview, SessionStatus,
+};
 use crate::store::error::StoreError;
-use crate::store::overview::{Counts, Overview, SessionFacts, SessionFilter, SessionStatus};
 
 #[async_trait]
-impl Overview for Backend {
+impl SessionOverview for Backend {
     async fn all_sessions(
         &self,
         filter: &SessionFilter,
@@ -66,9 +68,9 @@ fn facts(row: &Row) -> sqlx::Result<SessionFacts> {
         (None, false) => SessionStatus::Idle,
     };
     Ok(SessionFacts {
-        id: word(row, "id")?,
-        owner: word(row, "owner_id")?,
-        owner_name: word(row, "username")?,
+        id: parsed(row, "id")?,
+        owner: parsed(row, "owner_id")?,
+        owner_name: parsed(row, "username")?,
         agent: row.try_get("agent")?,
         status,
         messages: count(row, "messages")?,

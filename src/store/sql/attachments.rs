@@ -1,10 +1,10 @@
-//! Statements about uploaded files.
+//! Statements for attachments.
 
 use async_trait::async_trait;
 use sqlx::Row as _;
 
 use super::sessions::count;
-use super::{Backend, Connection, Row, decode_error, millis, time, word};
+use super::{Backend, Connection, Row, decode_error, millis, parsed, time};
 use crate::domain::id::{SessionId, UserId};
 use crate::store::attachments::{AddError, AttachmentRow, Attachments, ContentHash, Quotas};
 use crate::store::error::StoreError;
@@ -12,16 +12,14 @@ use crate::store::error::StoreError;
 #[async_trait]
 impl Attachments for Backend {
     async fn add_attachment(&self, new: &AttachmentRow, quotas: Quotas) -> Result<(), AddError> {
-        let mut tx = self.begin().await.map_err(StoreError::from)?;
-        if !hold(&mut tx, new).await.map_err(StoreError::from)? {
+        let mut tx = self.begin().await?;
+        if !lock_rows(&mut tx, new).await? {
             return Err(AddError::NoSession);
         }
-        let there = sums(&mut tx, new.session, new.owner).await;
-        there
-            .map_err(StoreError::from)?
-            .check(new.size_bytes, quotas)?;
-        insert(&mut tx, new).await.map_err(StoreError::from)?;
-        Ok(tx.commit().await.map_err(StoreError::from)?)
+        let stored = totals(&mut tx, new.session, new.owner).await;
+        stored?.check(new.size_bytes, quotas)?;
+        insert(&mut tx, new).await?;
+        Ok(tx.commit().await?)
     }
 
     async fn check_quotas(
@@ -32,9 +30,9 @@ impl Attachments for Backend {
         quotas: Quotas,
     ) -> Result<(), AddError> {
         let connection = self.reader().acquire().await;
-        let mut connection = connection.map_err(StoreError::from)?;
-        let there = sums(&mut connection, session, owner).await;
-        there.map_err(StoreError::from)?.check(size_bytes, quotas)
+        let mut connection = connection?;
+        let stored = totals(&mut connection, session, owner).await;
+        stored?.check(size_bytes, quotas)
     }
 
     async fn attachments(&self, session: SessionId) -> Result<Vec<AttachmentRow>, StoreError> {
@@ -48,20 +46,20 @@ impl Attachments for Backend {
         Ok(rows.iter().map(read).collect::<sqlx::Result<_>>()?)
     }
 
-    async fn contents_with(&self, first: u8) -> Result<Vec<ContentHash>, StoreError> {
+    async fn referenced_hashes(&self, first: u8) -> Result<Vec<ContentHash>, StoreError> {
         let needed = "select distinct content_hash from attachments
             where content_hash >= $1 and content_hash <= $2";
         Ok(hashes(self, needed, first).await?)
     }
 
-    async fn released_with(&self, first: u8) -> Result<Vec<ContentHash>, StoreError> {
+    async fn released_hashes(&self, first: u8) -> Result<Vec<ContentHash>, StoreError> {
         let released = "select content_hash from released_contents
             where content_hash >= $1 and content_hash <= $2";
         Ok(hashes(self, released, first).await?)
     }
 }
 
-/// Those that begin with a byte.
+/// Hashes with this first byte.
 async fn hashes(
     backend: &Backend,
     statement: &'static str,
@@ -75,10 +73,10 @@ async fn hashes(
     rows.iter().map(hash).collect()
 }
 
-/// Changes the rows of the user and of the session, so that whoever adds at the same time waits here
-/// until this is committed; first the user, as whoever removes one also goes from there to the
-/// sessions. False if there is no such session.
-async fn hold(connection: &mut Connection, new: &AttachmentRow) -> sqlx::Result<bool> {
+/// Locks the rows of the user and the session by updating them, so that concurrent uploads are
+/// counted one after the other. The user first, in the same order as account removal, to avoid
+/// deadlocks. False if there is no such session.
+async fn lock_rows(connection: &mut Connection, new: &AttachmentRow) -> sqlx::Result<bool> {
     sqlx::query("update users set generation = generation where id = $1")
         .bind(new.owner.to_string())
         .execute(&mut *connection)
@@ -92,15 +90,13 @@ async fn hold(connection: &mut Connection, new: &AttachmentRow) -> sqlx::Result<
     Ok(held.rows_affected() == 1)
 }
 
-/// What there is already.
-struct Sums {
+struct StoredTotals {
     files: u64,
     session_bytes: u64,
     user_bytes: u64,
 }
 
-impl Sums {
-    /// Would it be too much with a file of this size?
+impl StoredTotals {
     fn check(&self, size_bytes: u64, quotas: Quotas) -> Result<(), AddError> {
         for (limit, max, actual) in [
             ("sessionAttachments", quotas.session_files, self.files + 1),
@@ -123,11 +119,11 @@ impl Sums {
     }
 }
 
-async fn sums(
+async fn totals(
     connection: &mut Connection,
     session: SessionId,
     owner: UserId,
-) -> sqlx::Result<Sums> {
+) -> sqlx::Result<StoredTotals> {
     let row = sqlx::query(
         "select
              (select count(*) from attachments where session_id = $1) as files,
@@ -140,7 +136,7 @@ async fn sums(
     .bind(owner.to_string())
     .fetch_one(connection)
     .await?;
-    Ok(Sums {
+    Ok(StoredTotals {
         files: count(&row, "files")?,
         session_bytes: count(&row, "session_bytes")?,
         user_bytes: count(&row, "user_bytes")?,
@@ -168,9 +164,9 @@ async fn insert(connection: &mut Connection, new: &AttachmentRow) -> sqlx::Resul
 
 fn read(row: &Row) -> sqlx::Result<AttachmentRow> {
     Ok(AttachmentRow {
-        id: word(row, "id")?,
-        session: word(row, "session_id")?,
-        owner: word(row, "owner_id")?,
+        id: parsed(row, "id")?,
+        session: parsed(row, "session_id")?,
+        owner: parsed(row, "owner_id")?,
         hash: hash(row)?,
         name: row.try_get("name")?,
         media_type: row.try_get("media_type")?,

@@ -1,20 +1,34 @@
-//! Statements about the audit log.
+//! Statements for the audit log.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use sqlx::Row as _;
 
-use super::{Backend, Row, millis, time};
-use crate::store::audit::{ActFilter, Audit};
+use super::{Backend, Connection, Row, millis, now, time};
+use crate::domain::audit::AuditEntry;
+use crate::store::audit::{Audit, AuditFilter, AuditRow};
 use crate::store::error::StoreError;
-use crate::store::upkeep::AuditRow;
 
 #[async_trait]
 impl Audit for Backend {
-    async fn acts(&self, filter: &ActFilter, limit: u32) -> Result<Vec<AuditRow>, StoreError> {
+    async fn record(&self, entry: &AuditEntry) -> Result<(), StoreError> {
+        let mut tx = self.begin().await?;
+        audit(&mut tx, entry).await?;
+        Ok(tx.commit().await?)
+    }
+
+    async fn recent_audit_entries(&self, limit: u32) -> Result<Vec<AuditRow>, StoreError> {
+        self.audit_entries(&AuditFilter::default(), limit).await
+    }
+
+    async fn audit_entries(
+        &self,
+        filter: &AuditFilter,
+        limit: u32,
+    ) -> Result<Vec<AuditRow>, StoreError> {
         let moment = |moment: Option<Timestamp>, open| moment.map_or(open, millis);
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        // A name that ends with a dot is the beginning of many.
+        // A trailing dot makes it a prefix.
         let (whole, beginning) = match filter.action.as_deref() {
             Some(action) if action.ends_with('.') => (String::new(), action.to_owned()),
             action => (action.unwrap_or_default().to_owned(), String::new()),
@@ -41,7 +55,7 @@ impl Audit for Backend {
         Ok(rows.iter().map(audit_row).collect::<sqlx::Result<_>>()?)
     }
 
-    async fn drop_acts(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    async fn drop_audit_entries(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let mut tx = self.begin().await?;
         let dropped = sqlx::query(
             "delete from audit_log where id in (
@@ -57,7 +71,7 @@ impl Audit for Backend {
     }
 }
 
-pub(super) fn audit_row(row: &Row) -> sqlx::Result<AuditRow> {
+fn audit_row(row: &Row) -> sqlx::Result<AuditRow> {
     Ok(AuditRow {
         id: row.try_get("id")?,
         at: time(row, "at")?,
@@ -66,4 +80,23 @@ pub(super) fn audit_row(row: &Row) -> sqlx::Result<AuditRow> {
         action: row.try_get("action")?,
         target: row.try_get("target")?,
     })
+}
+
+pub(in super::super) async fn audit(
+    connection: &mut Connection,
+    entry: &AuditEntry,
+) -> sqlx::Result<()> {
+    sqlx::query(
+        "insert into audit_log (at, actor_id, actor_name, address, action, target)
+         values ($1, $2, $3, $4, $5, $6)",
+    )
+    .bind(now(entry))
+    .bind(entry.context.actor.user().map(|id| id.to_string()))
+    .bind(entry.context.actor.name())
+    .bind(entry.context.address.map(|address| address.to_string()))
+    .bind(entry.action.as_str())
+    .bind(&entry.target)
+    .execute(connection)
+    .await?;
+    Ok(())
 }

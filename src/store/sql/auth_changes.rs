@@ -1,15 +1,15 @@
-//! Statements about the feed of changes.
+//! Statements for the auth change feed.
 
 use async_trait::async_trait;
 use sqlx::Row as _;
 
-use super::{Backend, Row, decode_error, time, word};
-use crate::store::changes::{Change, Changes, Subject};
-use crate::store::error::{StoreError, StoredWord};
+use super::{Backend, Row, decode_error, parsed, time};
+use crate::store::auth_changes::{AuthChange, AuthChanges, Subject};
+use crate::store::error::{StoreError, UnknownValue};
 
 #[async_trait]
-impl Changes for Backend {
-    async fn changes_after(&self, revision: i64) -> Result<Vec<Change>, StoreError> {
+impl AuthChanges for Backend {
+    async fn changes_after(&self, revision: i64) -> Result<Vec<AuthChange>, StoreError> {
         let rows = sqlx::query(
             "select revision, kind, subject, generation, until from auth_changes
              where revision > $1 order by revision limit 1000",
@@ -21,15 +21,15 @@ impl Changes for Backend {
     }
 }
 
-fn change(row: &Row) -> sqlx::Result<Change> {
+fn change(row: &Row) -> sqlx::Result<AuthChange> {
     let kind: String = row.try_get("kind")?;
     let subject = match kind.as_str() {
-        "login" => Subject::Login(word(row, "subject")?),
-        "user" => Subject::User(word(row, "subject")?, row.try_get("generation")?),
+        "login" => Subject::Login(parsed(row, "subject")?),
+        "user" => Subject::User(parsed(row, "subject")?, row.try_get("generation")?),
         "keys" => Subject::Keys,
-        _ => return Err(decode_error("kind", StoredWord)),
+        _ => return Err(decode_error("kind", UnknownValue)),
     };
-    Ok(Change {
+    Ok(AuthChange {
         revision: row.try_get("revision")?,
         subject,
         until: time(row, "until")?,

@@ -1,59 +1,59 @@
-//! Statements that make a branch.
+//! Statements for branches.
 
 use std::sync::LazyLock;
 
 use async_trait::async_trait;
 
-use super::journals::{insert_events, newest, number_of};
+use super::journals::{as_i64, insert_command, insert_events, newest};
 use super::sessions::count;
-use super::{Backend, Connection, HOLD, millis};
+use super::{Backend, Connection, SHARE_LOCK, millis};
 use crate::domain::id::SessionId;
 use crate::store::branches::{BranchError, Branches, NewBranch};
 use crate::store::error::StoreError;
-use crate::store::journals::{CommandRecord, StoredEvent};
+use crate::store::journals::number;
 
-/// The one that it comes from is held: its events stay as they are until the end of the transaction.
+/// Locks the source session: its events do not change until the transaction ends.
 static INSERT_SESSION: LazyLock<String> = LazyLock::new(|| {
     format!(
         "insert into sessions (id, owner_id, agent, title, epoch, head, compacted, messages,
              last_prompt, created_at, updated_at, texts_from, texts_upto)
          select $1, owner_id, agent, $3, $4, $5,
              case when compacted < $6 then compacted else $6 end, $7, $8, $9, $9, $2, $6
-         from sessions where id = $2 and owner_id = $10 and ended_at is null{HOLD}"
+         from sessions where id = $2 and owner_id = $10 and ended_at is null{SHARE_LOCK}"
     )
 });
 
 #[async_trait]
 impl Branches for Backend {
     async fn journal_bytes(&self, session: SessionId, upto: u64) -> Result<u64, StoreError> {
-        // Looked at first: what is carried over meanwhile is found twice, and counted once.
-        let waiting = self.waiting_after(session, 0, u32::MAX, usize::MAX);
+        // Read first: an event flushed meanwhile is found twice, and counted once.
+        let pending = self.pending_after(session, 0, u32::MAX, usize::MAX);
         let row = sqlx::query(
             "select cast(coalesce(sum(length(body)), 0) as bigint) as bytes,
                  coalesce(max(\"offset\"), 0) as newest
              from journal_events where session_id = $1 and \"offset\" <= $2",
         )
         .bind(session.to_string())
-        .bind(number_of(upto))
+        .bind(as_i64(upto))
         .fetch_one(self.reader())
         .await?;
         let newest = count(&row, "newest")?;
-        let newer = waiting
+        let newer = pending
             .iter()
             .filter(|event| event.offset > newest && event.offset <= upto);
-        let waiting: usize = newer.map(|event| event.body.len()).sum();
-        Ok(count(&row, "bytes")? + waiting as u64)
+        let pending: usize = newer.map(|event| event.body.len()).sum();
+        Ok(count(&row, "bytes")? + pending as u64)
     }
 
     async fn branch(&self, new: &NewBranch) -> Result<(), BranchError> {
-        let mut turn = self.turn().await.map_err(StoreError::from)?;
-        let mut tx = self.begin_long().await.map_err(StoreError::from)?;
-        turn.carry_over(&mut tx).await.map_err(StoreError::from)?;
-        let made = make(&mut tx, new).await.map_err(StoreError::from)?;
+        let mut journal_tx = self.journal_tx().await?;
+        let mut tx = self.begin_long().await?;
+        journal_tx.flush(&mut tx).await?;
+        let made = make(&mut tx, new).await?;
         if let Some(refused) = made {
             return Err(refused);
         }
-        turn.commit(tx).await.map_err(StoreError::from)?;
+        journal_tx.commit(tx).await?;
         Ok(())
     }
 
@@ -61,8 +61,8 @@ impl Branches for Backend {
         let mut tx = self.begin().await?;
         let copied = sqlx::query(COPY_TEXTS)
             .bind(branch.to_string())
-            .bind(TEXTS)
-            .bind(TEXT_BYTES)
+            .bind(TEXT_BATCH)
+            .bind(TEXT_BATCH_BYTES)
             .execute(&mut *tx)
             .await?;
         let more = copied.rows_affected() > 0;
@@ -80,12 +80,12 @@ impl Branches for Backend {
     }
 }
 
-/// Texts of one transaction, and how long they are together (but one): indexing them takes long, and
-/// others write in between.
-const TEXTS: i64 = 64;
-const TEXT_BYTES: i64 = 1024 * 1024;
+/// Texts per transaction and their total size (except for a single longer one): indexing is slow,
+/// and others write in between.
+const TEXT_BATCH: i64 = 64;
+const TEXT_BATCH_BYTES: i64 = 1024 * 1024;
 
-/// Goes on behind the last one that is there already.
+/// Continues after the last copied text.
 const COPY_TEXTS: &str = "with wish as (
         select texts_from, texts_upto, coalesce((
             select max(\"offset\") from session_texts
@@ -106,12 +106,16 @@ const COPY_TEXTS: &str = "with wish as (
     where \"offset\" > done
         and \"offset\" <= (select max(\"offset\") from sums where bytes_before < $3)";
 
-/// Everything of a branch, or why there is none; then the transaction must not be committed.
+const INSERT_COMMAND_ONCE: &str =
+    "insert into commands (session_id, idempotency_key, digest, outcome, created_at)
+     values ($1, $2, $3, $4, $5) on conflict do nothing";
+
+/// Inserts a branch, or returns why not; then the transaction must not be committed.
 async fn make(connection: &mut Connection, new: &NewBranch) -> sqlx::Result<Option<BranchError>> {
     if !insert_session(connection, new).await? {
         return Ok(Some(BranchError::NotFound));
     }
-    let (session, upto) = (new.session.id, number_of(new.upto));
+    let (session, upto) = (new.session.id, as_i64(new.upto));
     sqlx::query(
         "insert into journal_events (session_id, \"offset\", at, body)
          select $1, \"offset\", at, body from journal_events
@@ -123,28 +127,30 @@ async fn make(connection: &mut Connection, new: &NewBranch) -> sqlx::Result<Opti
     .execute(&mut *connection)
     .await?;
     let copied = newest(connection, session).await?;
-    // Without any events, the snapshot stands for them.
+    // Without any events, the snapshot covers them.
     if copied != new.upto && copied != 0 {
         return Ok(Some(BranchError::Changed));
     }
     copy_attachments(connection, new).await?;
-    insert_events(connection, &closing(new)).await?;
+    let closing: Vec<_> = number(session, new.upto, &new.closing).collect();
+    insert_events(connection, &closing).await?;
     sqlx::query("insert into session_snapshots (session_id, \"offset\", body) values ($1, $2, $3)")
         .bind(session.to_string())
-        .bind(number_of(new.head()))
+        .bind(as_i64(new.head()))
         .bind(new.snapshot.clone())
         .execute(&mut *connection)
         .await?;
     let now = millis(new.session.created_at);
-    if let Some(command) = &new.command
-        && !record(connection, new.from, command, now).await?
-    {
-        return Ok(Some(BranchError::Repeated));
+    if let Some(command) = &new.command {
+        let recorded = insert_command(INSERT_COMMAND_ONCE, new.from, command, now);
+        if recorded.execute(connection).await?.rows_affected() == 0 {
+            return Ok(Some(BranchError::Repeated));
+        }
     }
     Ok(None)
 }
 
-/// The prompts that were copied name files by their ids: under these the branch has them too.
+/// The copied prompts refer to attachments by id: the branch has them under the same ids.
 async fn copy_attachments(connection: &mut Connection, new: &NewBranch) -> sqlx::Result<()> {
     sqlx::query(
         "insert into attachments (id, session_id, owner_id, content_hash, name, media_type,
@@ -159,57 +165,20 @@ async fn copy_attachments(connection: &mut Connection, new: &NewBranch) -> sqlx:
     Ok(())
 }
 
-/// Keeps the outcome for whoever repeats the command; false if there is one under that key.
-async fn record(
-    connection: &mut Connection,
-    session: SessionId,
-    command: &CommandRecord,
-    now: i64,
-) -> sqlx::Result<bool> {
-    let recorded = sqlx::query(
-        "insert into commands (session_id, idempotency_key, digest, outcome, created_at)
-         values ($1, $2, $3, $4, $5) on conflict do nothing",
-    )
-    .bind(session.to_string())
-    .bind(command.key.clone())
-    .bind(command.digest.to_vec())
-    .bind(command.outcome.clone())
-    .bind(now)
-    .execute(connection)
-    .await?;
-    Ok(recorded.rows_affected() == 1)
-}
-
-/// The session itself; false if there is none to branch from.
+/// False if there is no session to branch from.
 async fn insert_session(connection: &mut Connection, new: &NewBranch) -> sqlx::Result<bool> {
     let made = sqlx::query(INSERT_SESSION.as_str())
         .bind(new.session.id.to_string())
         .bind(new.from.to_string())
         .bind(new.session.title.clone())
         .bind(new.session.epoch.to_string())
-        .bind(number_of(new.head()))
-        .bind(number_of(new.upto))
-        .bind(number_of(new.summary.messages))
+        .bind(as_i64(new.head()))
+        .bind(as_i64(new.upto))
+        .bind(as_i64(new.summary.messages))
         .bind(new.summary.last_prompt.clone())
         .bind(millis(new.session.created_at))
         .bind(new.session.owner.to_string())
         .execute(connection)
         .await?;
     Ok(made.rows_affected() == 1)
-}
-
-/// The events of its own, each at its place.
-fn closing(new: &NewBranch) -> Vec<(SessionId, StoredEvent)> {
-    let numbered = (new.upto + 1..).zip(&new.closing);
-    numbered
-        .map(|(offset, event)| {
-            let event = StoredEvent {
-                session: new.session.id,
-                offset,
-                at: event.at,
-                body: event.body.clone(),
-            };
-            (new.session.id, event)
-        })
-        .collect()
 }

@@ -1,27 +1,27 @@
-//! Statements over many rows, in few sizes, so that the database remembers them prepared.
+//! Bulk statements: one statement for many rows, in few sizes, so that prepared statements are reused.
 //!
-//! A statement takes the next power of two of rows; those too many are all null and match nothing.
+//! Row counts are rounded up to a power of two; padding rows are all null and match nothing.
 
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-use super::parameter;
+use super::placeholder;
 
-/// The most rows of one statement: both databases bound the number of parameters.
-pub(super) const MOST: usize = 1_024;
-const SIZES: usize = MOST.ilog2() as usize + 1;
+/// Both databases bound the number of parameters.
+pub(super) const MAX_ROWS: usize = 1_024;
+const SIZES: usize = MAX_ROWS.ilog2() as usize + 1;
 
-/// A statement around a list of rows.
-pub(super) struct Shape {
+/// A statement around a `values` list.
+pub(super) struct BulkStatement {
     before: &'static str,
     columns: &'static [&'static str],
     after: &'static [&'static str],
-    /// The text for 1, 2, 4… rows, once somebody needed it. It follows from the rest.
+    /// Statement for 1, 2, 4… rows, built on first use.
     texts: [OnceLock<String>; SIZES],
 }
 
-impl Shape {
-    /// Each column has its type: Postgres does not guess it in a list of values.
+impl BulkStatement {
+    /// Columns are cast: Postgres does not infer types in a `values` list.
     pub(super) const fn new(
         before: &'static str,
         columns: &'static [&'static str],
@@ -35,7 +35,7 @@ impl Shape {
         }
     }
 
-    /// The statement for so many rows, of which there is at least one and at most [`MOST`].
+    /// The statement for at least one and at most [`MAX_ROWS`] rows.
     pub(super) fn statement(&'static self, rows: usize) -> &'static str {
         let rows = rows.next_power_of_two();
         self.texts[rows.ilog2() as usize].get_or_init(|| self.write(rows))
@@ -46,11 +46,11 @@ impl Shape {
         let mut number = 0;
         for row in 0..rows {
             text.push_str(if row == 0 { "(" } else { ", (" });
-            for (place, column) in self.columns.iter().enumerate() {
+            for (index, column) in self.columns.iter().enumerate() {
                 number += 1;
-                let comma = if place == 0 { "" } else { ", " };
-                let parameter = parameter(number);
-                write!(text, "{comma}cast({parameter} as {column})").expect("a string takes it");
+                let comma = if index == 0 { "" } else { ", " };
+                let placeholder = placeholder(number);
+                write!(text, "{comma}cast({placeholder} as {column})").expect("a string takes it");
             }
             text.push(')');
         }
@@ -59,7 +59,7 @@ impl Shape {
     }
 }
 
-/// The rows, and nothing in the place of those too many.
+/// The rows, then `None` for padding.
 pub(super) fn padded<T: Copy>(rows: &[T]) -> impl Iterator<Item = Option<T>> {
     let too_many = rows.len().next_power_of_two() - rows.len();
     rows.iter()

@@ -1,54 +1,57 @@
-//! Statements about where a database is at home, and what follows when it is not.
+//! Statements for the database identity and its epochs.
 
 use sqlx::Row as _;
 
-use super::{Connection, optional_word};
+use super::{Connection, optional_parsed};
 use crate::domain::id::{Epoch, StoreId};
 
-/// Journals that get their new epoch in one statement: whoever writes one of them waits that long.
-pub(in super::super) const AT_ONCE: i64 = 1_000;
+/// Journals per statement: their writers wait that long.
+pub(in super::super) const EPOCH_BATCH: i64 = 1_000;
 
-/// Where it was at home when a gateway was last started on it.
-pub(in super::super) async fn known(connection: &mut Connection) -> sqlx::Result<Option<String>> {
+/// Fingerprint of where a gateway last served from it.
+pub(in super::super) async fn recorded_fingerprint(
+    connection: &mut Connection,
+) -> sqlx::Result<Option<String>> {
     sqlx::query_scalar("select home from store_home")
         .fetch_one(connection)
         .await
 }
 
-/// It is at home here from now on.
-pub(in super::super) async fn settle(connection: &mut Connection, here: &str) -> sqlx::Result<()> {
+pub(in super::super) async fn record_fingerprint(
+    connection: &mut Connection,
+    fingerprint: &str,
+) -> sqlx::Result<()> {
     sqlx::query("update store_home set home = $1")
-        .bind(here)
+        .bind(fingerprint)
         .execute(connection)
         .await?;
     Ok(())
 }
 
-/// What it is known by, unless it was put here from elsewhere.
+/// The database's id, unless its fingerprint differs. Created on first use.
 pub(in super::super) async fn identity(
     connection: &mut Connection,
-    here: &str,
+    fingerprint: &str,
 ) -> sqlx::Result<Option<StoreId>> {
     let row = sqlx::query("select home, store_id from store_home")
         .fetch_one(&mut *connection)
         .await?;
-    let known: Option<String> = row.try_get("home")?;
-    if known.is_some_and(|known| known != here) {
+    let recorded: Option<String> = row.try_get("home")?;
+    if recorded.is_some_and(|recorded| recorded != fingerprint) {
         return Ok(None);
     }
-    if let Some(identity) = optional_word(&row, "store_id")? {
+    if let Some(identity) = optional_parsed(&row, "store_id")? {
         return Ok(Some(identity));
     }
-    // The first of those who ask says it.
+    // Of concurrent callers the first one sets it.
     let row =
         sqlx::query("update store_home set store_id = coalesce(store_id, $1) returning store_id")
             .bind(StoreId::new().to_string())
             .fetch_one(connection)
             .await?;
-    optional_word(&row, "store_id")
+    optional_parsed(&row, "store_id")
 }
 
-/// It is another one than data directories know.
 async fn change_identity(connection: &mut Connection) -> sqlx::Result<()> {
     sqlx::query("update store_home set store_id = $1")
         .bind(StoreId::new().to_string())
@@ -57,12 +60,12 @@ async fn change_identity(connection: &mut Connection) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// Gives all journals a new epoch, and the database a new identity; says how many they were. A part at a
-/// time: outside a transaction those who write journals wait for none of it. Broken off there, it is begun
-/// again; a journal may then get a new epoch twice, which nobody has seen in between.
+/// Gives all journals a new epoch and the database a new identity; returns the number of journals.
+/// In batches: outside a transaction, writers wait for one batch only. An interrupted renewal is
+/// repeated; no client saw the epochs in between.
 pub(in super::super) async fn renew_epochs(connection: &mut Connection) -> sqlx::Result<u64> {
     let (epoch, mut last, mut sessions) = (Epoch::new(), String::new(), 0);
-    while let Some((next, count)) = renew_epochs_after(connection, &last, epoch).await? {
+    while let Some((next, count)) = renew_epoch_batch(connection, &last, epoch).await? {
         last = next;
         sessions += count;
     }
@@ -70,10 +73,10 @@ pub(in super::super) async fn renew_epochs(connection: &mut Connection) -> sqlx:
     Ok(sessions)
 }
 
-/// Gives the journals of the next sessions after one this epoch, which may be the same for all: an epoch
-/// is only ever compared with that of the same session. The new term keeps out whoever still writes
-/// under the old one. Says which is the last, and how many they are; `None` if there are no more.
-async fn renew_epochs_after(
+/// Renews the next batch of sessions after a given one. All may share one epoch: it is only
+/// compared within a session. The new term fences former writers. Returns the last session and the
+/// count; `None` at the end.
+async fn renew_epoch_batch(
     connection: &mut Connection,
     session: &str,
     epoch: Epoch,
@@ -84,15 +87,15 @@ async fn renew_epochs_after(
     )
     .bind(session)
     .bind(epoch.to_string())
-    .bind(AT_ONCE)
+    .bind(EPOCH_BATCH)
     .fetch_all(connection)
     .await?;
     let count = renewed.len() as u64;
     Ok(renewed.into_iter().max().map(|last| (last, count)))
 }
 
-/// Something was removed that free pages may still hold.
-pub(super) async fn remember_to_scrub(connection: &mut Connection) -> sqlx::Result<()> {
+/// Deleted data may remain in free pages.
+pub(super) async fn mark_scrub_due(connection: &mut Connection) -> sqlx::Result<()> {
     sqlx::query("update store_home set scrub_due = scrub_due + 1")
         .execute(connection)
         .await?;

@@ -1,11 +1,11 @@
-//! Statements about who else may come into a session.
+//! Statements for grants.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::{Backend, Row, audit, now, time, word};
+use super::{Backend, Row, audit, now, parsed, time};
 use crate::domain::account::Username;
-use crate::domain::act::Act;
+use crate::domain::audit::AuditEntry;
 use crate::domain::grant::GrantRole;
 use crate::domain::id::{SessionId, UserId};
 use crate::store::error::StoreError;
@@ -32,17 +32,16 @@ impl Grants for Backend {
         owner: UserId,
         with: &Username,
         role: GrantRole,
-        act: &Act,
+        entry: &AuditEntry,
     ) -> Result<GrantRow, ShareError> {
-        let mut tx = self.begin().await.map_err(StoreError::from)?;
+        let mut tx = self.begin().await?;
         let found: Option<String> = sqlx::query_scalar(
             "select id from sessions where id = $1 and owner_id = $2 and ended_at is null",
         )
         .bind(session.to_string())
         .bind(owner.to_string())
         .fetch_optional(&mut *tx)
-        .await
-        .map_err(StoreError::from)?;
+        .await?;
         if found.is_none() {
             return Err(ShareError::NoSuchSession);
         }
@@ -51,13 +50,11 @@ impl Grants for Backend {
              users.generation, users.created_at, users.id as user_id from users where username = $1")
                 .bind(with.as_str())
                 .fetch_optional(&mut *tx)
-                .await
-                .map_err(StoreError::from)?;
+                .await?;
         let user = found
             .as_ref()
             .map(super::user)
-            .transpose()
-            .map_err(StoreError::from)?
+            .transpose()?
             .ok_or(ShareError::NoSuchUser)?;
         if user.id == owner {
             return Err(ShareError::OwnSession);
@@ -76,19 +73,18 @@ impl Grants for Backend {
         .bind(user.id.to_string())
         .bind(role.as_str())
         .bind(owner.to_string())
-        .bind(now(act))
+        .bind(now(entry))
         .execute(&mut *tx)
-        .await
-        .map_err(StoreError::from)?;
-        audit(&mut tx, act).await.map_err(StoreError::from)?;
-        tx.commit().await.map_err(StoreError::from)?;
+        .await?;
+        audit(&mut tx, entry).await?;
+        tx.commit().await?;
         Ok(GrantRow {
             user: user.id,
             username: user.username,
             role,
             granted_by: owner,
-            // As it reads once stored.
-            created_at: Timestamp::from_millisecond(now(act)).unwrap_or(act.by.at),
+            // Rounded as stored.
+            created_at: Timestamp::from_millisecond(now(entry)).unwrap_or(entry.context.at),
         })
     }
 
@@ -97,10 +93,10 @@ impl Grants for Backend {
         session: SessionId,
         owner: UserId,
         with: &Username,
-        act: &Act,
+        entry: &AuditEntry,
     ) -> Result<bool, StoreError> {
         let mut tx = self.begin().await?;
-        let taken = sqlx::query(
+        let revoked = sqlx::query(
             "delete from session_grants
              where session_id in (
                      select id from sessions
@@ -113,10 +109,10 @@ impl Grants for Backend {
         .bind(with.as_str())
         .execute(&mut *tx)
         .await?;
-        if taken.rows_affected() == 0 {
+        if revoked.rows_affected() == 0 {
             return Ok(false);
         }
-        audit(&mut tx, act).await?;
+        audit(&mut tx, entry).await?;
         tx.commit().await?;
         Ok(true)
     }
@@ -124,10 +120,10 @@ impl Grants for Backend {
 
 fn grant(row: &Row) -> sqlx::Result<GrantRow> {
     Ok(GrantRow {
-        user: word(row, "user_id")?,
-        username: word(row, "username")?,
-        role: word(row, "role")?,
-        granted_by: word(row, "granted_by")?,
+        user: parsed(row, "user_id")?,
+        username: parsed(row, "username")?,
+        role: parsed(row, "role")?,
+        granted_by: parsed(row, "granted_by")?,
         created_at: time(row, "created_at")?,
     })
 }

@@ -1,4 +1,4 @@
-//! Statements about journals.
+//! Statements for journals.
 
 use std::collections::HashSet;
 
@@ -8,19 +8,21 @@ use sqlx::Row as _;
 
 use super::search;
 use super::sessions::{count, insert};
-use super::{BYTES, Backend, Connection, HOLD, Row, Turn, audit, millis, rows, time, word};
+use super::{
+    BYTES, Backend, Connection, JournalTx, Row, SHARE_LOCK, audit, bulk_statement, millis, parsed,
+    time,
+};
 use crate::domain::id::SessionId;
+use crate::domain::idempotency::IdempotencyKey;
 use crate::store::error::StoreError;
 use crate::store::journals::{
-    Append, AppendError, ClaimError, CommandRecord, Journals, Lease, PAGE_BYTES, Snapshot,
-    StoredEvent, Summary,
+    Append, AppendError, ClaimError, CommandRecord, Journals, Lease, PAGE_BYTES, SessionSummary,
+    Snapshot, StoredEvent,
 };
 
-/// Sessions of one group: each is there once.
-const SESSIONS: usize = 1_000;
+const MAX_GROUP_SESSIONS: usize = 1_000;
 
-/// A page of a journal. How far it goes is found out by the lengths alone, so that no body is read
-/// that does not belong to it.
+/// A page of a journal. Its end is found by lengths alone, so that no body beyond it is read.
 const EVENTS_AFTER: &str = "select session_id, \"offset\", at, body from journal_events
     where session_id = $1 and \"offset\" > $2 and \"offset\" <= (
         select max(\"offset\") from (
@@ -40,24 +42,37 @@ const EVENTS_BEFORE: &str = "select session_id, \"offset\", at, body from journa
         ) as sums where bytes_behind < $4
     ) order by \"offset\"";
 
-const WISH: &str = "with wish (id, term, before, known) as (values ";
-const PLACE: &[&str] = &["text", "bigint", "bigint", "bigint"];
-const HELD: &str = " from (
+const INPUT_ROWS: &str = "with wish (id, term, before, known) as (values ";
+const INPUT_TYPES: &[&str] = &["text", "bigint", "bigint", "bigint"];
+const FROM_CLAIMED: &str = " from (
     select sessions.id, sessions.head, wish.before, wish.known,
         case when wish.known is null then coalesce((
             select max(\"offset\") from journal_events where session_id = wish.id), 0)
         else wish.known end as newest
     from wish join sessions on sessions.id = wish.id
     where sessions.term = wish.term and sessions.ended_at is null";
-/// A journal is ours if we hold its term and know its last event.
-const OURS: &str = ") as held where before = case when head > newest then head else newest end";
+/// An append is valid if it has the current term and follows the last event.
+const WHERE_AT_HEAD: &str =
+    ") as held where before = case when head > newest then head else newest end";
 
-static COUNT_OURS: rows::Shape =
-    rows::Shape::new(WISH, PLACE, &[") select count(*) ", HELD, HOLD, OURS]);
-static FIND_OURS: rows::Shape = rows::Shape::new(WISH, PLACE, &[") select id ", HELD, HOLD, OURS]);
+static COUNT_WRITABLE: bulk_statement::BulkStatement = bulk_statement::BulkStatement::new(
+    INPUT_ROWS,
+    INPUT_TYPES,
+    &[
+        ") select count(*) ",
+        FROM_CLAIMED,
+        SHARE_LOCK,
+        WHERE_AT_HEAD,
+    ],
+);
+static SELECT_WRITABLE: bulk_statement::BulkStatement = bulk_statement::BulkStatement::new(
+    INPUT_ROWS,
+    INPUT_TYPES,
+    &[") select id ", FROM_CLAIMED, SHARE_LOCK, WHERE_AT_HEAD],
+);
 
-/// Changes what lists show, and the head as it is known without a look at the events.
-static TELL: rows::Shape = rows::Shape::new(
+/// Updates the summary, and the head as known without reading events.
+static UPDATE_SUMMARIES: bulk_statement::BulkStatement = bulk_statement::BulkStatement::new(
     "with wish (id, head, messages, last_prompt, running, waiting, queued, title, now)
      as (values ",
     &[
@@ -72,7 +87,7 @@ static TELL: rows::Shape = rows::Shape::new(
     ],
 );
 
-static INSERT_EVENTS: rows::Shape = rows::Shape::new(
+static INSERT_EVENTS: bulk_statement::BulkStatement = bulk_statement::BulkStatement::new(
     "insert into journal_events (session_id, \"offset\", at, body)
      select column1, column2, column3, column4 from (values ",
     &["text", "bigint", "bigint", BYTES],
@@ -82,9 +97,9 @@ static INSERT_EVENTS: rows::Shape = rows::Shape::new(
 #[async_trait]
 impl Journals for Backend {
     async fn claim_journal(&self, session: SessionId, node: &str) -> Result<Lease, ClaimError> {
-        let mut turn = self.turn().await.map_err(StoreError::from)?;
-        let mut tx = self.begin().await.map_err(StoreError::from)?;
-        turn.carry_over(&mut tx).await.map_err(StoreError::from)?;
+        let mut journal_tx = self.journal_tx().await?;
+        let mut tx = self.begin().await?;
+        journal_tx.flush(&mut tx).await?;
         let row = sqlx::query(
             "update sessions set term = term + 1, lease_node = $2
              where id = $1 and ended_at is null returning term, head, epoch",
@@ -92,12 +107,11 @@ impl Journals for Backend {
         .bind(session.to_string())
         .bind(node)
         .fetch_optional(&mut *tx)
-        .await
-        .map_err(StoreError::from)?
+        .await?
         .ok_or(ClaimError::NotFound)?;
-        let newest = newest(&mut tx, session).await.map_err(StoreError::from)?;
-        let lease = lease(&row, newest).map_err(StoreError::from)?;
-        turn.commit(tx).await.map_err(StoreError::from)?;
+        let newest = newest(&mut tx, session).await?;
+        let lease = lease(&row, newest)?;
+        journal_tx.commit(tx).await?;
         Ok(lease)
     }
 
@@ -106,21 +120,21 @@ impl Journals for Backend {
         batch: &[Append],
         now: Timestamp,
     ) -> Result<Vec<Result<(), AppendError>>, StoreError> {
-        let mut turn = self.turn().await?;
+        let mut journal_tx = self.journal_tx().await?;
         let mut tx = self.begin().await?;
-        turn.prepare(&mut tx, batch).await?;
+        journal_tx.prepare(&mut tx, batch).await?;
         let mut outcomes = Vec::with_capacity(batch.len());
         for group in groups(batch) {
-            let moved = add(&mut turn, &mut tx, group, millis(now)).await?;
+            let appended = append_group(&mut journal_tx, &mut tx, group, millis(now)).await?;
             outcomes.extend(group.iter().map(|append| {
-                if moved.contains(&append.session) {
+                if appended.contains(&append.session) {
                     Ok(())
                 } else {
                     Err(AppendError::Fenced)
                 }
             }));
         }
-        turn.commit(tx).await?;
+        journal_tx.commit(tx).await?;
         Ok(outcomes)
     }
 
@@ -130,21 +144,11 @@ impl Journals for Backend {
         after: u64,
         limit: u32,
     ) -> Result<Vec<StoredEvent>, StoreError> {
-        // Looked at first: what is carried over meanwhile is found twice, and never not at all.
-        let waiting = self.waiting_after(session, after, limit, PAGE_BYTES);
-        let rows = sqlx::query(EVENTS_AFTER)
-            .bind(session.to_string())
-            .bind(number_of(after))
-            .bind(i64::from(limit))
-            .bind(number_of(PAGE_BYTES as u64))
-            .fetch_all(self.reader())
-            .await?;
-        let mut events = rows
-            .iter()
-            .map(stored_event)
-            .collect::<sqlx::Result<Vec<StoredEvent>>>()?;
+        // Read first: an event flushed meanwhile is found twice, never missed.
+        let pending = self.pending_after(session, after, limit, PAGE_BYTES);
+        let mut events = self.page(EVENTS_AFTER, session, after, limit).await?;
         let last = events.last().map_or(after, |event| event.offset);
-        let mut newer = waiting.into_iter().filter(|event| event.offset > last);
+        let mut newer = pending.into_iter().filter(|event| event.offset > last);
         let mut bytes: usize = events.iter().map(|event| event.body.len()).sum();
         while events.len() < limit as usize
             && bytes < PAGE_BYTES
@@ -162,21 +166,11 @@ impl Journals for Backend {
         before: u64,
         limit: u32,
     ) -> Result<Vec<StoredEvent>, StoreError> {
-        // Looked at first, as above.
-        let waiting = self.waiting_before(session, before, limit);
-        let rows = sqlx::query(EVENTS_BEFORE)
-            .bind(session.to_string())
-            .bind(number_of(before))
-            .bind(i64::from(limit))
-            .bind(number_of(PAGE_BYTES as u64))
-            .fetch_all(self.reader())
-            .await?;
-        let mut events = rows
-            .iter()
-            .map(stored_event)
-            .collect::<sqlx::Result<Vec<StoredEvent>>>()?;
+        // Read first, as above.
+        let pending = self.pending_before(session, before, limit);
+        let mut events = self.page(EVENTS_BEFORE, session, before, limit).await?;
         let last = events.last().map_or(0, |event| event.offset);
-        events.extend(waiting.into_iter().filter(|event| event.offset > last));
+        events.extend(pending.into_iter().filter(|event| event.offset > last));
         let mut bytes = 0;
         let fitting = events
             .iter()
@@ -217,7 +211,7 @@ impl Journals for Backend {
              where session_snapshots.\"offset\" < $2",
         )
         .bind(session.to_string())
-        .bind(number_of(snapshot.offset))
+        .bind(as_i64(snapshot.offset))
         .bind(snapshot.body.clone())
         .execute(&mut *tx)
         .await?;
@@ -239,28 +233,48 @@ impl Journals for Backend {
         let Some(row) = row else { return Ok(None) };
         let digest: Vec<u8> = row.try_get("digest")?;
         Ok(Some(CommandRecord {
-            key: key.to_owned(),
-            digest: digest.try_into().unwrap_or_default(),
+            idempotency_key: IdempotencyKey {
+                key: key.to_owned(),
+                digest: digest.try_into().unwrap_or_default(),
+            },
             outcome: row.try_get("outcome")?,
         }))
     }
 }
 
+impl Backend {
+    async fn page(
+        &self,
+        statement: &'static str,
+        session: SessionId,
+        offset: u64,
+        limit: u32,
+    ) -> sqlx::Result<Vec<StoredEvent>> {
+        let rows = sqlx::query(statement)
+            .bind(session.to_string())
+            .bind(as_i64(offset))
+            .bind(i64::from(limit))
+            .bind(as_i64(PAGE_BYTES as u64))
+            .fetch_all(self.reader())
+            .await?;
+        rows.iter().map(stored_event).collect()
+    }
+}
+
 fn stored_event(row: &Row) -> sqlx::Result<StoredEvent> {
     Ok(StoredEvent {
-        session: word(row, "session_id")?,
+        session: parsed(row, "session_id")?,
         offset: count(row, "offset")?,
         at: time(row, "at")?,
         body: row.try_get("body")?,
     })
 }
 
-/// Offsets fit into what a database counts with.
-pub(super) fn number_of(offset: u64) -> i64 {
+/// Offsets fit into the databases' signed integers.
+pub(super) fn as_i64(offset: u64) -> i64 {
     i64::try_from(offset).unwrap_or(i64::MAX)
 }
 
-/// The offset of the last event that is kept.
 pub(super) async fn newest(connection: &mut Connection, session: SessionId) -> sqlx::Result<u64> {
     let row = sqlx::query(
         "select coalesce(max(\"offset\"), 0) as newest from journal_events where session_id = $1",
@@ -271,24 +285,23 @@ pub(super) async fn newest(connection: &mut Connection, session: SessionId) -> s
     count(&row, "newest")
 }
 
-/// The head that the session's row knows is behind while an answer streams.
+/// The session row's head lags while an answer streams.
 fn lease(row: &Row, newest: u64) -> sqlx::Result<Lease> {
     Ok(Lease {
         term: row.try_get("term")?,
         head: count(row, "head")?.max(newest),
-        epoch: word(row, "epoch")?,
+        epoch: parsed(row, "epoch")?,
     })
 }
 
-/// Cuts a batch where a session comes a second time, and where the parameters of one statement would
-/// be too many: within a group every session is there once.
+/// Splits a batch so that each session occurs once per group and the parameters fit one statement.
 fn groups(batch: &[Append]) -> impl Iterator<Item = &[Append]> {
     let mut rest = batch;
     std::iter::from_fn(move || {
         let mut seen = HashSet::new();
         let count = rest
             .iter()
-            .take(SESSIONS)
+            .take(MAX_GROUP_SESSIONS)
             .take_while(|append| seen.insert(append.session))
             .count();
         let (group, left) = rest.split_at(count);
@@ -297,10 +310,10 @@ fn groups(batch: &[Append]) -> impl Iterator<Item = &[Append]> {
     })
 }
 
-/// Adds what is ours to add. A few statements for all sessions of the group together; returns those
-/// that were ours.
-async fn add(
-    turn: &mut Turn,
+/// Appends where the term and head match, with a few statements for the whole group; returns the
+/// sessions appended to.
+async fn append_group(
+    journal_tx: &mut JournalTx,
     connection: &mut Connection,
     group: &[Append],
     now: i64,
@@ -308,46 +321,50 @@ async fn add(
     for new in group.iter().filter_map(|append| append.create.as_ref()) {
         insert(connection, new).await?;
     }
-    let mut ours = HashSet::with_capacity(group.len());
-    for part in group.chunks(rows::MOST) {
-        find_ours(turn, connection, part, &mut ours).await?;
+    let mut writable = HashSet::with_capacity(group.len());
+    for part in group.chunks(bulk_statement::MAX_ROWS) {
+        find_writable(journal_tx, connection, part, &mut writable).await?;
     }
     let added: Vec<&Append> = group
         .iter()
-        .filter(|append| ours.contains(&append.session))
+        .filter(|append| writable.contains(&append.session))
         .collect();
-    tell(connection, &added, now).await?;
-    turn.write(connection, &added).await?;
+    update_summaries(connection, &added, now).await?;
+    journal_tx.write(connection, &added).await?;
     search::index(connection, &added).await?;
     for append in added {
         if let Some(command) = &append.command {
-            insert_command(connection, append.session, command, now).await?;
+            insert_command(INSERT_COMMAND, append.session, command, now)
+                .execute(&mut *connection)
+                .await?;
         }
-        for act in &append.acts {
-            audit(connection, act).await?;
+        for entry in &append.audit_entries {
+            audit(connection, entry).await?;
         }
     }
-    Ok(ours)
+    Ok(writable)
 }
 
-/// Nearly always all are ours: counting them is quicker than having them listed.
-async fn find_ours(
-    turn: &Turn,
+/// Nearly always all are writable: counting is faster than listing.
+async fn find_writable(
+    journal_tx: &JournalTx,
     connection: &mut Connection,
     part: &[Append],
-    ours: &mut HashSet<SessionId>,
+    writable: &mut HashSet<SessionId>,
 ) -> sqlx::Result<()> {
-    let counted = asking(&COUNT_OURS, turn, part)
+    let counted = writable_query(&COUNT_WRITABLE, journal_tx, part)
         .fetch_one(&mut *connection)
         .await?;
     let count: i64 = counted.try_get(0)?;
     if usize::try_from(count) == Ok(part.len()) {
-        ours.extend(part.iter().map(|append| append.session));
+        writable.extend(part.iter().map(|append| append.session));
         return Ok(());
     }
-    let found = asking(&FIND_OURS, turn, part).fetch_all(connection).await?;
+    let found = writable_query(&SELECT_WRITABLE, journal_tx, part)
+        .fetch_all(connection)
+        .await?;
     for row in found {
-        ours.insert(word(&row, "id")?);
+        writable.insert(parsed(&row, "id")?);
     }
     Ok(())
 }
@@ -355,39 +372,45 @@ async fn find_ours(
 type Database = <Connection as sqlx::Connection>::Database;
 type Statement = sqlx::query::Query<'static, Database, <Database as sqlx::Database>::Arguments>;
 
-/// A question about the journals of these appends.
-fn asking(shape: &'static rows::Shape, turn: &Turn, part: &[Append]) -> Statement {
+fn writable_query(
+    template: &'static bulk_statement::BulkStatement,
+    journal_tx: &JournalTx,
+    part: &[Append],
+) -> Statement {
     let part: Vec<&Append> = part.iter().collect();
-    let mut statement = sqlx::query(shape.statement(part.len()));
-    for append in rows::padded(&part) {
+    let mut statement = sqlx::query(template.statement(part.len()));
+    for append in bulk_statement::padded(&part) {
         statement = statement
             .bind(append.map(|append| append.session.to_string()))
             .bind(append.map(|append| append.term))
-            .bind(append.map(|append| number_of(append.after)))
-            .bind(append.and_then(|append| turn.head(append.session).map(number_of)));
+            .bind(append.map(|append| as_i64(append.after)))
+            .bind(append.and_then(|append| journal_tx.head(append.session).map(as_i64)));
     }
     statement
 }
 
-/// Changes what lists show. Pieces of an answer change nothing of it, and they are most of what
-/// there is: the sessions themselves stay untouched then.
-async fn tell(connection: &mut Connection, added: &[&Append], now: i64) -> sqlx::Result<()> {
-    let told: Vec<(&Append, &Summary)> = added
+/// Updates summaries. Most appends are answer chunks without one and leave the session row untouched.
+async fn update_summaries(
+    connection: &mut Connection,
+    added: &[&Append],
+    now: i64,
+) -> sqlx::Result<()> {
+    let summaries: Vec<(&Append, &SessionSummary)> = added
         .iter()
         .filter_map(|append| Some((*append, append.summary.as_ref()?)))
         .collect();
-    for part in told.chunks(rows::MOST) {
-        let mut statement = sqlx::query(TELL.statement(part.len()));
-        for told in rows::padded(part) {
+    for part in summaries.chunks(bulk_statement::MAX_ROWS) {
+        let mut statement = sqlx::query(UPDATE_SUMMARIES.statement(part.len()));
+        for row in bulk_statement::padded(part) {
             statement = statement
-                .bind(told.map(|(append, _)| append.session.to_string()))
-                .bind(told.map(|(append, _)| number_of(append.after + append.events.len() as u64)))
-                .bind(told.map(|(_, summary)| number_of(summary.messages)))
-                .bind(told.and_then(|(_, summary)| summary.last_prompt.clone()))
-                .bind(told.map(|(_, summary)| i64::from(summary.running)))
-                .bind(told.map(|(_, summary)| i64::from(summary.waiting)))
-                .bind(told.map(|(_, summary)| i64::from(summary.queued)))
-                .bind(told.and_then(|(_, summary)| summary.title.clone()))
+                .bind(row.map(|(append, _)| append.session.to_string()))
+                .bind(row.map(|(append, _)| as_i64(append.after + append.events.len() as u64)))
+                .bind(row.map(|(_, summary)| as_i64(summary.messages)))
+                .bind(row.and_then(|(_, summary)| summary.last_prompt.clone()))
+                .bind(row.map(|(_, summary)| i64::from(summary.running)))
+                .bind(row.map(|(_, summary)| i64::from(summary.waiting)))
+                .bind(row.map(|(_, summary)| i64::from(summary.queued)))
+                .bind(row.and_then(|(_, summary)| summary.title.clone()))
                 .bind(now);
         }
         statement.execute(&mut *connection).await?;
@@ -395,42 +418,40 @@ async fn tell(connection: &mut Connection, added: &[&Append], now: i64) -> sqlx:
     Ok(())
 }
 
-/// Puts events into their journals, unless their session is gone.
+/// Inserts events, unless their session was deleted.
 pub(in super::super) async fn insert_events(
     connection: &mut Connection,
-    events: &[(SessionId, StoredEvent)],
+    events: &[StoredEvent],
 ) -> sqlx::Result<()> {
-    let events: Vec<&(SessionId, StoredEvent)> = events.iter().collect();
-    for part in events.chunks(rows::MOST) {
+    let events: Vec<&StoredEvent> = events.iter().collect();
+    for part in events.chunks(bulk_statement::MAX_ROWS) {
         let mut statement = sqlx::query(INSERT_EVENTS.statement(part.len()));
-        for event in rows::padded(part) {
+        for event in bulk_statement::padded(part) {
             statement = statement
-                .bind(event.map(|(session, _)| session.to_string()))
-                .bind(event.map(|(_, event)| number_of(event.offset)))
-                .bind(event.map(|(_, event)| millis(event.at)))
-                .bind(event.map(|(_, event)| event.body.clone()));
+                .bind(event.map(|event| event.session.to_string()))
+                .bind(event.map(|event| as_i64(event.offset)))
+                .bind(event.map(|event| millis(event.at)))
+                .bind(event.map(|event| event.body.clone()));
         }
         statement.execute(&mut *connection).await?;
     }
     Ok(())
 }
 
-async fn insert_command(
-    connection: &mut Connection,
+const INSERT_COMMAND: &str =
+    "insert into commands (session_id, idempotency_key, digest, outcome, created_at)
+     values ($1, $2, $3, $4, $5)";
+
+pub(super) fn insert_command(
+    statement: &'static str,
     session: SessionId,
     command: &CommandRecord,
     now: i64,
-) -> sqlx::Result<()> {
-    sqlx::query(
-        "insert into commands (session_id, idempotency_key, digest, outcome, created_at)
-         values ($1, $2, $3, $4, $5)",
-    )
-    .bind(session.to_string())
-    .bind(command.key.clone())
-    .bind(command.digest.to_vec())
-    .bind(command.outcome.clone())
-    .bind(now)
-    .execute(connection)
-    .await?;
-    Ok(())
+) -> Statement {
+    sqlx::query(statement)
+        .bind(session.to_string())
+        .bind(command.idempotency_key.key.clone())
+        .bind(command.idempotency_key.digest.to_vec())
+        .bind(command.outcome.clone())
+        .bind(now)
 }

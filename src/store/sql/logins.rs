@@ -1,16 +1,16 @@
-//! Statements about logins.
+//! Statements for logins.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use sqlx::Row as _;
 
 use super::{
-    Backend, Connection, announce, audit, millis, next_revision, now, optional_word, time, user,
-    word,
+    Backend, Connection, announce, audit, millis, next_revision, now, optional_parsed, parsed,
+    time, user,
 };
-use crate::domain::act::{Act, Action, By};
+use crate::domain::audit::{Action, AuditContext, AuditEntry};
 use crate::domain::id::{LoginId, UserId};
-use crate::store::changes::Subject;
+use crate::store::auth_changes::Subject;
 use crate::store::error::StoreError;
 use crate::store::logins::{
     LoginRow, Logins, NewLogin, RefreshError, Refreshed, Rotation, StartLoginError,
@@ -18,31 +18,27 @@ use crate::store::logins::{
 
 #[async_trait]
 impl Logins for Backend {
-    async fn start_login(&self, new: &NewLogin, act: &Act) -> Result<(), StartLoginError> {
-        let mut tx = self.begin_act().await.map_err(StoreError::from)?;
-        if !insert(&mut tx, new, act).await.map_err(StoreError::from)? {
+    async fn start_login(&self, new: &NewLogin, entry: &AuditEntry) -> Result<(), StartLoginError> {
+        let mut tx = self.begin_auth_change().await?;
+        if !insert(&mut tx, new, entry).await? {
             return Err(StartLoginError::AccountChanged);
         }
-        audit(&mut tx, act).await.map_err(StoreError::from)?;
-        Ok(tx.commit().await.map_err(StoreError::from)?)
+        audit(&mut tx, entry).await?;
+        Ok(tx.commit().await?)
     }
 
-    async fn refresh_login(&self, rotation: &Rotation, by: &By) -> Result<Refreshed, RefreshError> {
-        let mut tx = self.begin_act().await.map_err(StoreError::from)?;
-        let refreshed = rotate(&mut tx, rotation, by.at)
-            .await
-            .map_err(StoreError::from)?;
-        let outcome = if let Some(refreshed) = refreshed {
-            Ok(refreshed)
-        } else if end_if_spent(&mut tx, rotation, by)
-            .await
-            .map_err(StoreError::from)?
-        {
-            Err(RefreshError::Reused)
-        } else {
-            Err(RefreshError::Unknown)
+    async fn refresh_login(
+        &self,
+        rotation: &Rotation,
+        context: &AuditContext,
+    ) -> Result<Refreshed, RefreshError> {
+        let mut tx = self.begin_auth_change().await?;
+        let refreshed = rotate(&mut tx, rotation, context.at).await?;
+        let outcome = match refreshed {
+            Some(refreshed) => Ok(refreshed),
+            None => Err(end_if_spent(&mut tx, rotation, context).await?),
         };
-        tx.commit().await.map_err(StoreError::from)?;
+        tx.commit().await?;
         outcome
     }
 
@@ -50,12 +46,12 @@ impl Logins for Backend {
         &self,
         login: LoginId,
         owner: UserId,
-        act: &Act,
+        entry: &AuditEntry,
     ) -> Result<bool, StoreError> {
-        let mut tx = self.begin_act().await?;
-        let ended = end(&mut tx, login, owner, now(act)).await?;
+        let mut tx = self.begin_auth_change().await?;
+        let ended = end(&mut tx, login, owner, now(entry)).await?;
         if ended {
-            audit(&mut tx, act).await?;
+            audit(&mut tx, entry).await?;
             tx.commit().await?;
         }
         Ok(ended)
@@ -76,8 +72,8 @@ impl Logins for Backend {
         .await?;
         let read = |row| {
             Ok(LoginRow {
-                id: word(row, "id")?,
-                kind: word(row, "kind")?,
+                id: parsed(row, "id")?,
+                kind: parsed(row, "kind")?,
                 address: row.try_get("address")?,
                 user_agent: row.try_get("user_agent")?,
                 created_at: time(row, "created_at")?,
@@ -89,8 +85,12 @@ impl Logins for Backend {
     }
 }
 
-/// False if the account is not what it was when its password was checked.
-async fn insert(connection: &mut Connection, new: &NewLogin, act: &Act) -> sqlx::Result<bool> {
+/// False if the account changed since its password was checked.
+async fn insert(
+    connection: &mut Connection,
+    new: &NewLogin,
+    entry: &AuditEntry,
+) -> sqlx::Result<bool> {
     let (refresh_hash, refresh_expires_at) = new
         .refresh
         .map(|(hash, expires_at)| (hash.to_vec(), millis(expires_at)))
@@ -111,13 +111,13 @@ async fn insert(connection: &mut Connection, new: &NewLogin, act: &Act) -> sqlx:
     .bind(millis(new.token_expires_at))
     .bind(new.address.map(|address| address.to_string()))
     .bind(&new.user_agent)
-    .bind(now(act))
+    .bind(now(entry))
     .execute(connection)
     .await?;
     Ok(inserted.rows_affected() == 1)
 }
 
-/// The exchange itself is one statement that compares and replaces: of two at once, one finds nothing.
+/// Compare and replace in one statement: of two concurrent exchanges one finds nothing.
 async fn rotate(
     connection: &mut Connection,
     rotation: &Rotation,
@@ -153,18 +153,18 @@ async fn rotate(
     .fetch_one(connection)
     .await?;
     Ok(Some(Refreshed {
-        login: word(&row, "login_id")?,
+        login: parsed(&row, "login_id")?,
         user: user(&row)?,
-        session: optional_word(&row, "session_id")?,
+        session: optional_parsed(&row, "session_id")?,
     }))
 }
 
-/// True if the token had been exchanged before; then its login, if it lives, has been ended.
+/// Ends the login of a token that was exchanged before; returns why nothing was refreshed.
 async fn end_if_spent(
     connection: &mut Connection,
     rotation: &Rotation,
-    by: &By,
-) -> sqlx::Result<bool> {
+    context: &AuditContext,
+) -> sqlx::Result<RefreshError> {
     let row = sqlx::query(
         "select logins.id as login_id, logins.user_id from spent_refresh_tokens
          join logins on logins.id = spent_refresh_tokens.login_id
@@ -173,17 +173,21 @@ async fn end_if_spent(
     .bind(rotation.presented.to_vec())
     .fetch_optional(&mut *connection)
     .await?;
-    let Some(row) = row else { return Ok(false) };
-    let login: LoginId = word(&row, "login_id")?;
-    let owner: UserId = word(&row, "user_id")?;
-    if end(connection, login, owner, millis(by.at)).await? {
+    let Some(row) = row else {
+        return Ok(RefreshError::Unknown);
+    };
+    let login: LoginId = parsed(&row, "login_id")?;
+    let user: UserId = parsed(&row, "user_id")?;
+    if end(connection, login, user, millis(context.at)).await? {
         audit(
             connection,
-            &by.clone().did(Action::RefreshReused, login.to_string()),
+            &context
+                .clone()
+                .did(Action::RefreshReused, login.to_string()),
         )
         .await?;
     }
-    Ok(true)
+    Ok(RefreshError::Reused { user, login })
 }
 
 async fn end(

@@ -1,29 +1,29 @@
-//! Statements about one-time links and tickets.
+//! Statements for one-time links and tickets.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::users::{end_logins, insert, is_taken, store_password};
-use super::{Backend, Connection, audit, millis, now, optional_word, time, user, word};
+use super::{Backend, Connection, audit, millis, now, optional_parsed, parsed, time, user};
 use crate::domain::account::User;
-use crate::domain::act::{Act, Action, Actor, By};
+use crate::domain::audit::{Action, Actor, AuditContext, AuditEntry};
 use crate::domain::id::LoginId;
 use crate::store::error::StoreError;
-use crate::store::links::{LinkKind, Links, NewLink, Redeemed, SetUpError};
+use crate::store::one_time_links::{LinkKind, NewLink, OneTimeLinks, Redeemed, SetUpError};
 use crate::store::users::{KeepLogin, NewUser};
 
 #[async_trait]
-impl Links for Backend {
-    async fn issue_link(&self, link: &NewLink, act: &Act) -> Result<(), StoreError> {
-        let mut tx = self.begin_act().await?;
+impl OneTimeLinks for Backend {
+    async fn issue_link(&self, link: &NewLink, entry: &AuditEntry) -> Result<(), StoreError> {
+        let mut tx = self.begin_auth_change().await?;
         let (kind, user) = columns(link.kind);
         sqlx::query("delete from one_time_links where kind = $1 and coalesce(user_id, '') = $2")
             .bind(kind)
             .bind(user.unwrap_or_default())
             .execute(&mut *tx)
             .await?;
-        store(&mut tx, link, act.by.at).await?;
-        audit(&mut tx, act).await?;
+        store(&mut tx, link, entry.context.at).await?;
+        audit(&mut tx, entry).await?;
         Ok(tx.commit().await?)
     }
 
@@ -76,9 +76,9 @@ impl Links for Backend {
         tx.commit().await?;
         let Some(row) = row else { return Ok(None) };
         Ok(Some(Redeemed {
-            login: word(&row, "login_id")?,
+            login: parsed(&row, "login_id")?,
             user: user(&row)?,
-            session: optional_word(&row, "session_id")?,
+            session: optional_parsed(&row, "session_id")?,
             token_expires_at: time(&row, "token_expires_at")?,
         }))
     }
@@ -99,26 +99,24 @@ impl Links for Backend {
         &self,
         link: Option<[u8; 32]>,
         admin: &NewUser,
-        act: &Act,
+        entry: &AuditEntry,
     ) -> Result<(), SetUpError> {
-        let mut tx = self.begin_act().await.map_err(StoreError::from)?;
-        if admin_exists(&mut tx).await.map_err(StoreError::from)? {
+        let mut tx = self.begin_auth_change().await?;
+        if admin_exists(&mut tx).await? {
             return Err(SetUpError::AlreadySetUp);
         }
         if let Some(hash) = link
-            && !use_up_setup(&mut tx, hash, now(act))
-                .await
-                .map_err(StoreError::from)?
+            && !redeem_setup(&mut tx, hash, now(entry)).await?
         {
             return Err(SetUpError::BadLink);
         }
-        match insert(&mut tx, admin, act).await {
+        match insert(&mut tx, admin, entry).await {
             Ok(()) => {}
             Err(error) if is_taken(&error) => return Err(SetUpError::UsernameTaken),
             Err(error) => return Err(SetUpError::Store(error.into())),
         }
-        audit(&mut tx, act).await.map_err(StoreError::from)?;
-        Ok(tx.commit().await.map_err(StoreError::from)?)
+        audit(&mut tx, entry).await?;
+        Ok(tx.commit().await?)
     }
 
     async fn invited(&self, hash: [u8; 32], now: Timestamp) -> Result<Option<User>, StoreError> {
@@ -139,27 +137,26 @@ impl Links for Backend {
         &self,
         hash: [u8; 32],
         password_hash: &str,
-        by: &By,
+        context: &AuditContext,
     ) -> Result<Option<User>, StoreError> {
-        let mut tx = self.begin_act().await?;
-        let Some(invited) = use_up_invite(&mut tx, hash, millis(by.at)).await? else {
+        let mut tx = self.begin_auth_change().await?;
+        let Some(invited) = redeem_invite(&mut tx, hash, millis(context.at)).await? else {
             return Ok(None);
         };
-        let by = By {
+        let context = AuditContext {
             actor: Actor::User(invited.id, invited.username.clone()),
-            ..by.clone()
+            ..context.clone()
         };
-        let act = by.did(Action::LinkAccepted, invited.id.to_string());
-        store_password(&mut tx, invited.id, password_hash, &act).await?;
-        end_logins(&mut tx, invited.id, KeepLogin::None, now(&act)).await?;
-        audit(&mut tx, &act).await?;
+        let entry = context.did(Action::LinkAccepted, invited.id.to_string());
+        store_password(&mut tx, invited.id, password_hash, &entry).await?;
+        end_logins(&mut tx, invited.id, KeepLogin::None, now(&entry)).await?;
+        audit(&mut tx, &entry).await?;
         let changed = find(&mut tx, &invited.id.to_string()).await?;
         tx.commit().await?;
         Ok(Some(changed))
     }
 }
 
-/// The kind and the user of a link, as columns.
 fn columns(kind: LinkKind) -> (&'static str, Option<String>) {
     match kind {
         LinkKind::Setup => ("setup", None),
@@ -191,7 +188,7 @@ async fn admin_exists(connection: &mut Connection) -> sqlx::Result<bool> {
     Ok(found.is_some())
 }
 
-async fn use_up_setup(connection: &mut Connection, hash: [u8; 32], at: i64) -> sqlx::Result<bool> {
+async fn redeem_setup(connection: &mut Connection, hash: [u8; 32], at: i64) -> sqlx::Result<bool> {
     let used = sqlx::query(
         "delete from one_time_links where hash = $1 and kind = 'setup' and expires_at > $2",
     )
@@ -202,7 +199,7 @@ async fn use_up_setup(connection: &mut Connection, hash: [u8; 32], at: i64) -> s
     Ok(used.rows_affected() == 1)
 }
 
-async fn use_up_invite(
+async fn redeem_invite(
     connection: &mut Connection,
     hash: [u8; 32],
     at: i64,

@@ -1,13 +1,13 @@
-//! Statements that make room.
+//! Statements for retention.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use sqlx::Row as _;
 
-use super::journals::{newest, number_of};
+use super::journals::{as_i64, newest};
 use super::sessions::{count, drop_attachments};
-use super::{Backend, audit, home, millis, optional_time, search, time, word};
-use crate::domain::act::Act;
+use super::{Backend, audit, database_identity, millis, optional_time, parsed, search, time};
+use crate::domain::audit::AuditEntry;
 use crate::domain::id::SessionId;
 use crate::store::error::StoreError;
 use crate::store::journals::StoredEvent;
@@ -38,7 +38,7 @@ impl Retention for Backend {
         .await?;
         let read = |row| {
             Ok(JournalFacts {
-                session: word(row, "id")?,
+                session: parsed(row, "id")?,
                 head: self.head(row)?,
                 compacted: count(row, "compacted")?,
                 oldest: optional_time(row, "oldest")?,
@@ -58,29 +58,29 @@ impl Retention for Backend {
         upto: u64,
         events: Option<&[StoredEvent]>,
     ) -> Result<(), StoreError> {
-        let mut turn = self.turn().await?;
+        let mut journal_tx = self.journal_tx().await?;
         let mut tx = self.begin().await?;
-        turn.carry_over(&mut tx).await?;
+        journal_tx.flush(&mut tx).await?;
         let mine =
             sqlx::query("update sessions set compacted = $3 where id = $1 and compacted = $2")
                 .bind(session.to_string())
-                .bind(number_of(after))
-                .bind(number_of(upto))
+                .bind(as_i64(after))
+                .bind(as_i64(upto))
                 .execute(&mut *tx)
                 .await?;
         if mine.rows_affected() == 0 {
             return Ok(());
         }
         let Some(events) = events else {
-            return Ok(turn.commit(tx).await?);
+            return Ok(journal_tx.commit(tx).await?);
         };
         sqlx::query(
             "delete from journal_events
              where session_id = $1 and \"offset\" > $2 and \"offset\" <= $3",
         )
         .bind(session.to_string())
-        .bind(number_of(after))
-        .bind(number_of(upto))
+        .bind(as_i64(after))
+        .bind(as_i64(upto))
         .execute(&mut *tx)
         .await?;
         for event in events {
@@ -89,13 +89,13 @@ impl Retention for Backend {
                  values ($1, $2, $3, $4)",
             )
             .bind(session.to_string())
-            .bind(number_of(event.offset))
+            .bind(as_i64(event.offset))
             .bind(millis(event.at))
             .bind(event.body.clone())
             .execute(&mut *tx)
             .await?;
         }
-        Ok(turn.commit(tx).await?)
+        Ok(journal_tx.commit(tx).await?)
     }
 
     async fn last_beyond(
@@ -110,7 +110,7 @@ impl Retention for Backend {
              ) as sizes where bytes > $2",
         )
         .bind(session.to_string())
-        .bind(number_of(keep_bytes))
+        .bind(as_i64(keep_bytes))
         .fetch_one(self.reader())
         .await?;
         Ok(last.and_then(|last| u64::try_from(last).ok()))
@@ -132,14 +132,14 @@ impl Retention for Backend {
     }
 
     async fn drop_events(&self, session: SessionId, upto: u64) -> Result<u64, StoreError> {
-        let mut turn = self.turn().await?;
+        let mut journal_tx = self.journal_tx().await?;
         let mut tx = self.begin().await?;
-        turn.carry_over(&mut tx).await?;
-        // No offset is given out a second time, also when none of its events is left.
+        journal_tx.flush(&mut tx).await?;
+        // No offset is reused, even if no event is left.
         let newest = newest(&mut tx, session).await?;
         sqlx::query("update sessions set head = $2 where id = $1 and head < $2")
             .bind(session.to_string())
-            .bind(number_of(newest))
+            .bind(as_i64(newest))
             .execute(&mut *tx)
             .await?;
         let dropped = sqlx::query(
@@ -147,11 +147,11 @@ impl Retention for Backend {
                  and \"offset\" <= (select \"offset\" from session_snapshots where session_id = $1)",
         )
         .bind(session.to_string())
-        .bind(number_of(upto))
+        .bind(as_i64(upto))
         .execute(&mut *tx)
         .await?;
-        search::forget_upto(&mut tx, session, upto).await?;
-        turn.commit(tx).await?;
+        search::drop_texts_upto(&mut tx, session, upto).await?;
+        journal_tx.commit(tx).await?;
         Ok(dropped.rows_affected())
     }
 
@@ -183,11 +183,11 @@ impl Retention for Backend {
         &self,
         session: SessionId,
         untouched_since: Timestamp,
-        act: &Act,
+        entry: &AuditEntry,
     ) -> Result<bool, StoreError> {
-        let mut turn = self.turn().await?;
+        let mut journal_tx = self.journal_tx().await?;
         let mut tx = self.begin().await?;
-        turn.carry_over(&mut tx).await?;
+        journal_tx.flush(&mut tx).await?;
         let removed = sqlx::query("delete from sessions where id = $1 and updated_at < $2")
             .bind(session.to_string())
             .bind(millis(untouched_since))
@@ -196,9 +196,9 @@ impl Retention for Backend {
         if removed.rows_affected() == 0 {
             return Ok(false);
         }
-        home::remember_to_scrub(&mut tx).await?;
-        audit(&mut tx, act).await?;
-        turn.commit(tx).await?;
+        database_identity::mark_scrub_due(&mut tx).await?;
+        audit(&mut tx, entry).await?;
+        journal_tx.commit(tx).await?;
         Ok(true)
     }
 }

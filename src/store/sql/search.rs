@@ -1,4 +1,4 @@
-//! Statements about what sessions are found by.
+//! Statements for search.
 
 use std::sync::LazyLock;
 
@@ -7,18 +7,21 @@ use futures_util::TryStreamExt as _;
 use jiff::Timestamp;
 use sqlx::Row as _;
 
-use super::journals::number_of;
-use super::{Backend, Connection, MATCHING, WISHED_WORDS, millis, owned_by, rows, word_beginning};
+use super::journals::as_i64;
+use super::{
+    Backend, Connection, JOIN_MATCHING, QUERY_WORDS, bulk_statement, millis, owner_filter,
+    prefix_term,
+};
 use crate::domain::id::{SessionId, UserId};
-use crate::domain::search::Words;
+use crate::domain::search_query::SearchQuery;
 use crate::store::error::StoreError;
 use crate::store::journals::Append;
-use crate::store::search::{Hit, Search, SearchText};
+use crate::store::search::{Search, SearchHit, SearchText};
 
-/// Texts of one statement: each may be long.
-const TEXTS: usize = 64;
+/// Texts per statement: each may be long.
+const TEXT_BATCH: usize = 64;
 
-static INSERT_TEXTS: rows::Shape = rows::Shape::new(
+static INSERT_TEXTS: bulk_statement::BulkStatement = bulk_statement::BulkStatement::new(
     "with wish (id, place, text) as (values ",
     &["text", "bigint", "text"],
     &[
@@ -28,14 +31,14 @@ static INSERT_TEXTS: rows::Shape = rows::Shape::new(
     ],
 );
 
-/// Each word is looked for by itself, since one may stand in the title and another in an answer; a
-/// session is found if it has them all. Only the texts of the page are read.
+/// Matches each word separately, since one may be in the title and another in an answer; a session
+/// must have them all. Only the texts of the page are read.
 static FIND: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "with wish as ({WISHED_WORDS}),
+        "with wish as ({QUERY_WORDS}),
          hits as (
              select wish.word, session_texts.session_id, session_texts.id
-             from wish {MATCHING}
+             from wish {JOIN_MATCHING}
          ),
          found as (
              select session_id from hits group by session_id having count(distinct word) = $3
@@ -73,32 +76,32 @@ impl Search for Backend {
     async fn search(
         &self,
         owner: UserId,
-        words: &Words,
+        words: &SearchQuery,
         before: Option<(Timestamp, SessionId)>,
         limit: u32,
-    ) -> Result<Vec<Hit>, StoreError> {
+    ) -> Result<Vec<SearchHit>, StoreError> {
         if words.is_empty() {
             return Ok(Vec::new());
         }
         let (at, id) = before.map_or((i64::MAX, String::new()), |(at, id)| {
             (millis(at), id.to_string())
         });
-        let wished: Vec<String> = words.iter().map(word_beginning).collect();
-        let wished = serde_json::to_string(&wished).expect("words are plain JSON");
+        let terms: Vec<String> = words.words().map(prefix_term).collect();
+        let terms = serde_json::to_string(&terms).expect("words are plain JSON");
         let mut rows = sqlx::query(FIND.as_str())
-            .bind(wished)
-            .bind(owned_by(&owner_word(owner)))
-            .bind(number_of(words.len() as u64))
+            .bind(terms)
+            .bind(owner_filter(&owner_word(owner)))
+            .bind(as_i64(words.len() as u64))
             .bind(owner.to_string())
             .bind(at)
             .bind(id)
             .bind(i64::from(limit))
             .fetch(self.searcher());
         let mut hits = Vec::new();
-        // One by one: a text may be long, and only a line of it is needed.
+        // Streamed: a text may be long, and only an excerpt is kept.
         while let Some(row) = rows.try_next().await? {
             let text: &str = row.try_get("hit")?;
-            hits.push(Hit {
+            hits.push(SearchHit {
                 snippet: words.excerpt(text),
                 row: self.session_row(&row)?,
             });
@@ -107,24 +110,22 @@ impl Search for Backend {
     }
 }
 
-/// An owner as one word of the index.
 fn owner_word(owner: UserId) -> String {
     owner.to_string().replace('_', "")
 }
 
-/// Adds what the sessions of these appends shall be found by. Most appends have nothing of it, and
-/// cost nothing here.
+/// Inserts the search texts of these appends. Most have none and cost nothing.
 pub(super) async fn index(connection: &mut Connection, added: &[&Append]) -> sqlx::Result<()> {
     let texts: Vec<(SessionId, &SearchText)> = added
         .iter()
         .flat_map(|append| append.texts.iter().map(|text| (append.session, text)))
         .collect();
-    for part in texts.chunks(TEXTS) {
+    for part in texts.chunks(TEXT_BATCH) {
         let mut statement = sqlx::query(INSERT_TEXTS.statement(part.len()));
-        for text in rows::padded(part) {
+        for text in bulk_statement::padded(part) {
             statement = statement
                 .bind(text.map(|(session, _)| session.to_string()))
-                .bind(text.map(|(_, text)| number_of(text.offset)))
+                .bind(text.map(|(_, text)| as_i64(text.offset)))
                 .bind(text.map(|(_, text)| text.text.clone()));
         }
         statement.execute(&mut *connection).await?;
@@ -132,9 +133,8 @@ pub(super) async fn index(connection: &mut Connection, added: &[&Append]) -> sql
     Ok(())
 }
 
-/// Drops the texts of events that leave: up to an offset, as far as a snapshot stands for them. The
-/// title stays.
-pub(super) async fn forget_upto(
+/// Drops the texts of events up to an offset, as far as a snapshot covers them. The title stays.
+pub(super) async fn drop_texts_upto(
     connection: &mut Connection,
     session: SessionId,
     upto: u64,
@@ -145,7 +145,7 @@ pub(super) async fn forget_upto(
              and \"offset\" <= (select \"offset\" from session_snapshots where session_id = $1)",
     )
     .bind(session.to_string())
-    .bind(number_of(upto))
+    .bind(as_i64(upto))
     .execute(connection)
     .await?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Statements about sessions.
+//! Statements for sessions.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -6,16 +6,16 @@ use sqlx::Row as _;
 
 use super::{
     Backend, Connection, Row, announce, audit, decode_error, millis, next_revision, now,
-    optional_time, optional_word, time, word,
+    optional_parsed, optional_time, parsed, time,
 };
-use crate::domain::act::Act;
+use crate::domain::audit::AuditEntry;
 use crate::domain::id::{SessionId, UserId};
-use crate::store::changes::Subject;
+use crate::store::auth_changes::Subject;
 use crate::store::error::StoreError;
 use crate::store::sessions::{NewSession, SessionChange, SessionRow, Sessions};
 
-/// A gateway that cannot reach the database meanwhile still hears that a session has ended.
-const HEARD_WITHIN_MS: i64 = 3_600_000;
+/// Long enough for a gateway that lost the database meanwhile.
+const ANNOUNCEMENT_LIFE_MS: i64 = 3_600_000;
 
 #[async_trait]
 impl Sessions for Backend {
@@ -26,7 +26,7 @@ impl Sessions for Backend {
     }
 
     async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, StoreError> {
-        self.look_up(id, String::new()).await
+        self.find_session(id, String::new()).await
     }
 
     async fn session_for(
@@ -34,7 +34,7 @@ impl Sessions for Backend {
         id: SessionId,
         user: UserId,
     ) -> Result<Option<SessionRow>, StoreError> {
-        self.look_up(id, user.to_string()).await
+        self.find_session(id, user.to_string()).await
     }
 
     async fn sessions(
@@ -47,7 +47,7 @@ impl Sessions for Backend {
             (millis(at), id.to_string())
         });
         let rows = sqlx::query(
-            // A page of either kind, each by its own index, then one page of both.
+            // One page of each kind by its own index, then one page of both.
             "with page as (
                  select * from (
                      select id from sessions
@@ -98,7 +98,7 @@ impl Sessions for Backend {
         .await?;
         Ok(rows
             .iter()
-            .map(|row| word(row, "id"))
+            .map(|row| parsed(row, "id"))
             .collect::<sqlx::Result<_>>()?)
     }
 
@@ -161,17 +161,17 @@ impl Sessions for Backend {
         &self,
         id: SessionId,
         owner: UserId,
-        act: &Act,
+        entry: &AuditEntry,
     ) -> Result<bool, StoreError> {
-        let mut tx = self.begin_act().await?;
-        // The new term keeps out whoever was writing.
+        let mut tx = self.begin_auth_change().await?;
+        // The new term fences the writer.
         let ended = sqlx::query(
             "update sessions set ended_at = $3, term = term + 1, running = $4
              where id = $1 and owner_id = $2 and ended_at is null",
         )
         .bind(id.to_string())
         .bind(owner.to_string())
-        .bind(now(act))
+        .bind(now(entry))
         .bind(false)
         .execute(&mut *tx)
         .await?;
@@ -179,22 +179,26 @@ impl Sessions for Backend {
             return Ok(false);
         }
         drop_attachments(&mut tx, id).await?;
-        announce_end(&mut tx, owner, act).await?;
-        audit(&mut tx, act).await?;
+        announce_end(&mut tx, owner, entry).await?;
+        audit(&mut tx, entry).await?;
         tx.commit().await?;
         Ok(true)
     }
 }
 
-/// Gateways look at the sessions of an account of which they hear. Its generation stays as it is, so
-/// every login goes on.
-async fn announce_end(connection: &mut Connection, owner: UserId, act: &Act) -> sqlx::Result<()> {
+/// Gateways check the sessions of an announced account. Its generation is unchanged, so every login
+/// stays valid.
+async fn announce_end(
+    connection: &mut Connection,
+    owner: UserId,
+    entry: &AuditEntry,
+) -> sqlx::Result<()> {
     let revision = next_revision(connection).await?;
     let generation: i64 = sqlx::query_scalar("select generation from users where id = $1")
         .bind(owner.to_string())
         .fetch_one(&mut *connection)
         .await?;
-    let until = now(act).saturating_add(HEARD_WITHIN_MS);
+    let until = now(entry).saturating_add(ANNOUNCEMENT_LIFE_MS);
     announce(
         connection,
         revision,
@@ -204,8 +208,7 @@ async fn announce_end(connection: &mut Connection, owner: UserId, act: &Act) -> 
     .await
 }
 
-/// Of a session that has ended: nobody can get at them any more, and they would count as their
-/// owner's.
+/// Attachments of an ended session are unreachable and would count against the owner's quota.
 pub(super) async fn drop_attachments(
     connection: &mut Connection,
     session: SessionId,
@@ -233,15 +236,18 @@ pub(super) async fn insert(connection: &mut Connection, new: &NewSession) -> sql
     Ok(())
 }
 
-/// A count that is never negative.
 pub(super) fn count(row: &Row, column: &str) -> sqlx::Result<u64> {
     let count: i64 = row.try_get(column)?;
     u64::try_from(count).map_err(|error| decode_error(column, error))
 }
 
 impl Backend {
-    /// A session, with what that user was granted in it; nobody has an empty id.
-    async fn look_up(&self, id: SessionId, user: String) -> Result<Option<SessionRow>, StoreError> {
+    /// The session with the user's grant; an empty id matches no user.
+    async fn find_session(
+        &self,
+        id: SessionId,
+        user: String,
+    ) -> Result<Option<SessionRow>, StoreError> {
         let row = sqlx::query(
             "select sessions.id, sessions.owner_id, sessions.agent, sessions.title, sessions.epoch, sessions.head,
                  sessions.messages, sessions.last_prompt, sessions.running, sessions.waiting, sessions.queued,
@@ -260,26 +266,26 @@ impl Backend {
         Ok(row.as_ref().map(|row| self.session_row(row)).transpose()?)
     }
 
-    /// The offset of the last event: the row itself is behind while an answer streams, the events
-    /// are not all kept, and some are not in their journal yet.
+    /// Offset of the last event: the row lags while an answer streams, old events are dropped, and
+    /// some are not in the journal yet.
     pub(super) fn head(&self, row: &Row) -> sqlx::Result<u64> {
         let newest: Option<i64> = row.try_get("newest")?;
         let newest = u64::try_from(newest.unwrap_or(0)).unwrap_or(0);
-        let waiting = self.waiting_head(word(row, "id")?).unwrap_or(0);
+        let waiting = self.pending_head(parsed(row, "id")?).unwrap_or(0);
         Ok(count(row, "head")?.max(newest).max(waiting))
     }
 
     pub(super) fn session_row(&self, row: &Row) -> sqlx::Result<SessionRow> {
         Ok(SessionRow {
             head: self.head(row)?,
-            id: word(row, "id")?,
-            owner: word(row, "owner_id")?,
-            owner_name: word(row, "owner_name")?,
-            granted: optional_word(row, "granted")?,
-            control: word(row, "control")?,
+            id: parsed(row, "id")?,
+            owner: parsed(row, "owner_id")?,
+            owner_name: parsed(row, "owner_name")?,
+            granted: optional_parsed(row, "granted")?,
+            control: parsed(row, "control")?,
             agent: row.try_get("agent")?,
             title: row.try_get("title")?,
-            epoch: word(row, "epoch")?,
+            epoch: parsed(row, "epoch")?,
             messages: count(row, "messages")?,
             last_prompt: row.try_get("last_prompt")?,
             running: row.try_get("running")?,

@@ -1,24 +1,23 @@
-//! Statements about signing keys.
+//! Statements for signing keys.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use sqlx::Row as _;
 
 use super::{
-    Backend, Connection, Row, announce, audit, millis, next_revision, now, optional_time, time,
-    word,
+    Backend, Connection, Row, announce, audit, millis, next_revision, now, optional_time, parsed,
+    time,
 };
-use crate::domain::act::Act;
-use crate::store::changes::Subject;
+use crate::domain::audit::AuditEntry;
+use crate::store::auth_changes::Subject;
 use crate::store::error::StoreError;
-use crate::store::keys::{Keys, OldKeys, StoredKey};
+use crate::store::signing_keys::{OldKeys, SigningKeys, StoredKey};
 
-/// A gateway that has not noticed a rotation yet signs with the old key for a moment more; what it
-/// signs then is covered by this much.
-const UNNOTICED_MILLIS: i64 = 3_600_000;
+/// A gateway that has not seen a rotation yet still signs with the old key; this covers those tokens.
+const ROTATION_GRACE_MS: i64 = 3_600_000;
 
 #[async_trait]
-impl Keys for Backend {
+impl SigningKeys for Backend {
     async fn keys(&self, now: Timestamp) -> Result<Vec<StoredKey>, StoreError> {
         let rows = sqlx::query(
             "select id, private_key, public_key, created_at, retired_at, expires_at from signing_keys where expires_at is null or expires_at > $1
@@ -30,31 +29,36 @@ impl Keys for Backend {
         Ok(rows.iter().map(key).collect::<sqlx::Result<_>>()?)
     }
 
-    async fn add_first_key(&self, key: &StoredKey, act: &Act) -> Result<(), StoreError> {
-        let mut tx = self.begin_act().await?;
+    async fn add_first_key(&self, key: &StoredKey, entry: &AuditEntry) -> Result<(), StoreError> {
+        let mut tx = self.begin_auth_change().await?;
         let found: Option<String> =
             sqlx::query_scalar("select id from signing_keys where retired_at is null limit 1")
                 .fetch_optional(&mut *tx)
                 .await?;
         if found.is_none() {
             insert(&mut tx, key).await?;
-            tell(&mut tx, now(act), act).await?;
+            announce_rotation(&mut tx, now(entry), entry).await?;
         }
         Ok(tx.commit().await?)
     }
 
-    async fn rotate_key(&self, key: &StoredKey, old: OldKeys, act: &Act) -> Result<(), StoreError> {
-        let mut tx = self.begin_act().await?;
+    async fn rotate_key(
+        &self,
+        key: &StoredKey,
+        old: OldKeys,
+        entry: &AuditEntry,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.begin_auth_change().await?;
         let last: Option<i64> = sqlx::query_scalar("select max(token_expires_at) from logins")
             .fetch_one(&mut *tx)
             .await?;
         let until = match old {
-            OldKeys::Verify => last.unwrap_or(0).max(now(act)) + UNNOTICED_MILLIS,
-            OldKeys::Drop => now(act),
+            OldKeys::Verify => last.unwrap_or(0).max(now(entry)) + ROTATION_GRACE_MS,
+            OldKeys::Drop => now(entry),
         };
-        retire_all(&mut tx, now(act), until).await?;
+        retire_all(&mut tx, now(entry), until).await?;
         insert(&mut tx, key).await?;
-        tell(&mut tx, until, act).await?;
+        announce_rotation(&mut tx, until, entry).await?;
         Ok(tx.commit().await?)
     }
 }
@@ -73,12 +77,15 @@ async fn retire_all(connection: &mut Connection, at: i64, until: i64) -> sqlx::R
     Ok(())
 }
 
-/// Tells running gateways, and the audit log.
-async fn tell(connection: &mut Connection, old_until: i64, act: &Act) -> sqlx::Result<()> {
+async fn announce_rotation(
+    connection: &mut Connection,
+    old_until: i64,
+    entry: &AuditEntry,
+) -> sqlx::Result<()> {
     let revision = next_revision(connection).await?;
-    let until = old_until.max(now(act) + UNNOTICED_MILLIS);
+    let until = old_until.max(now(entry) + ROTATION_GRACE_MS);
     announce(connection, revision, Subject::Keys, until).await?;
-    audit(connection, act).await
+    audit(connection, entry).await
 }
 
 async fn insert(connection: &mut Connection, key: &StoredKey) -> sqlx::Result<()> {
@@ -97,7 +104,7 @@ async fn insert(connection: &mut Connection, key: &StoredKey) -> sqlx::Result<()
 
 fn key(row: &Row) -> sqlx::Result<StoredKey> {
     Ok(StoredKey {
-        id: word(row, "id")?,
+        id: parsed(row, "id")?,
         private_key: row.try_get("private_key")?,
         public_key: row.try_get("public_key")?,
         created_at: time(row, "created_at")?,

@@ -1,15 +1,16 @@
-//! Statements about accounts.
+//! Statements for accounts.
 
 use async_trait::async_trait;
 use sqlx::Row as _;
 
 use super::{
-    Backend, Connection, announce, audit, home, millis, next_revision, now, optional_word, user,
+    Backend, Connection, announce, audit, database_identity, millis, next_revision, now,
+    optional_parsed, user,
 };
 use crate::domain::account::{Role, User, Username};
-use crate::domain::act::Act;
+use crate::domain::audit::AuditEntry;
 use crate::domain::id::{LoginId, UserId};
-use crate::store::changes::Subject;
+use crate::store::auth_changes::Subject;
 use crate::store::error::StoreError;
 use crate::store::users::{
     ChangeUserError, CreateUserError, Credentials, KeepLogin, NewUser, Users,
@@ -17,11 +18,11 @@ use crate::store::users::{
 
 #[async_trait]
 impl Users for Backend {
-    async fn create_user(&self, new: &NewUser, act: &Act) -> Result<(), CreateUserError> {
-        let mut tx = self.begin_act().await.map_err(StoreError::from)?;
-        insert(&mut tx, new, act).await.map_err(taken)?;
-        audit(&mut tx, act).await.map_err(StoreError::from)?;
-        Ok(tx.commit().await.map_err(StoreError::from)?)
+    async fn create_user(&self, new: &NewUser, entry: &AuditEntry) -> Result<(), CreateUserError> {
+        let mut tx = self.begin_auth_change().await?;
+        insert(&mut tx, new, entry).await.map_err(create_error)?;
+        audit(&mut tx, entry).await?;
+        Ok(tx.commit().await?)
     }
 
     async fn user(&self, id: UserId) -> Result<Option<User>, StoreError> {
@@ -81,25 +82,27 @@ impl Users for Backend {
         id: UserId,
         password_hash: &str,
         keep: KeepLogin,
-        act: &Act,
+        entry: &AuditEntry,
     ) -> Result<(), ChangeUserError> {
-        let mut tx = self.begin_act().await.map_err(StoreError::from)?;
-        store_password(&mut tx, id, password_hash, act)
-            .await
-            .map_err(StoreError::from)?
+        let mut tx = self.begin_auth_change().await?;
+        store_password(&mut tx, id, password_hash, entry)
+            .await?
             .then_some(())
             .ok_or(ChangeUserError::NotFound)?;
-        end_logins(&mut tx, id, keep, now(act))
-            .await
-            .map_err(StoreError::from)?;
-        drop_links(&mut tx, id).await.map_err(StoreError::from)?;
-        audit(&mut tx, act).await.map_err(StoreError::from)?;
-        Ok(tx.commit().await.map_err(StoreError::from)?)
+        end_logins(&mut tx, id, keep, now(entry)).await?;
+        drop_links(&mut tx, id).await?;
+        audit(&mut tx, entry).await?;
+        Ok(tx.commit().await?)
     }
 
-    async fn set_role(&self, id: UserId, role: Role, act: &Act) -> Result<(), ChangeUserError> {
-        let mut tx = self.begin_act().await.map_err(StoreError::from)?;
-        let revision = next_revision(&mut tx).await.map_err(StoreError::from)?;
+    async fn set_role(
+        &self,
+        id: UserId,
+        role: Role,
+        entry: &AuditEntry,
+    ) -> Result<(), ChangeUserError> {
+        let mut tx = self.begin_auth_change().await?;
+        let revision = next_revision(&mut tx).await?;
         if role != Role::Admin {
             check_admin_remains(&mut tx, id).await?;
         }
@@ -109,55 +112,51 @@ impl Users for Backend {
         )
         .bind(id.to_string())
         .bind(role.as_str())
-        .bind(now(act))
+        .bind(now(entry))
         .fetch_optional(&mut *tx)
-        .await
-        .map_err(StoreError::from)?
+        .await?
         .ok_or(ChangeUserError::NotFound)?;
-        retire_tokens(&mut tx, revision, id, generation, act).await?;
-        audit(&mut tx, act).await.map_err(StoreError::from)?;
-        Ok(tx.commit().await.map_err(StoreError::from)?)
+        retire_tokens(&mut tx, revision, id, generation, entry).await?;
+        audit(&mut tx, entry).await?;
+        Ok(tx.commit().await?)
     }
 
-    async fn disable_user(&self, id: UserId, act: &Act) -> Result<(), ChangeUserError> {
-        let mut tx = self.begin_act().await.map_err(StoreError::from)?;
-        shut_out(&mut tx, id, act).await?;
-        audit(&mut tx, act).await.map_err(StoreError::from)?;
-        Ok(tx.commit().await.map_err(StoreError::from)?)
+    async fn disable_user(&self, id: UserId, entry: &AuditEntry) -> Result<(), ChangeUserError> {
+        let mut tx = self.begin_auth_change().await?;
+        disable_and_revoke(&mut tx, id, entry).await?;
+        audit(&mut tx, entry).await?;
+        Ok(tx.commit().await?)
     }
 
-    async fn enable_user(&self, id: UserId, act: &Act) -> Result<(), ChangeUserError> {
-        let mut tx = self.begin_act().await.map_err(StoreError::from)?;
-        set_disabled(&mut tx, id, false, act).await?;
-        audit(&mut tx, act).await.map_err(StoreError::from)?;
-        Ok(tx.commit().await.map_err(StoreError::from)?)
+    async fn enable_user(&self, id: UserId, entry: &AuditEntry) -> Result<(), ChangeUserError> {
+        let mut tx = self.begin_auth_change().await?;
+        set_disabled(&mut tx, id, false, entry).await?;
+        audit(&mut tx, entry).await?;
+        Ok(tx.commit().await?)
     }
 
-    async fn remove_user(&self, id: UserId, act: &Act) -> Result<(), ChangeUserError> {
-        let mut tx = self.begin_act().await.map_err(StoreError::from)?;
-        let revision = next_revision(&mut tx).await.map_err(StoreError::from)?;
+    async fn remove_user(&self, id: UserId, entry: &AuditEntry) -> Result<(), ChangeUserError> {
+        let mut tx = self.begin_auth_change().await?;
+        let revision = next_revision(&mut tx).await?;
         check_admin_remains(&mut tx, id).await?;
-        retire_tokens(&mut tx, revision, id, i64::MAX, act).await?;
+        retire_tokens(&mut tx, revision, id, i64::MAX, entry).await?;
         let removed = sqlx::query("delete from users where id = $1")
             .bind(id.to_string())
             .execute(&mut *tx)
-            .await
-            .map_err(StoreError::from)?;
+            .await?;
         if removed.rows_affected() == 0 {
             return Err(ChangeUserError::NotFound);
         }
-        home::remember_to_scrub(&mut tx)
-            .await
-            .map_err(StoreError::from)?;
-        audit(&mut tx, act).await.map_err(StoreError::from)?;
-        Ok(tx.commit().await.map_err(StoreError::from)?)
+        database_identity::mark_scrub_due(&mut tx).await?;
+        audit(&mut tx, entry).await?;
+        Ok(tx.commit().await?)
     }
 }
 
 pub(super) async fn insert(
     connection: &mut Connection,
     new: &NewUser,
-    act: &Act,
+    entry: &AuditEntry,
 ) -> sqlx::Result<()> {
     sqlx::query(
         "insert into users (id, username, role, password_hash, created_at, updated_at)
@@ -167,13 +166,13 @@ pub(super) async fn insert(
     .bind(new.username.as_str())
     .bind(new.role.as_str())
     .bind(&new.password_hash)
-    .bind(now(act))
+    .bind(now(entry))
     .execute(connection)
     .await?;
     Ok(())
 }
 
-fn taken(error: sqlx::Error) -> CreateUserError {
+fn create_error(error: sqlx::Error) -> CreateUserError {
     if is_taken(&error) {
         CreateUserError::UsernameTaken
     } else {
@@ -187,7 +186,7 @@ pub(super) fn is_taken(error: &sqlx::Error) -> bool {
         .is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }
 
-/// A link that somebody else may hold must not undo what was decided after it was issued.
+/// An older link must not undo a later decision.
 async fn drop_links(connection: &mut Connection, id: UserId) -> sqlx::Result<()> {
     sqlx::query("delete from one_time_links where user_id = $1")
         .bind(id.to_string())
@@ -196,13 +195,13 @@ async fn drop_links(connection: &mut Connection, id: UserId) -> sqlx::Result<()>
     Ok(())
 }
 
-/// A login whose password was checked before the change must not start after it: the new generation
-/// keeps it out. False if there is no such account.
+/// The new generation refuses a login whose password was checked before the change. False if there
+/// is no such account.
 pub(super) async fn store_password(
     connection: &mut Connection,
     id: UserId,
     password_hash: &str,
-    act: &Act,
+    entry: &AuditEntry,
 ) -> sqlx::Result<bool> {
     let updated = sqlx::query(
         "update users set password_hash = $2, generation = generation + 1, updated_at = $3
@@ -210,13 +209,13 @@ pub(super) async fn store_password(
     )
     .bind(id.to_string())
     .bind(password_hash)
-    .bind(now(act))
+    .bind(now(entry))
     .execute(connection)
     .await?;
     Ok(updated.rows_affected() > 0)
 }
 
-/// Ends logins one by one, so that each is announced and the kept one goes on undisturbed.
+/// Announces each ended login, so that the kept one is not affected.
 pub(super) async fn end_logins(
     connection: &mut Connection,
     user: UserId,
@@ -237,7 +236,7 @@ pub(super) async fn end_logins(
     .fetch_all(&mut *connection)
     .await?;
     for row in rows {
-        let Some(login) = optional_word::<LoginId>(&row, "id")? else {
+        let Some(login) = optional_parsed::<LoginId>(&row, "id")? else {
             continue;
         };
         let revision = next_revision(connection).await?;
@@ -257,32 +256,29 @@ async fn check_admin_remains(
          where role = 'admin' and not disabled and password_hash is not null",
     )
     .fetch_all(connection)
-    .await
-    .map_err(StoreError::from)?;
-    let is_it = |row| optional_word::<UserId>(row, "id").map(|id| id == Some(without));
+    .await?;
+    let is_same = |row| optional_parsed::<UserId>(row, "id").map(|id| id == Some(without));
     match usable.as_slice() {
-        [only] if is_it(only).map_err(StoreError::from)? => Err(ChangeUserError::LastAdmin),
+        [only] if is_same(only)? => Err(ChangeUserError::LastAdmin),
         _ => Ok(()),
     }
 }
 
-/// Disables an account and ends its logins, inside an act.
-pub(super) async fn shut_out(
+pub(super) async fn disable_and_revoke(
     connection: &mut Connection,
     id: UserId,
-    act: &Act,
+    entry: &AuditEntry,
 ) -> Result<(), ChangeUserError> {
-    let revision = next_revision(connection).await.map_err(StoreError::from)?;
+    let revision = next_revision(connection).await?;
     check_admin_remains(connection, id).await?;
-    let generation = set_disabled(connection, id, true, act).await?;
-    retire_tokens(connection, revision, id, generation, act).await?;
+    let generation = set_disabled(connection, id, true, entry).await?;
+    retire_tokens(connection, revision, id, generation, entry).await?;
     sqlx::query("update logins set ended_at = $2 where user_id = $1 and ended_at is null")
         .bind(id.to_string())
-        .bind(now(act))
+        .bind(now(entry))
         .execute(&mut *connection)
-        .await
-        .map_err(StoreError::from)?;
-    drop_links(connection, id).await.map_err(StoreError::from)?;
+        .await?;
+    drop_links(connection, id).await?;
     Ok(())
 }
 
@@ -290,7 +286,7 @@ async fn set_disabled(
     connection: &mut Connection,
     id: UserId,
     disabled: bool,
-    act: &Act,
+    entry: &AuditEntry,
 ) -> Result<i64, ChangeUserError> {
     sqlx::query_scalar(
         "update users set disabled = $2, generation = generation + 1, updated_at = $3
@@ -298,26 +294,25 @@ async fn set_disabled(
     )
     .bind(id.to_string())
     .bind(disabled)
-    .bind(now(act))
+    .bind(now(entry))
     .fetch_optional(connection)
-    .await
-    .map_err(StoreError::from)?
+    .await?
     .ok_or(ChangeUserError::NotFound)
 }
 
-/// Announces that tokens from before a generation are worthless, for as long as any could live.
+/// Announces that tokens below a generation are revoked, until the last one has expired.
 async fn retire_tokens(
     connection: &mut Connection,
     revision: i64,
     id: UserId,
     generation: i64,
-    act: &Act,
+    entry: &AuditEntry,
 ) -> Result<(), StoreError> {
     let last: Option<i64> =
         sqlx::query_scalar("select max(token_expires_at) from logins where user_id = $1")
             .bind(id.to_string())
             .fetch_one(&mut *connection)
             .await?;
-    let until = last.unwrap_or_else(|| millis(act.by.at));
+    let until = last.unwrap_or_else(|| millis(entry.context.at));
     Ok(announce(connection, revision, Subject::User(id, generation), until).await?)
 }

@@ -1,4 +1,4 @@
-//! Copies of the database: making one while everything goes on, and looking at one before it is used.
+//! Backups: copies of the running database, and checks of a copy before it is used.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read as _;
@@ -11,32 +11,32 @@ use sqlx::sqlite::{
 };
 use sqlx::{Connection as _, Row as _};
 
-use super::{MIGRATIONS, log, schema, sql};
-use crate::domain::act::Act;
+use super::{MIGRATIONS, journal_log, schema, sql};
+use crate::domain::audit::AuditEntry;
 use crate::store::attachments::ContentHash;
 use crate::store::error::{OpenError, StoreError};
+use crate::store::maintenance::BackupError;
 use crate::store::restore::RestoreError;
-use crate::store::upkeep::BackupError;
 
-/// The home of a database that was opened where it is, and of one that was copied.
-pub(in super::super) const HERE: &str = "here";
-pub(in super::super) const COPY: &str = "copy";
+/// Fingerprints: SQLite has no server to identify, so a database carries a mark instead. `IN_PLACE`
+/// while it is where a gateway served from it, `COPIED` in a backup.
+pub(in super::super) const IN_PLACE: &str = "here";
+pub(in super::super) const COPIED: &str = "copy";
 
-/// How every database begins that is not empty.
-const SQLITE_HEAD: &[u8; 16] = b"SQLite format 3\0";
+/// First bytes of every non-empty database.
+const SQLITE_MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// What is in a copy.
 #[derive(Debug)]
-pub(in super::super) struct Found {
+pub(in super::super) struct BackupSummary {
     pub(in super::super) users: u64,
     pub(in super::super) sessions: u64,
-    /// When something last happened in it.
+    /// Time of the newest change.
     pub(in super::super) newest: Option<Timestamp>,
-    /// The uploaded files that it refers to.
+    /// Hashes of the uploaded files it refers to.
     pub(in super::super) contents: Vec<ContentHash>,
 }
 
-/// Makes a checked copy that knows that it is one.
+/// Writes a checked copy that is marked as a copy.
 pub(super) async fn make(reader: &SqlitePool, target: &Path) -> Result<(), BackupError> {
     let path = target.display().to_string();
     let write = |source| BackupError::Write {
@@ -54,7 +54,7 @@ pub(super) async fn make(reader: &SqlitePool, target: &Path) -> Result<(), Backu
     if copied.is_err()
         && let Err(error) = std::fs::remove_file(target)
     {
-        tracing::warn!(%error, "a backup that failed could not be removed");
+        tracing::warn!(%error, path, "cannot delete the file of a failed backup");
     }
     copied?;
     File::open(target)
@@ -70,26 +70,24 @@ fn new_file(path: &Path) -> std::io::Result<File> {
         .open(path)
 }
 
-/// SQLite itself writes the copy from one snapshot, into the empty file made for it.
+/// SQLite copies from one snapshot into the empty file.
 async fn copy_into(reader: &SqlitePool, target: &Path, path: &str) -> Result<(), BackupError> {
     sqlx::query("vacuum into $1")
         .bind(path)
         .execute(reader)
-        .await
-        .map_err(StoreError::from)?;
-    // Whoever opens it where it does not belong gives its journals new epochs.
-    let mut copy = SqliteConnection::connect_with(&SqliteConnectOptions::new().filename(target))
-        .await
-        .map_err(StoreError::from)?;
+        .await?;
+    // Marked, so that a gateway that serves from it renews the epochs.
+    let mut copy =
+        SqliteConnection::connect_with(&SqliteConnectOptions::new().filename(target)).await?;
     let verdict = async {
         sqlx::query("update store_home set home = $1")
-            .bind(COPY)
+            .bind(COPIED)
             .execute(&mut copy)
             .await?;
         integrity(&mut copy).await
     };
-    let verdict = verdict.await.map_err(StoreError::from)?;
-    copy.close().await.map_err(StoreError::from)?;
+    let verdict = verdict.await?;
+    copy.close().await?;
     match verdict.as_str() {
         "ok" => Ok(()),
         _ => Err(BackupError::Damaged(verdict)),
@@ -102,11 +100,11 @@ async fn integrity(connection: &mut SqliteConnection) -> sqlx::Result<String> {
         .await
 }
 
-/// Looks at a copy without changing it: is it one of ours, is it whole, can this program use it?
-pub(in super::super) async fn examine(file: &Path) -> Result<Found, RestoreError> {
-    let place = file.display().to_string();
+/// Checks a copy without changing it: is it ours, undamaged, and of a known version?
+pub(in super::super) async fn examine(file: &Path) -> Result<BackupSummary, RestoreError> {
+    let location = file.display().to_string();
     let not_ours = |source: sqlx::Error| RestoreError::NotABackup {
-        path: place.clone(),
+        path: location.clone(),
         why: source.to_string(),
     };
     let mut copy = read_only(file).await.map_err(not_ours)?;
@@ -114,10 +112,10 @@ pub(in super::super) async fn examine(file: &Path) -> Result<Found, RestoreError
         .fetch_one(&mut copy)
         .await
         .map_err(not_ours)?;
-    let known = schema::newest(&MIGRATIONS);
+    let known = schema::latest_version(&MIGRATIONS);
     if let Some(found) = version.filter(|found| *found > known) {
         return Err(RestoreError::Open(OpenError::Newer {
-            place,
+            location,
             found,
             known,
         }));
@@ -125,22 +123,22 @@ pub(in super::super) async fn examine(file: &Path) -> Result<Found, RestoreError
     let verdict = integrity(&mut copy).await.map_err(not_ours)?;
     if verdict != "ok" {
         return Err(RestoreError::Damaged {
-            path: place,
+            path: location,
             why: verdict,
         });
     }
-    let astray = sqlx::query("pragma foreign_key_check")
+    let dangling = sqlx::query("pragma foreign_key_check")
         .fetch_all(&mut copy)
         .await
         .map_err(not_ours)?;
-    if let Some(row) = astray.first() {
+    if let Some(row) = dangling.first() {
         let table: String = row.try_get(0).map_err(not_ours)?;
         return Err(RestoreError::Damaged {
-            path: place,
+            path: location,
             why: format!("rows of {table} refer to what is not there"),
         });
     }
-    let found = look(&mut copy).await.map_err(not_ours)?;
+    let found = summarize(&mut copy).await.map_err(not_ours)?;
     copy.close().await.map_err(not_ours)?;
     Ok(found)
 }
@@ -150,7 +148,7 @@ async fn read_only(file: &Path) -> sqlx::Result<SqliteConnection> {
     SqliteConnection::connect_with(&options).await
 }
 
-async fn look(copy: &mut SqliteConnection) -> sqlx::Result<Found> {
+async fn summarize(copy: &mut SqliteConnection) -> sqlx::Result<BackupSummary> {
     let row = sqlx::query(
         "select (select count(*) from users) as users, (select count(*) from sessions) as sessions,
              (select max(updated_at) from sessions) as newest",
@@ -164,7 +162,7 @@ async fn look(copy: &mut SqliteConnection) -> sqlx::Result<Found> {
         sqlx::query_scalar("select distinct content_hash from attachments order by content_hash")
             .fetch_all(copy)
             .await?;
-    Ok(Found {
+    Ok(BackupSummary {
         users,
         sessions,
         newest: newest.and_then(|millis| Timestamp::from_millisecond(millis).ok()),
@@ -175,47 +173,47 @@ async fn look(copy: &mut SqliteConnection) -> sqlx::Result<Found> {
     })
 }
 
-/// Writes a copy of a copy, which stays as it is, and makes it what a gateway opens: up to date, at
-/// home, with new epochs also if it did not know that it is a copy, and with the act in its audit log;
-/// says why not that. One file: nothing stands in a log beside it.
-pub(in super::super) async fn make_ready(
+/// Copies a backup, which stays unchanged, and prepares the copy for a gateway: migrated, marked in
+/// place, with new epochs (even if it was not marked as a copy) and the audit entry; returns why
+/// that entry is missing. The result is one file without a WAL.
+pub(in super::super) async fn stage(
     file: &Path,
     target: &Path,
-    act: &Act,
+    entry: &AuditEntry,
 ) -> Result<Option<StoreError>, RestoreError> {
     copy_of(file, target).await?;
-    let place = target.display().to_string();
+    let location = target.display().to_string();
     let options = super::options(target).journal_mode(SqliteJournalMode::Delete);
     let stored = |source: sqlx::Error| RestoreError::Store(source.into());
-    let mut ready = SqliteConnection::connect_with(&options)
+    let mut staged = SqliteConnection::connect_with(&options)
         .await
         .map_err(stored)?;
-    schema::bring_up_to_date(&MIGRATIONS, &mut ready, &place).await?;
+    schema::migrate(&MIGRATIONS, &mut staged, &location).await?;
     let settled = async {
-        let mut tx = ready.begin_with("begin immediate").await?;
-        log::carry_over(&mut tx).await?;
-        sql::home::settle(&mut tx, HERE).await?;
-        sql::home::renew_epochs(&mut tx).await?;
+        let mut tx = staged.begin_with("begin immediate").await?;
+        journal_log::flush(&mut tx).await?;
+        sql::database_identity::record_fingerprint(&mut tx, IN_PLACE).await?;
+        sql::database_identity::renew_epochs(&mut tx).await?;
         tx.commit().await
     };
     settled.await.map_err(stored)?;
     let recorded = async {
-        let mut tx = ready.begin_with("begin immediate").await?;
-        sql::audit(&mut tx, act).await?;
+        let mut tx = staged.begin_with("begin immediate").await?;
+        sql::audit(&mut tx, entry).await?;
         tx.commit().await
     };
     let unrecorded = recorded.await.err();
-    ready.close().await.map_err(stored)?;
+    staged.close().await.map_err(stored)?;
     File::open(target)
         .and_then(|file| file.sync_all())
         .map_err(|source| RestoreError::Write {
-            path: place,
+            path: location,
             source,
         })?;
     Ok(unrecorded.map(StoreError::from))
 }
 
-/// SQLite does it: what may stand in a log beside the file comes along.
+/// By SQLite, so that a WAL beside the file is included.
 async fn copy_of(file: &Path, target: &Path) -> Result<(), RestoreError> {
     new_file(target).map_err(|source| RestoreError::Write {
         path: target.display().to_string(),
@@ -229,32 +227,32 @@ async fn copy_of(file: &Path, target: &Path) -> Result<(), RestoreError> {
             .await?;
         copy.close().await
     };
-    Ok(copied.await.map_err(StoreError::from)?)
+    Ok(copied.await?)
 }
 
-/// Does a file begin like a database, or is it one that has everything in its log yet?
+/// Has it SQLite's header, or is it empty with everything still in the WAL?
 fn may_be_a_database(path: &Path) -> bool {
-    let mut head = [0; SQLITE_HEAD.len()];
+    let mut head = [0; SQLITE_MAGIC.len()];
     let read = File::open(path).and_then(|mut file| match file.metadata()?.len() {
         0 => Ok(true),
-        _ => file.read_exact(&mut head).map(|()| head == *SQLITE_HEAD),
+        _ => file.read_exact(&mut head).map(|()| head == *SQLITE_MAGIC),
     });
     read.unwrap_or(false)
 }
 
-/// Makes a database that is to leave its place one file, with all of its log in it. One that cannot be
-/// read is no reason to stay: it leaves as it is, and its log with it.
-pub(in super::super) async fn take_log_in(path: &Path) -> Result<(), RestoreError> {
-    // SQLite would throw the log of such a file away.
+/// Folds the WAL into a database that is about to be moved aside. An unreadable one is moved as it
+/// is, with its WAL.
+pub(in super::super) async fn fold_wal_in(path: &Path) -> Result<(), RestoreError> {
+    // SQLite would discard the WAL of such a file.
     if !may_be_a_database(path) {
-        tracing::warn!("what is there is not a database; it is moved aside as it is");
+        tracing::warn!(path = %path.display(), "the existing file is not a database; moving it aside unchanged");
         return Ok(());
     }
-    let taken = async {
+    let folded = async {
         let options = SqliteConnectOptions::new()
             .filename(path)
             .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(super::BUSY);
+            .busy_timeout(super::BUSY_TIMEOUT);
         let mut connection = SqliteConnection::connect_with(&options).await?;
         let mode: String = sqlx::query_scalar("pragma journal_mode = delete")
             .fetch_one(&mut connection)
@@ -262,17 +260,17 @@ pub(in super::super) async fn take_log_in(path: &Path) -> Result<(), RestoreErro
         connection.close().await?;
         sqlx::Result::Ok(mode)
     };
-    match taken.await {
+    match folded.await {
         Ok(mode) if mode == "delete" => Ok(()),
         Err(error) if !is_locked(&error) => {
-            tracing::warn!(%error, "what is there cannot be read; it is moved aside as it is");
+            tracing::warn!(%error, path = %path.display(), "the existing database cannot be read; moving it aside unchanged");
             Ok(())
         }
         _ => Err(RestoreError::InUse(path.display().to_string())),
     }
 }
 
-/// `SQLITE_BUSY` and `SQLITE_LOCKED`, with whatever stands above their lowest byte.
+/// `SQLITE_BUSY` and `SQLITE_LOCKED`, extended codes included.
 pub(super) fn is_locked(error: &sqlx::Error) -> bool {
     let code = error
         .as_database_error()

@@ -1,9 +1,9 @@
-//! Events that are committed and not in their journals yet.
+//! Journal log: events that are committed but not yet in their journals.
 //!
-//! A commit brings a few events for each of many sessions. Put into their journals at once, each
-//! session would cost a page of the file; so a commit writes them one behind the other, as one row
-//! of `journal_log`, and they are carried over many commits at a time, when each journal has several.
-//! Until then they are read from memory. After a crash the rows are still there.
+//! A commit has a few events for each of many sessions. Inserted into their journals at once, each
+//! session would cost a page write. So a commit writes all of them as one row of `journal_log`, and
+//! many commits are flushed into the journals together. Until then the events are read from memory.
+//! After a crash the rows are still there.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,40 +16,40 @@ use super::sql;
 use crate::domain::id::SessionId;
 use crate::store::journals::{Append, StoredEvent};
 
-/// With so many waiting, the next commit carries them over.
-const EVENTS: usize = 16_384;
-const BYTES: usize = 8 * 1024 * 1024;
-/// A commit of so many events, with so many for each journal, goes to its place at once.
-const LARGE: usize = 256;
-const DENSE: usize = 8;
+/// With this many pending, the next commit flushes them.
+const MAX_PENDING_EVENTS: usize = 16_384;
+const MAX_PENDING_BYTES: usize = 8 * 1024 * 1024;
+/// A commit this large and dense goes into the journals directly.
+const DIRECT_EVENTS: usize = 256;
+const DIRECT_EVENTS_PER_JOURNAL: usize = 8;
 
-/// What waits to be carried over. One at a time may write; anybody may look.
+/// The pending events. One transaction at a time writes; readers only lock the map.
 #[derive(Clone, Default)]
-pub(super) struct Log {
-    turn: Arc<tokio::sync::Mutex<()>>,
-    waiting: Arc<Mutex<Waiting>>,
+pub(super) struct JournalLog {
+    writer: Arc<tokio::sync::Mutex<()>>,
+    pending: Arc<Mutex<Pending>>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct Pending {
     journals: HashMap<SessionId, Vec<StoredEvent>>,
     events: usize,
     bytes: usize,
 }
 
-impl Log {
-    /// Waits for the turn to write.
-    pub(super) async fn turn(&self) -> Turn {
-        Turn {
-            _alone: Arc::clone(&self.turn).lock_owned().await,
+impl JournalLog {
+    /// Starts a transaction when no other one runs.
+    pub(super) async fn begin(&self) -> JournalTx {
+        JournalTx {
+            _exclusive: Arc::clone(&self.writer).lock_owned().await,
             log: self.clone(),
             added: Vec::new(),
-            carried: false,
-            at_once: false,
+            flushed: false,
+            is_direct: false,
         }
     }
 
-    /// What waits of one journal after an offset, up to the event that goes beyond so many bytes.
+    /// Pending events of a journal after an offset, up to the event that crosses `most_bytes`.
     pub(super) fn after(
         &self,
         session: SessionId,
@@ -57,8 +57,8 @@ impl Log {
         most: usize,
         most_bytes: usize,
     ) -> Vec<StoredEvent> {
-        let waiting = self.lock();
-        let events = waiting
+        let pending = self.lock();
+        let events = pending
             .journals
             .get(&session)
             .map_or(&[][..], Vec::as_slice);
@@ -72,10 +72,10 @@ impl Log {
         fitting.take(most).cloned().collect()
     }
 
-    /// The last of what waits of one journal before an offset.
+    /// The last pending events of a journal before an offset.
     pub(super) fn before(&self, session: SessionId, offset: u64, most: usize) -> Vec<StoredEvent> {
-        let waiting = self.lock();
-        let events = waiting
+        let pending = self.lock();
+        let events = pending
             .journals
             .get(&session)
             .map_or(&[][..], Vec::as_slice);
@@ -83,68 +83,63 @@ impl Log {
         events[end.saturating_sub(most)..end].to_vec()
     }
 
-    /// The last offset that waits of one journal.
     pub(super) fn head(&self, session: SessionId) -> Option<u64> {
-        let waiting = self.lock();
-        let last = waiting.journals.get(&session)?.last()?;
+        let pending = self.lock();
+        let last = pending.journals.get(&session)?.last()?;
         Some(last.offset)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The turn to write, for one transaction. What it adds is seen once it is committed.
-pub(super) struct Turn {
-    _alone: tokio::sync::OwnedMutexGuard<()>,
-    log: Log,
-    added: Vec<(SessionId, StoredEvent)>,
-    carried: bool,
-    at_once: bool,
+/// A transaction that changes journals. Its events are visible once committed.
+pub(super) struct JournalTx {
+    _exclusive: tokio::sync::OwnedMutexGuard<()>,
+    log: JournalLog,
+    added: Vec<StoredEvent>,
+    flushed: bool,
+    is_direct: bool,
 }
 
-impl Turn {
-    /// Makes room for a batch, or lets it go to its place at once if that is no more work.
+impl JournalTx {
+    /// Flushes if the log is full, or if the batch goes into the journals directly.
     pub(super) async fn prepare(
         &mut self,
         connection: &mut SqliteConnection,
         batch: &[Append],
     ) -> sqlx::Result<()> {
         let events: usize = batch.iter().map(|append| append.events.len()).sum();
-        self.at_once = events >= LARGE && events / batch.len() >= DENSE;
+        self.is_direct =
+            events >= DIRECT_EVENTS && events / batch.len() >= DIRECT_EVENTS_PER_JOURNAL;
         let is_full = {
-            let waiting = self.log.lock();
-            waiting.events >= EVENTS || waiting.bytes >= BYTES
+            let pending = self.log.lock();
+            pending.events >= MAX_PENDING_EVENTS || pending.bytes >= MAX_PENDING_BYTES
         };
-        if self.at_once || is_full {
-            self.carry_over(connection).await?;
+        if self.is_direct || is_full {
+            self.flush(connection).await?;
         }
         Ok(())
     }
 
-    /// Puts everything that waits into its journal.
-    pub(super) async fn carry_over(
-        &mut self,
-        connection: &mut SqliteConnection,
-    ) -> sqlx::Result<()> {
-        carry_over(connection).await?;
-        self.carried = true;
+    /// Moves all pending events into their journals.
+    pub(super) async fn flush(&mut self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
+        flush(connection).await?;
+        self.flushed = true;
         Ok(())
     }
 
-    /// Adds the events of these appends.
     pub(super) async fn write(
         &mut self,
         connection: &mut SqliteConnection,
         added: &[&Append],
     ) -> sqlx::Result<()> {
-        let events: Vec<(SessionId, StoredEvent)> =
-            added.iter().flat_map(|append| append.numbered()).collect();
+        let events: Vec<StoredEvent> = added.iter().flat_map(|append| append.numbered()).collect();
         if events.is_empty() {
             return Ok(());
         }
-        if self.at_once {
+        if self.is_direct {
             return sql::insert_events(connection, &events).await;
         }
         sqlx::query("insert into journal_log (body) values (?)")
@@ -155,35 +150,43 @@ impl Turn {
         Ok(())
     }
 
-    /// The last offset of a journal, as far as it is known without a look at the database.
+    /// Last offset of a journal, if known without the database.
     pub(super) fn head(&self, session: SessionId) -> Option<u64> {
-        let added = self.added.iter().rev().find(|(of, _)| *of == session);
+        let added = self
+            .added
+            .iter()
+            .rev()
+            .find(|event| event.session == session);
         match added {
-            Some((_, event)) => Some(event.offset),
-            None if self.carried => None,
+            Some(event) => Some(event.offset),
+            None if self.flushed => None,
             None => self.log.head(session),
         }
     }
 
-    /// Commits, and lets others see what was added.
+    /// Commits and publishes the added events.
     pub(super) async fn commit(self, tx: Transaction<'static, Sqlite>) -> sqlx::Result<()> {
         tx.commit().await?;
-        let mut waiting = self.log.lock();
-        if self.carried {
-            *waiting = Waiting::default();
+        let mut pending = self.log.lock();
+        if self.flushed {
+            *pending = Pending::default();
         }
-        for (session, event) in self.added {
-            waiting.events += 1;
-            waiting.bytes += event.body.len();
-            waiting.journals.entry(session).or_default().push(event);
+        for event in self.added {
+            pending.events += 1;
+            pending.bytes += event.body.len();
+            pending
+                .journals
+                .entry(event.session)
+                .or_default()
+                .push(event);
         }
         Ok(())
     }
 }
 
-/// Puts the events of every row into their journals, and the rows away: also those that a former
-/// life left behind. Read from the table and not from memory, so that no row goes that was not read.
-pub(super) async fn carry_over(connection: &mut SqliteConnection) -> sqlx::Result<()> {
+/// Moves the events of every row into their journals and deletes the rows, also those of a crashed
+/// process. Reads the table, not memory, so that no unread row is deleted.
+pub(super) async fn flush(connection: &mut SqliteConnection) -> sqlx::Result<()> {
     let rows: Vec<Vec<u8>> = sqlx::query_scalar("select body from journal_log order by id")
         .fetch_all(&mut *connection)
         .await?;
@@ -198,8 +201,8 @@ pub(super) async fn carry_over(connection: &mut SqliteConnection) -> sqlx::Resul
         })?;
         events.extend(found);
     }
-    // One journal after the other, so that each page is touched once.
-    events.sort_by_key(|(session, event)| (*session, event.offset));
+    // Sorted by journal, so that each page is touched once.
+    events.sort_by_key(|event| (event.session, event.offset));
     sql::insert_events(connection, &events).await?;
     sqlx::query("delete from journal_log")
         .execute(connection)
@@ -207,12 +210,12 @@ pub(super) async fn carry_over(connection: &mut SqliteConnection) -> sqlx::Resul
     Ok(())
 }
 
-/// Session, offset, time and body of each event, one behind the other.
-fn encode(events: &[(SessionId, StoredEvent)]) -> Vec<u8> {
-    let size = |(_, event): &(SessionId, StoredEvent)| 56 + event.body.len();
+/// Session, offset, time and body of each event, concatenated.
+fn encode(events: &[StoredEvent]) -> Vec<u8> {
+    let size = |event: &StoredEvent| 56 + event.body.len();
     let mut row = Vec::with_capacity(events.iter().map(size).sum());
-    for (session, event) in events {
-        let session = session.to_string();
+    for event in events {
+        let session = event.session.to_string();
         row.push(u8::try_from(session.len()).expect("an id is short"));
         row.extend_from_slice(session.as_bytes());
         row.extend_from_slice(&event.offset.to_le_bytes());
@@ -224,7 +227,7 @@ fn encode(events: &[(SessionId, StoredEvent)]) -> Vec<u8> {
     row
 }
 
-fn decode(mut row: &[u8]) -> Option<Vec<(SessionId, StoredEvent)>> {
+fn decode(mut row: &[u8]) -> Option<Vec<StoredEvent>> {
     fn take<'a>(row: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = row.split_at_checked(count)?;
         *row = rest;
@@ -239,14 +242,12 @@ fn decode(mut row: &[u8]) -> Option<Vec<(SessionId, StoredEvent)>> {
         let length = u32::from_le_bytes(take(&mut row, 4)?.try_into().ok()?);
         let body = take(&mut row, usize::try_from(length).ok()?)?.to_vec();
         let at = Timestamp::from_millisecond(at).ok()?;
-        let session = session.parse().ok()?;
-        let event = StoredEvent {
-            session,
+        events.push(StoredEvent {
+            session: session.parse().ok()?,
             offset,
             at,
             body,
-        };
-        events.push((session, event));
+        });
     }
     Some(events)
 }
@@ -255,16 +256,12 @@ fn decode(mut row: &[u8]) -> Option<Vec<(SessionId, StoredEvent)>> {
 mod tests {
     use super::*;
 
-    fn events() -> Vec<(SessionId, StoredEvent)> {
-        let event = |offset| {
-            let session = SessionId::new();
-            let event = StoredEvent {
-                session,
-                offset,
-                at: Timestamp::from_millisecond(1_800_000_000_123).unwrap(),
-                body: vec![7; usize::try_from(offset).unwrap()],
-            };
-            (session, event)
+    fn events() -> Vec<StoredEvent> {
+        let event = |offset| StoredEvent {
+            session: SessionId::new(),
+            offset,
+            at: Timestamp::from_millisecond(1_800_000_000_123).unwrap(),
+            body: vec![7; usize::try_from(offset).unwrap()],
         };
         vec![event(1), event(0), event(300)]
     }

@@ -1,10 +1,9 @@
-//! Writing over what was removed.
+//! Secure delete: overwrites deleted data in the database files.
 //!
-//! A row that is deleted leaves its bytes behind: in pages that are free now, in the index of words
-//! until its parts are merged, and in the log. The pages are taken into a table of zeros and given back
-//! written over; the rest is SQLite's to do. In small transactions, and with a pause after each that is
-//! longer than it was: others write in between. Nobody ever waits for the log to be emptied: whoever
-//! reads for long (a backup) holds that up, and nothing else.
+//! A deleted row leaves its bytes in free pages, in the search index until it is merged, and in the
+//! WAL. Free pages are claimed by a table of zeros and released overwritten; SQLite does the rest.
+//! All in small transactions, each followed by a longer pause, so that others can write. Nobody
+//! waits for the WAL to be truncated: a long reader (a backup) delays that and nothing else.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,75 +14,73 @@ use tokio::time::Instant;
 
 use super::Backend;
 use super::backup::is_locked;
-use crate::store::upkeep::Scrubbed;
+use crate::store::maintenance::ScrubOutcome;
 
-/// Pages of the index merged in one transaction.
-const MERGED: i64 = 64;
-/// Pages written over in one transaction.
-const PAGES: i64 = 256;
-/// Words and free pages that others leave meanwhile are taken, too, but not for ever.
-const ROUNDS: usize = 262_144;
-const BREATH: Duration = Duration::from_millis(5);
-/// How long whoever reads from the log may take before somebody is told.
-const PATIENCE: Duration = Duration::from_secs(3);
-const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+const MERGE_PAGES: i64 = 64;
+const PAGES_PER_BATCH: i64 = 256;
+/// Bounds the work when others keep deleting.
+const MAX_BATCHES: usize = 262_144;
+const BATCH_PAUSE: Duration = Duration::from_millis(5);
+/// How long to retry while a reader holds the WAL.
+const TRUNCATE_TIMEOUT: Duration = Duration::from_secs(3);
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 impl Backend {
-    pub(super) async fn write_over_what_was_removed(&self) -> sqlx::Result<Scrubbed> {
+    pub(super) async fn scrub_deleted(&self) -> sqlx::Result<ScrubOutcome> {
         let due: i64 = sqlx::query_scalar("select scrub_due from store_home")
             .fetch_one(&self.reader)
             .await?;
         if due == 0 {
-            return Ok(Scrubbed::Done);
+            return Ok(ScrubOutcome::Done);
         }
-        // It may be only the log that is left to do.
-        if self.written_over.load(Ordering::Relaxed) != due {
-            let mut turn = self.turn().await?;
+        // Only the WAL may be left.
+        if self.scrubbed_upto.load(Ordering::Relaxed) != due {
+            let mut journal_tx = self.journal_tx().await?;
             let mut tx = self.begin().await?;
-            turn.carry_over(&mut tx).await?;
-            turn.commit(tx).await?;
-            self.merge_words().await?;
-            self.take_free_pages().await?;
-            self.give_pages_back().await?;
-            self.written_over.store(due, Ordering::Relaxed);
+            journal_tx.flush(&mut tx).await?;
+            journal_tx.commit(tx).await?;
+            self.merge_search_index().await?;
+            self.claim_free_pages().await?;
+            self.release_pages().await?;
+            self.scrubbed_upto.store(due, Ordering::Relaxed);
         }
-        if !self.empty_log().await? {
-            return Ok(Scrubbed::LogIsRead);
+        if !self.truncate_wal().await? {
+            return Ok(ScrubOutcome::WalInUse);
         }
-        // One that was removed meanwhile has its own turn.
+        // Data deleted meanwhile stays due.
         sqlx::query("update store_home set scrub_due = 0 where scrub_due = ?")
             .bind(due)
             .execute(&self.writer)
             .await?;
-        Ok(Scrubbed::Done)
+        Ok(ScrubOutcome::Done)
     }
 
-    /// Words that were removed stand in the index until all of its parts are one.
-    async fn merge_words(&self) -> sqlx::Result<()> {
-        let mut step = -MERGED;
-        for _ in 0..ROUNDS {
+    /// Deleted words stay in the index until its segments are merged.
+    async fn merge_search_index(&self) -> sqlx::Result<()> {
+        let mut step = -MERGE_PAGES;
+        for _ in 0..MAX_BATCHES {
             let mut tx = self.begin().await?;
-            let begun = Instant::now();
-            let before = changes(&mut tx).await?;
+            let started = Instant::now();
+            let before = total_changes(&mut tx).await?;
             sqlx::query("insert into session_words (session_words, rank) values ('merge', ?)")
                 .bind(step)
                 .execute(&mut *tx)
                 .await?;
-            let done = changes(&mut tx).await? - before < 2;
+            let done = total_changes(&mut tx).await? - before < 2;
             tx.commit().await?;
             if done && step > 0 {
                 return Ok(());
             }
-            step = MERGED;
-            let_others_write(begun).await;
+            step = MERGE_PAGES;
+            pause_for_writers(started).await;
         }
         Ok(())
     }
 
-    async fn take_free_pages(&self) -> sqlx::Result<()> {
-        for _ in 0..ROUNDS {
+    async fn claim_free_pages(&self) -> sqlx::Result<()> {
+        for _ in 0..MAX_BATCHES {
             let mut tx = self.begin().await?;
-            let begun = Instant::now();
+            let started = Instant::now();
             let free: i64 = sqlx::query_scalar("pragma freelist_count")
                 .fetch_one(&mut *tx)
                 .await?;
@@ -94,63 +91,64 @@ impl Backend {
                 .fetch_one(&mut *tx)
                 .await?;
             sqlx::query("insert into scrap (body) values (zeroblob(?))")
-                .bind(free.min(PAGES) * (size - 4))
+                .bind(free.min(PAGES_PER_BATCH) * (size - 4))
                 .execute(&mut *tx)
                 .await?;
             tx.commit().await?;
-            let_others_write(begun).await;
+            pause_for_writers(started).await;
         }
         Ok(())
     }
 
-    /// Every page is written over as it becomes free: also the end of one that the zeros did not fill.
-    async fn give_pages_back(&self) -> sqlx::Result<()> {
-        // A connection of its own, as the others are not to work in this way.
-        let options = super::writing(super::options(self.place.as_ref()));
+    /// Overwrites every page as it is freed, also the end of a page that the zeros did not fill.
+    async fn release_pages(&self) -> sqlx::Result<()> {
+        // Its own connection: the others must not pay for `secure_delete`.
+        let options = super::writing(super::options(self.location.as_ref()));
         let options = options.pragma("secure_delete", "on");
-        let mut thorough = SqliteConnection::connect_with(&options).await?;
+        let mut connection = SqliteConnection::connect_with(&options).await?;
         loop {
-            // In the same row as everybody else here: SQLite itself lets nobody stand in one.
-            let place = self.writer.acquire().await?;
-            let begun = Instant::now();
-            let mut tx = thorough.begin_with("begin immediate").await?;
-            let given = sqlx::query("delete from scrap where id in (select id from scrap limit 1)")
-                .execute(&mut *tx)
-                .await?;
+            // Queues with the other writers of this process; SQLite's own lock is not fair.
+            let slot = self.writer.acquire().await?;
+            let started = Instant::now();
+            let mut tx = connection.begin_with("begin immediate").await?;
+            let released =
+                sqlx::query("delete from scrap where id in (select id from scrap limit 1)")
+                    .execute(&mut *tx)
+                    .await?;
             tx.commit().await?;
-            drop(place);
-            if given.rows_affected() == 0 {
-                return thorough.close().await;
+            drop(slot);
+            if released.rows_affected() == 0 {
+                return connection.close().await;
             }
-            let_others_write(begun).await;
+            pause_for_writers(started).await;
         }
     }
 
-    /// Carries the log over into the file and empties it, once nobody reads from it; says whether it did.
-    /// On a connection of its own that waits for nobody: one that waits for readers keeps out writers.
-    async fn empty_log(&self) -> sqlx::Result<bool> {
-        let options = super::options(self.place.as_ref())
+    /// Checkpoints and truncates the WAL once nobody reads from it; false if a reader remains. On a
+    /// connection without a busy timeout: waiting for readers would block writers.
+    async fn truncate_wal(&self) -> sqlx::Result<bool> {
+        let options = super::options(self.location.as_ref())
             .busy_timeout(Duration::ZERO)
             .optimize_on_close(false, None);
-        let mut apart = SqliteConnection::connect_with(&options).await?;
-        let until = Instant::now() + PATIENCE;
-        let emptied = loop {
-            // What it can, beside those who write; then only the end is left, for which they stand still.
-            checkpoint(&mut apart, "pragma wal_checkpoint(passive)").await?;
-            if checkpoint(&mut apart, "pragma wal_checkpoint(truncate)").await? {
+        let mut connection = SqliteConnection::connect_with(&options).await?;
+        let until = Instant::now() + TRUNCATE_TIMEOUT;
+        let truncated = loop {
+            // First without blocking writers; then only the end is left, which blocks them.
+            checkpoint(&mut connection, "pragma wal_checkpoint(passive)").await?;
+            if checkpoint(&mut connection, "pragma wal_checkpoint(truncate)").await? {
                 break true;
             }
             if Instant::now() >= until {
                 break false;
             }
-            tokio::time::sleep(BETWEEN_TRIES).await;
+            tokio::time::sleep(RETRY_PAUSE).await;
         };
-        apart.close().await?;
-        Ok(emptied)
+        connection.close().await?;
+        Ok(truncated)
     }
 }
 
-/// Whether it got to its end.
+/// True if it completed.
 async fn checkpoint(connection: &mut SqliteConnection, how: &'static str) -> sqlx::Result<bool> {
     let busy: sqlx::Result<i64> = sqlx::query_scalar(how).fetch_one(connection).await;
     match busy {
@@ -159,12 +157,12 @@ async fn checkpoint(connection: &mut SqliteConnection, how: &'static str) -> sql
     }
 }
 
-/// Twice as long as they were kept out: those in other processes only look now and then.
-async fn let_others_write(begun: Instant) {
-    tokio::time::sleep(BREATH.max(begun.elapsed() * 2)).await;
+/// Twice as long as the transaction took: writers in other processes only poll.
+async fn pause_for_writers(started: Instant) {
+    tokio::time::sleep(BATCH_PAUSE.max(started.elapsed() * 2)).await;
 }
 
-async fn changes(connection: &mut SqliteConnection) -> sqlx::Result<i64> {
+async fn total_changes(connection: &mut SqliteConnection) -> sqlx::Result<i64> {
     sqlx::query_scalar("select total_changes()")
         .fetch_one(connection)
         .await

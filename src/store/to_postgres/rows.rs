@@ -1,4 +1,4 @@
-//! What stands in one place of a table, on its way from one database to the other.
+//! Rows in transit: cell values, their checksum, and insert batches.
 
 use std::fmt::Write as _;
 
@@ -9,41 +9,41 @@ use sqlx::{AssertSqlSafe, Row as _};
 
 use super::table::{Column, Kind};
 
-const ROWS: u64 = 1_000;
-const BYTES: usize = 4 * 1024 * 1024;
+const BATCH_ROWS: u64 = 1_000;
+const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
 pub(super) enum Cell {
     Text(Option<String>),
-    Number(Option<i64>),
-    Truth(Option<bool>),
+    Integer(Option<i64>),
+    Boolean(Option<bool>),
     Bytes(Option<Vec<u8>>),
 }
 
-/// A function for each database: the two have no row in common.
-macro_rules! reading {
+/// One function per database: their row types have no common trait.
+macro_rules! row_reader {
     ($name:ident, $row:ty) => {
         pub(super) fn $name(row: &$row, columns: &[Column]) -> sqlx::Result<Vec<Cell>> {
-            let read = |(place, column): (usize, &Column)| {
+            let read = |(index, column): (usize, &Column)| {
                 Ok(match column.kind {
-                    Kind::Text => Cell::Text(row.try_get(place)?),
-                    Kind::Number => Cell::Number(row.try_get(place)?),
-                    Kind::Truth => Cell::Truth(row.try_get(place)?),
-                    Kind::Bytes => Cell::Bytes(row.try_get(place)?),
+                    Kind::Text => Cell::Text(row.try_get(index)?),
+                    Kind::Integer => Cell::Integer(row.try_get(index)?),
+                    Kind::Boolean => Cell::Boolean(row.try_get(index)?),
+                    Kind::Bytes => Cell::Bytes(row.try_get(index)?),
                 })
             };
             columns.iter().enumerate().map(read).collect()
         }
     };
 }
-reading!(of_sqlite, SqliteRow);
-reading!(of_postgres, PgRow);
+row_reader!(from_sqlite, SqliteRow);
+row_reader!(from_postgres, PgRow);
 
 impl Cell {
     fn size(&self) -> usize {
         match self {
             Self::Text(text) => text.as_ref().map_or(0, String::len),
             Self::Bytes(bytes) => bytes.as_ref().map_or(0, Vec::len),
-            Self::Number(_) | Self::Truth(_) => 8,
+            Self::Integer(_) | Self::Boolean(_) => 8,
         }
     }
 
@@ -52,17 +52,17 @@ impl Cell {
         let bytes = match self {
             Self::Text(text) => text.as_ref().map(String::as_bytes),
             Self::Bytes(bytes) => bytes.as_deref(),
-            Self::Number(None) | Self::Truth(None) => None,
-            Self::Number(Some(value)) => {
+            Self::Integer(None) | Self::Boolean(None) => None,
+            Self::Integer(Some(value)) => {
                 number = value.to_le_bytes();
                 Some(&number[..])
             }
-            Self::Truth(Some(value)) => {
+            Self::Boolean(Some(value)) => {
                 number = i64::from(*value).to_le_bytes();
                 Some(&number[..])
             }
         };
-        // With its length in front, so that nothing can move from one cell into the next.
+        // Length-prefixed, so that cells cannot run into each other.
         match bytes {
             None => context.update(&u64::MAX.to_le_bytes()),
             Some(bytes) => {
@@ -73,14 +73,14 @@ impl Cell {
     }
 }
 
-/// What rows come to, whatever their order: the two databases sort text differently.
+/// Order-independent checksum: the two databases sort text differently.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
+pub(super) struct TableChecksum {
     pub(super) rows: u64,
     sums: [u64; 4],
 }
 
-impl Tally {
+impl TableChecksum {
     pub(super) fn add(&mut self, cells: &[Cell]) {
         let mut context = digest::Context::new(&digest::SHA256);
         for cell in cells {
@@ -102,47 +102,44 @@ impl Tally {
     }
 }
 
-/// One column of the rows that are written together.
-enum List {
+enum ColumnValues {
     Text(Vec<Option<String>>),
-    Number(Vec<Option<i64>>),
-    Truth(Vec<Option<bool>>),
+    Integer(Vec<Option<i64>>),
+    Boolean(Vec<Option<bool>>),
     Bytes(Vec<Option<Vec<u8>>>),
 }
 
-/// Rows that are written together.
 pub(super) struct Batch {
-    lists: Vec<List>,
+    columns: Vec<ColumnValues>,
     rows: u64,
     bytes: usize,
-    /// How many rows the last insert wrote.
-    pub(super) taken: u64,
+    pub(super) inserted: u64,
 }
 
 impl Batch {
     pub(super) fn new(columns: &[Column]) -> Self {
-        let list = |column: &Column| match column.kind {
-            Kind::Text => List::Text(Vec::new()),
-            Kind::Number => List::Number(Vec::new()),
-            Kind::Truth => List::Truth(Vec::new()),
-            Kind::Bytes => List::Bytes(Vec::new()),
+        let column = |column: &Column| match column.kind {
+            Kind::Text => ColumnValues::Text(Vec::new()),
+            Kind::Integer => ColumnValues::Integer(Vec::new()),
+            Kind::Boolean => ColumnValues::Boolean(Vec::new()),
+            Kind::Bytes => ColumnValues::Bytes(Vec::new()),
         };
         Self {
-            lists: columns.iter().map(list).collect(),
+            columns: columns.iter().map(column).collect(),
             rows: 0,
             bytes: 0,
-            taken: 0,
+            inserted: 0,
         }
     }
 
     pub(super) fn push(&mut self, cells: Vec<Cell>) {
-        for (list, cell) in self.lists.iter_mut().zip(cells) {
+        for (column, cell) in self.columns.iter_mut().zip(cells) {
             self.bytes += cell.size();
-            match (list, cell) {
-                (List::Text(list), Cell::Text(cell)) => list.push(cell),
-                (List::Number(list), Cell::Number(cell)) => list.push(cell),
-                (List::Truth(list), Cell::Truth(cell)) => list.push(cell),
-                (List::Bytes(list), Cell::Bytes(cell)) => list.push(cell),
+            match (column, cell) {
+                (ColumnValues::Text(column), Cell::Text(cell)) => column.push(cell),
+                (ColumnValues::Integer(column), Cell::Integer(cell)) => column.push(cell),
+                (ColumnValues::Boolean(column), Cell::Boolean(cell)) => column.push(cell),
+                (ColumnValues::Bytes(column), Cell::Bytes(cell)) => column.push(cell),
                 _ => unreachable!("both follow the columns"),
             }
         }
@@ -150,29 +147,29 @@ impl Batch {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.rows >= ROWS || self.bytes >= BYTES
+        self.rows >= BATCH_ROWS || self.bytes >= BATCH_BYTES
     }
 
-    /// Writes what there is, and is empty again.
+    /// Inserts the rows and clears the batch.
     pub(super) async fn insert(
         &mut self,
         statement: &str,
-        there: &mut PgConnection,
+        target: &mut PgConnection,
     ) -> sqlx::Result<()> {
-        self.taken = self.rows;
+        self.inserted = self.rows;
         if self.rows == 0 {
             return Ok(());
         }
         let mut query = sqlx::query(AssertSqlSafe(statement.to_owned()));
-        for list in &mut self.lists {
-            query = match list {
-                List::Text(list) => query.bind(std::mem::take(list)),
-                List::Number(list) => query.bind(std::mem::take(list)),
-                List::Truth(list) => query.bind(std::mem::take(list)),
-                List::Bytes(list) => query.bind(std::mem::take(list)),
+        for column in &mut self.columns {
+            query = match column {
+                ColumnValues::Text(column) => query.bind(std::mem::take(column)),
+                ColumnValues::Integer(column) => query.bind(std::mem::take(column)),
+                ColumnValues::Boolean(column) => query.bind(std::mem::take(column)),
+                ColumnValues::Bytes(column) => query.bind(std::mem::take(column)),
             };
         }
-        query.execute(there).await?;
+        query.execute(target).await?;
         (self.rows, self.bytes) = (0, 0);
         Ok(())
     }

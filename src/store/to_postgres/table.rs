@@ -1,14 +1,13 @@
-//! The tables that are moved, as both databases describe them.
+//! Tables to move, as both databases describe them.
 
 use super::{AssertSqlSafe, BTreeSet, HashSet, MoveError, PgConnection, SqliteConnection};
 use sqlx::Row as _;
 
-/// What each database has for itself, and what follows from the rest: its version, where it is at
-/// home, SQLite's log of events (empty by now) and its index of words.
-const NOT_MOVED: [&str; 4] = ["_sqlx_migrations", "store_home", "journal_log", "scrap"];
-const INDEX: &str = "session_words";
+/// Not moved: the schema version, the identity, SQLite's commit log (empty by now) and its scrub
+/// table; and the search index, which is derived.
+const SKIPPED_TABLES: [&str; 4] = ["_sqlx_migrations", "store_home", "journal_log", "scrap"];
+const SEARCH_INDEX: &str = "session_words";
 
-/// A column, and what is in it.
 pub(super) struct Column {
     pub(super) name: String,
     pub(super) kind: Kind,
@@ -17,8 +16,8 @@ pub(super) struct Column {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
-    Number,
-    Truth,
+    Integer,
+    Boolean,
     Bytes,
 }
 
@@ -26,8 +25,8 @@ impl Kind {
     fn of(postgres: &str) -> Option<Self> {
         match postgres {
             "text" => Some(Self::Text),
-            "bigint" => Some(Self::Number),
-            "boolean" => Some(Self::Truth),
+            "bigint" => Some(Self::Integer),
+            "boolean" => Some(Self::Boolean),
             "bytea" => Some(Self::Bytes),
             _ => None,
         }
@@ -36,72 +35,74 @@ impl Kind {
     fn array(self) -> &'static str {
         match self {
             Self::Text => "text[]",
-            Self::Number => "bigint[]",
-            Self::Truth => "boolean[]",
+            Self::Integer => "bigint[]",
+            Self::Boolean => "boolean[]",
             Self::Bytes => "bytea[]",
         }
     }
 }
 
-/// One table.
 pub(super) struct Table {
     pub(super) name: String,
     pub(super) columns: Vec<Column>,
-    /// The column that the database numbers by itself.
-    numbered: Option<String>,
+    sequence_column: Option<String>,
 }
 
-/// The names of all tables that are moved, each behind those that it refers to.
+/// Names of the tables to move, each after those it refers to.
 pub(super) async fn names(source: &mut SqliteConnection) -> sqlx::Result<Vec<String>> {
     let all: Vec<String> = sqlx::query_scalar(
         "select name from sqlite_schema where type = 'table' and name not like 'sqlite%' order by name",
     )
     .fetch_all(&mut *source)
     .await?;
-    let mut left: Vec<(String, HashSet<String>)> = Vec::new();
+    let mut remaining: Vec<(String, HashSet<String>)> = Vec::new();
     for name in all {
-        if NOT_MOVED.contains(&name.as_str()) || name.starts_with(INDEX) {
+        if SKIPPED_TABLES.contains(&name.as_str()) || name.starts_with(SEARCH_INDEX) {
             continue;
         }
-        let before: Vec<String> =
+        let references: Vec<String> =
             sqlx::query_scalar("select \"table\" from pragma_foreign_key_list($1)")
                 .bind(&name)
                 .fetch_all(&mut *source)
                 .await?;
-        let before = before.into_iter().filter(|other| *other != name).collect();
-        left.push((name, before));
+        let references = references
+            .into_iter()
+            .filter(|other| *other != name)
+            .collect();
+        remaining.push((name, references));
     }
     let mut ordered: Vec<String> = Vec::new();
-    while let Some(next) = left
+    while let Some(next) = remaining
         .iter()
-        .position(|(_, before)| before.iter().all(|name| ordered.contains(name)))
+        .position(|(_, references)| references.iter().all(|name| ordered.contains(name)))
     {
-        ordered.push(left.remove(next).0);
+        ordered.push(remaining.remove(next).0);
     }
     assert!(
-        left.is_empty(),
+        remaining.is_empty(),
         "tables do not refer to each other in a circle"
     );
     Ok(ordered)
 }
 
 impl Table {
-    /// A table as it is on both sides.
+    /// Reads the columns on both sides.
     pub(super) async fn of(
         name: &str,
         source: &mut SqliteConnection,
-        there: &mut PgConnection,
+        target: &mut PgConnection,
     ) -> Result<Self, MoveError> {
         let differs = |why: String| MoveError::Schema {
             table: name.to_owned(),
             why,
         };
-        let here: BTreeSet<String> = sqlx::query_scalar("select name from pragma_table_info($1)")
-            .bind(name)
-            .fetch_all(source)
-            .await?
-            .into_iter()
-            .collect();
+        let source_columns: BTreeSet<String> =
+            sqlx::query_scalar("select name from pragma_table_info($1)")
+                .bind(name)
+                .fetch_all(source)
+                .await?
+                .into_iter()
+                .collect();
         let rows = sqlx::query(
             "select column_name::text as name, data_type::text as kind, is_identity = 'YES' as numbered
              from information_schema.columns
@@ -109,26 +110,26 @@ impl Table {
              order by ordinal_position",
         )
         .bind(name)
-        .fetch_all(there)
+        .fetch_all(target)
         .await?;
-        let (mut columns, mut numbered) = (Vec::new(), None);
+        let (mut columns, mut sequence_column) = (Vec::new(), None);
         for row in &rows {
             let (name, kind): (String, String) = (row.try_get("name")?, row.try_get("kind")?);
             if row.try_get("numbered")? {
-                numbered = Some(name.clone());
+                sequence_column = Some(name.clone());
             }
             let kind =
                 Kind::of(&kind).ok_or_else(|| differs(format!("{name} is of the type {kind}")))?;
             columns.push(Column { name, kind });
         }
         let names: BTreeSet<String> = columns.iter().map(|column| column.name.clone()).collect();
-        if let Some(one) = here.symmetric_difference(&names).next() {
+        if let Some(one) = source_columns.symmetric_difference(&names).next() {
             return Err(differs(format!("only one has the column {one}")));
         }
         Ok(Self {
             name: name.to_owned(),
             columns,
-            numbered,
+            sequence_column,
         })
     }
 
@@ -145,46 +146,46 @@ impl Table {
         format!("select {} from {}", self.names(), self.name)
     }
 
-    /// Takes each column as one list.
+    /// Binds each column as one array.
     pub(super) fn insert(&self) -> String {
-        let lists: Vec<String> = self
+        let columns: Vec<String> = self
             .columns
             .iter()
             .enumerate()
-            .map(|(place, column)| format!("${}::{}", place + 1, column.kind.array()))
+            .map(|(index, column)| format!("${}::{}", index + 1, column.kind.array()))
             .collect();
         format!(
             "insert into {} ({}) overriding system value select * from unnest({})",
             self.name,
             self.names(),
-            lists.join(", ")
+            columns.join(", ")
         )
     }
 
-    /// Numbers that were given are not given again, also if their rows are gone.
-    pub(super) async fn continue_numbers(
+    /// Ids are never reused, even if their rows are gone.
+    pub(super) async fn advance_sequence(
         &self,
         source: &mut SqliteConnection,
-        there: &mut PgConnection,
+        target: &mut PgConnection,
     ) -> Result<(), MoveError> {
-        let Some(column) = &self.numbered else {
+        let Some(column) = &self.sequence_column else {
             return Ok(());
         };
-        let given: Option<i64> =
+        let issued: Option<i64> =
             sqlx::query_scalar("select max(seq) from sqlite_sequence where name = $1")
                 .bind(&self.name)
                 .fetch_one(source)
                 .await?;
         let newest = format!("select max({column}) from {}", self.name);
         let newest: Option<i64> = sqlx::query_scalar(AssertSqlSafe(newest))
-            .fetch_one(&mut *there)
+            .fetch_one(&mut *target)
             .await?;
-        if let Some(last) = given.max(newest).filter(|last| *last > 0) {
+        if let Some(last) = issued.max(newest).filter(|last| *last > 0) {
             sqlx::query("select setval(pg_get_serial_sequence($1, $2), $3)")
                 .bind(&self.name)
                 .bind(column)
                 .bind(last)
-                .execute(there)
+                .execute(target)
                 .await?;
         }
         Ok(())
