@@ -1,30 +1,29 @@
-//! How much one address, one account and the whole gateway may ask for.
+//! Limits: how much an address, an account, a session and the whole gateway may ask for.
 //!
-//! Two kinds of limit live here. What a user was promised a number for is counted exactly, over
-//! any window of time ([`SlidingWindow`]). What only keeps the gateway breathing is coarse and
-//! cheap (`RequestRate`, `ConnectionCaps`). All memory is bounded by configuration and given
-//! back by `Limits::sweep`, which the owner calls from time to time.
+//! A limit that users were promised a number for is exact over any window of time
+//! ([`SlidingWindow`]). A limit that only protects the gateway is coarse and cheap (`RequestRate`).
+//! `Permits` cap what is held at the same time, `ByteBudget` caps its size. All memory is bounded by
+//! configuration and given back by `Limits::sweep`, which the owner calls from time to time.
 //!
 //! Deliberately absent: no task, no I/O, no wall time. Touches `clock` and `domain` only.
 
-mod address;
-mod admission;
-mod budget;
-mod connections;
-mod delay;
-mod depth;
-mod layer;
+mod address_layer;
+mod byte_budget;
+mod client_address;
+mod connection_caps;
+mod expiring_lru;
+mod json_depth;
+mod login_backoff;
 mod metrics;
 mod network;
-mod patience;
-mod pool;
-mod quota;
-mod rate;
-mod recent;
-mod report;
-mod session;
-mod turns;
-mod window;
+mod per_minute_budgets;
+mod permits;
+mod rate_limit_headers;
+mod refusal_cap;
+mod report_and_overrides;
+mod request_rate;
+mod session_message_rate;
+mod sliding_window;
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
@@ -35,22 +34,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
 
-pub(crate) use address::{AddressBucket, ClientAddress};
-pub(crate) use admission::Admission;
-pub(crate) use budget::{Budget, Overdrawn};
-pub(crate) use connections::{ConnectionCaps, ConnectionPermit};
-pub(crate) use delay::AccountDelay;
-pub(crate) use depth::nests_deeper_than;
-pub(crate) use layer::{AddressLimitLayer, Announce, Refuse};
+pub(crate) use address_layer::{AddressLimitLayer, QuotaHeaders, RefusalResponse};
+pub(crate) use byte_budget::ByteBudget;
+pub(crate) use client_address::{AddressBucket, ClientAddress};
+pub(crate) use connection_caps::{ConnectionCaps, ConnectionPermit};
+pub(crate) use json_depth::nests_deeper_than;
+pub(crate) use login_backoff::LoginBackoff;
 pub use network::{Network, ParseNetworkError, TrustedProxies};
-pub(crate) use patience::Patience;
-pub(crate) use pool::Pool;
-pub use quota::{Quota, Refusal};
-pub(crate) use rate::RequestRate;
-pub(crate) use report::{Adjustable, InForce};
-pub(crate) use session::{Aside, Payer, SessionBudgets};
-pub(crate) use turns::Turns;
-pub use window::SlidingWindow;
+pub(crate) use per_minute_budgets::{Budget, LimitExceeded};
+pub(crate) use permits::{CapReached, Permit, Permits};
+pub use rate_limit_headers::{Quota, Refusal};
+pub(crate) use refusal_cap::RefusalCap;
+pub(crate) use report_and_overrides::{AdjustableLimit, LimitStatus};
+pub(crate) use request_rate::RequestRate;
+pub(crate) use session_message_rate::{BudgetKey, FrameLimit, SessionBudgets};
+pub use sliding_window::SlidingWindow;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -92,21 +90,19 @@ pub struct Config {
 pub(crate) struct Limits {
     /// Login attempts, exact.
     pub(crate) logins: Arc<SlidingWindow<AddressBucket>>,
-    /// Confirmations of a password by somebody who is logged in, exact.
+    /// Password confirmations of logged-in users, exact.
     passwords: Arc<SlidingWindow<AddressBucket>>,
     /// All requests, coarse.
     pub(crate) requests: Arc<RequestRate<AddressBucket>>,
-    /// What failed logins cost the next attempt on the same account.
-    pub(crate) accounts: Arc<AccountDelay>,
-    /// What sessions may be sent, exact.
+    pub(crate) accounts: Arc<LoginBackoff>,
+    /// Messages to sessions, exact.
     pub(crate) sessions: Arc<SessionBudgets>,
-    /// As configured, for what cannot be changed.
+    /// As configured, beside what was changed since.
     config: Arc<Config>,
     exempt: Arc<[Network]>,
 }
 
 impl Limits {
-    /// Fresh limits: nobody has used up anything.
     pub(crate) fn new(config: &Config, clock: &Clock) -> Self {
         let tracked = config.tracked_addresses;
         let attempts = || {
@@ -123,7 +119,7 @@ impl Limits {
                 tracked,
                 clock.clone(),
             )),
-            accounts: Arc::new(AccountDelay::new(tracked, clock.clone())),
+            accounts: Arc::new(LoginBackoff::new(tracked, clock.clone())),
             sessions: Arc::new(SessionBudgets::new(
                 config.messages_per_minute,
                 config.state_requests_per_minute,
@@ -135,36 +131,35 @@ impl Limits {
         }
     }
 
-    /// The layer for the login route: applies to everyone, always says what is left.
-    pub(crate) fn login_layer(&self, refuse: Refuse) -> AddressLimitLayer {
-        let gate = Arc::clone(&self.logins);
-        AddressLimitLayer::new(Budget::Logins, gate, Announce::Always, refuse)
+    /// The layer for the login route: no address is exempt, and every response says what is left.
+    pub(crate) fn login_layer(&self, refuse: RefusalResponse) -> AddressLimitLayer {
+        let limiter = Arc::clone(&self.logins);
+        AddressLimitLayer::new(Budget::Logins, limiter, QuotaHeaders::Always, refuse)
     }
 
-    /// The layer for the route that changes a password: whoever holds a stolen token must not
-    /// guess faster there than at the login.
-    pub(crate) fn password_layer(&self, refuse: Refuse) -> AddressLimitLayer {
-        let gate = Arc::clone(&self.passwords);
-        AddressLimitLayer::new(Budget::PasswordChanges, gate, Announce::OnRefusal, refuse)
+    /// The layer for the route that changes a password: with a stolen token, guessing must not be
+    /// faster there than at the login.
+    pub(crate) fn password_layer(&self, refuse: RefusalResponse) -> AddressLimitLayer {
+        let (limiter, headers) = (Arc::clone(&self.passwords), QuotaHeaders::OnRefusal);
+        AddressLimitLayer::new(Budget::PasswordChanges, limiter, headers, refuse)
     }
 
-    /// The layer for all routes: spares the exempt addresses, speaks up only when it refuses.
-    pub(crate) fn request_layer(&self, refuse: Refuse) -> AddressLimitLayer {
+    /// The layer for all routes: spares the exempt addresses, sends headers only when it refuses.
+    pub(crate) fn request_layer(&self, refuse: RefusalResponse) -> AddressLimitLayer {
         AddressLimitLayer::new(
             Budget::Requests,
             Arc::clone(&self.requests),
-            Announce::OnRefusal,
+            QuotaHeaders::OnRefusal,
             refuse,
         )
         .exempting(Arc::clone(&self.exempt))
     }
 
-    /// Puts what is remembered under its name.
     pub(crate) fn register_metrics(&self, registry: &mut Registry) {
-        registry.register_collector(Box::new(metrics::Remembered(self.clone())));
+        registry.register_collector(Box::new(metrics::LimitsCollector(self.clone())));
     }
 
-    /// Gives back the memory of everyone who has been quiet for long enough.
+    /// Gives back the memory of addresses, accounts and sessions that went quiet.
     pub(crate) fn sweep(&self) {
         self.logins.sweep();
         self.passwords.sweep();
@@ -221,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_forgets_everyone_who_went_quiet() {
+    fn a_sweep_forgets_addresses_and_accounts_that_went_quiet() {
         let clock = Clock::manual(Timestamp::UNIX_EPOCH);
         let limits = Limits::new(&serde_json::from_str(DEFAULTS).unwrap(), &clock);
         for last in 0..10 {

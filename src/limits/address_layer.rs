@@ -1,9 +1,9 @@
-//! A limit by client address, in front of a service.
+//! Address limit: a tower layer that limits requests by client address.
 //!
-//! The layer decides and counts; what a refusal looks like is made in the one place where all
-//! error responses are made, and handed in. An outer layer must have put the [`ClientAddress`]
-//! into the request's extensions: a request without one is refused, because guessing an address
-//! would be a way around the limit. Touches nothing else.
+//! The layer decides and counts; the caller passes in what a refusal looks like, because all error
+//! responses are made in one place. An outer layer must have put the [`ClientAddress`] into the
+//! request's extensions: a request without one is refused, because guessing an address would be a
+//! way around the limit. Touches nothing else.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,73 +14,67 @@ use axum::http::Request;
 use axum::response::Response;
 use tower::{Layer, Service};
 
-use super::address::{AddressBucket, ClientAddress};
-use super::budget::Budget;
+use super::client_address::{AddressBucket, ClientAddress};
 use super::network::Network;
-use super::quota::{Quota, Refusal};
-use super::rate::RequestRate;
-use super::window::SlidingWindow;
+use super::per_minute_budgets::Budget;
+use super::rate_limit_headers::{Quota, Refusal};
+use super::request_rate::RequestRate;
+use super::sliding_window::SlidingWindow;
 
 /// Makes the response to a request that found this budget used up.
-pub(crate) type Refuse = fn(Budget, Refusal) -> Response;
+pub(crate) type RefusalResponse = fn(Budget, Refusal) -> Response;
 
-/// The answer to a request that nobody gave an address to, which is a fault of ours.
+/// The answer to a request without an address, which is a fault of the gateway.
 const NO_ADDRESS: Refusal = Refusal {
     limit: 0,
     period: super::MINUTE,
     retry_after: Duration::from_secs(1),
 };
 
-/// A limit that addresses can be held against.
-pub(crate) trait Gate: Send + Sync {
+pub(crate) trait AddressLimiter: Send + Sync {
     /// Counts one attempt, or refuses it.
     fn admit(&self, bucket: AddressBucket) -> Result<Quota, Refusal>;
 }
 
-impl Gate for SlidingWindow<AddressBucket> {
+impl AddressLimiter for SlidingWindow<AddressBucket> {
     fn admit(&self, bucket: AddressBucket) -> Result<Quota, Refusal> {
         self.admit(&bucket)
     }
 }
 
-impl Gate for RequestRate<AddressBucket> {
+impl AddressLimiter for RequestRate<AddressBucket> {
     fn admit(&self, bucket: AddressBucket) -> Result<Quota, Refusal> {
         self.admit(&bucket)
     }
 }
 
-/// When the headers say what is left of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Announce {
-    /// On every response.
+pub(crate) enum QuotaHeaders {
     Always,
-    /// Only on the response that refuses.
     OnRefusal,
 }
 
-/// Puts a [`Gate`] in front of a service.
 #[derive(Clone)]
 pub(crate) struct AddressLimitLayer {
     budget: Budget,
-    gate: Arc<dyn Gate>,
+    limiter: Arc<dyn AddressLimiter>,
     exempt: Arc<[Network]>,
-    announce: Announce,
-    refuse: Refuse,
+    headers: QuotaHeaders,
+    refuse: RefusalResponse,
 }
 
 impl AddressLimitLayer {
-    /// A layer that applies to every address.
     pub(crate) fn new(
         budget: Budget,
-        gate: Arc<impl Gate + 'static>,
-        announce: Announce,
-        refuse: Refuse,
+        limiter: Arc<impl AddressLimiter + 'static>,
+        headers: QuotaHeaders,
+        refuse: RefusalResponse,
     ) -> Self {
         Self {
             budget,
-            gate,
+            limiter,
             exempt: Arc::default(),
-            announce,
+            headers,
             refuse,
         }
     }
@@ -90,7 +84,7 @@ impl AddressLimitLayer {
         Self { exempt, ..self }
     }
 
-    /// What is left after this client's request, or nothing to say about an exempt client.
+    /// Remaining requests of this client; none for an exempt client.
     fn admit(&self, client: Option<&ClientAddress>) -> Result<Option<Quota>, Refusal> {
         let client = client.ok_or(NO_ADDRESS)?;
         if self
@@ -100,7 +94,7 @@ impl AddressLimitLayer {
         {
             return Ok(None);
         }
-        self.gate.admit(client.bucket()).map(Some)
+        self.limiter.admit(client.bucket()).map(Some)
     }
 }
 
@@ -115,7 +109,6 @@ impl<S> Layer<S> for AddressLimitLayer {
     }
 }
 
-/// A service behind a [`Gate`].
 #[derive(Clone)]
 pub(crate) struct AddressLimit<S> {
     inner: S,
@@ -139,19 +132,19 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let AddressLimitLayer {
             budget,
-            announce,
+            headers,
             refuse,
             ..
         } = self.limit;
         let quota = match self.limit.admit(request.extensions().get()) {
-            Ok(quota) => quota.filter(|_| announce == Announce::Always),
+            Ok(quota) => quota.filter(|_| headers == QuotaHeaders::Always),
             Err(refusal) => return Box::pin(std::future::ready(Ok(refuse(budget, refusal)))),
         };
         let response = self.inner.call(request);
         Box::pin(async move {
             let mut response = response.await?;
             if let Some(quota) = quota {
-                // Appended: an outer and an inner limit may both have something to say.
+                // Appended: an outer and an inner limit may both send headers.
                 for (header, value) in quota.headers(budget.counted()) {
                     response.headers_mut().append(header, value);
                 }
@@ -177,14 +170,14 @@ mod tests {
     use crate::clock::Clock;
     use crate::limits::{MINUTE, TrustedProxies};
 
-    fn layer(announce: Announce) -> AddressLimitLayer {
+    fn layer(headers: QuotaHeaders) -> AddressLimitLayer {
         let [limit, max_keys] = [2, 10].map(|number| NonZeroU32::new(number).unwrap());
         let clock = Clock::manual(Timestamp::UNIX_EPOCH);
         let window = SlidingWindow::new(limit, MINUTE, max_keys, clock);
         AddressLimitLayer::new(
             Budget::Logins,
             Arc::new(window),
-            announce,
+            headers,
             |budget, refusal| {
                 let headers = refusal.headers(budget.counted());
                 (StatusCode::TOO_MANY_REQUESTS, headers).into_response()
@@ -217,7 +210,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_is_told_what_is_left_and_then_refused() {
-        let layer = layer(Announce::Always);
+        let layer = layer(QuotaHeaders::Always);
         let alice = Some("192.0.2.1");
         assert_eq!(
             answer(&layer, alice).await,
@@ -235,8 +228,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_quiet_limit_speaks_up_only_when_it_refuses() {
-        let layer = layer(Announce::OnRefusal);
+    async fn a_limit_can_send_its_headers_only_with_a_refusal() {
+        let layer = layer(QuotaHeaders::OnRefusal);
         for _ in 0..2 {
             assert_eq!(answer(&layer, Some("192.0.2.1")).await, (200, [None, None]));
         }
@@ -247,7 +240,7 @@ mod tests {
     #[tokio::test]
     async fn an_exempt_client_is_never_refused() {
         let exempt: Network = "192.0.2.0/24".parse().unwrap();
-        let layer = layer(Announce::Always).exempting([exempt].into());
+        let layer = layer(QuotaHeaders::Always).exempting([exempt].into());
         for _ in 0..5 {
             assert_eq!(answer(&layer, Some("192.0.2.1")).await, (200, [None, None]));
         }
@@ -255,6 +248,6 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_without_an_address_does_not_get_past() {
-        assert_eq!(answer(&layer(Announce::Always), None).await.0, 429);
+        assert_eq!(answer(&layer(QuotaHeaders::Always), None).await.0, 429);
     }
 }

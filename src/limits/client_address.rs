@@ -1,16 +1,16 @@
-//! Whose request it is, as far as the network can tell.
+//! Client address: the address that a request came from, behind trusted proxies.
 //!
-//! What a client writes into `X-Forwarded-For` is believed only as far as trusted proxies have
-//! vouched for it: the list is read from the right, where the nearest proxy appends, and the
-//! first address that is no trusted proxy is the client. Everything left of it is hearsay.
-//! Limits count IPv6 by /64, because that much is handed to a single household.
-//! Touches nothing else.
+//! What a client writes into `X-Forwarded-For` is believed only as far as trusted proxies have vouched
+//! for it: the list is read from the right, where the nearest proxy appends, and the first address that
+//! is no trusted proxy is the client. Everything left of it is unproven. Limits count IPv6 by /64,
+//! because that much is handed to a single household. Touches nothing else.
 
 use std::net::{IpAddr, SocketAddr};
 
 use axum::http::HeaderMap;
+use ipnet::Ipv6Net;
 
-use super::network::{TrustedProxies, first_of};
+use super::network::TrustedProxies;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
@@ -20,12 +20,12 @@ const MAX_HOPS: usize = 32;
 /// The address a request came from, proxies aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClientAddress {
-    /// The address, never an IPv4 address in IPv6 clothes.
+    /// Never an IPv4 address mapped into IPv6.
     pub(crate) ip: IpAddr,
 }
 
 impl ClientAddress {
-    /// The peer, or what trusted proxies say about whom they speak for.
+    /// The peer, or the client that trusted proxies name.
     ///
     /// An entry that is no address ends the walk: the nearest hop known by then is the client.
     pub(crate) fn resolve(peer: IpAddr, headers: &HeaderMap, trusted: &TrustedProxies) -> Self {
@@ -40,22 +40,20 @@ impl ClientAddress {
         Self { ip }
     }
 
-    /// What limits count this address under.
     pub(crate) fn bucket(&self) -> AddressBucket {
         AddressBucket::of(self.ip)
     }
 }
 
-/// The unit in which limits count addresses: one IPv4 address or one IPv6 /64.
+/// Address bucket: the unit in which limits count, one IPv4 address or one IPv6 /64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct AddressBucket(IpAddr);
 
 impl AddressBucket {
-    /// The bucket an address falls into.
     pub(crate) fn of(ip: IpAddr) -> Self {
         match ip.to_canonical() {
             v4 @ IpAddr::V4(_) => Self(v4),
-            v6 @ IpAddr::V6(_) => Self(first_of(v6, 64)),
+            IpAddr::V6(v6) => Self(Ipv6Net::new_assert(v6, 64).network().into()),
         }
     }
 }

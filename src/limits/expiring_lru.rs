@@ -1,89 +1,77 @@
-//! A map that remembers who was there lately, and no more of them than it may.
+//! Expiring LRU: a bounded map whose entries expire.
 //!
-//! An entry lives for `lifetime` after it was last touched. A full map makes room for a newcomer
-//! by forgetting whoever was touched longest ago, so it neither grows nor shuts anyone out; the
-//! price is that somebody with more keys than the map holds can have others forgotten early.
-//! Entries stand in the order of their last touch, which makes finding the oldest logarithmic and
-//! a sweep proportional to what it drops. Time is an argument. Touches nothing else.
+//! An entry lives for `lifetime` after it was last touched. A full map evicts the least recently
+//! touched key for a new one, so it neither grows nor locks newcomers out; the price is that a client
+//! with more keys than the map holds can have others forgotten early. Entries stand in the order of
+//! their last touch, so a sweep costs what it drops; callers pass times that never go back.
+//!
+//! Around `hashlink`, which sqlx brings anyway. Not `lru`: it allocates its capacity at once or, unbounded,
+//! gives no memory back after a flood.
 
-use std::collections::{BTreeMap, HashMap};
-use std::hash::Hash;
+use std::hash::{Hash, RandomState};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// A bounded map of values by key, ordered by last touch.
+use hashlink::LinkedHashMap;
+
+/// A bounded map of values by key, in the order of the last touch.
 #[derive(Debug)]
-pub(super) struct RecentMap<K, V> {
-    entries: HashMap<K, Entry<V>>,
-    order: BTreeMap<Place, K>,
-    touches: u64,
+pub(super) struct ExpiringLru<K, V> {
+    /// Hashed by std's keyed hasher: clients choose keys.
+    entries: LinkedHashMap<K, Entry<V>, RandomState>,
     capacity: usize,
     lifetime: Duration,
 }
 
 #[derive(Debug)]
 struct Entry<V> {
-    place: Place,
+    touched: Duration,
     value: V,
 }
 
-/// Where an entry stands: by time, then by sequence within the same moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    touched: Duration,
-    touch: u64,
-}
-
-impl<K: Hash + Eq + Clone, V: Default> RecentMap<K, V> {
-    /// An empty map for at most `capacity` keys.
+impl<K: Hash + Eq + Clone, V: Default> ExpiringLru<K, V> {
     pub(super) fn new(capacity: NonZeroU32, lifetime: Duration) -> Self {
         Self {
-            entries: HashMap::new(),
-            order: BTreeMap::new(),
-            touches: 0,
+            entries: LinkedHashMap::with_hasher(RandomState::new()),
             capacity: capacity.get() as usize,
             lifetime,
         }
     }
 
-    /// The value of a key whose time is not up; looking is no touch.
+    /// The value of a key that has not expired; does not touch it.
     pub(super) fn get_mut(&mut self, key: &K, now: Duration) -> Option<&mut V> {
         let entry = self.entries.get_mut(key)?;
-        (entry.place.touched + self.lifetime > now).then_some(&mut entry.value)
+        (entry.touched + self.lifetime > now).then_some(&mut entry.value)
     }
 
-    /// The value of a key, which becomes the youngest; a new or expired key starts from default.
+    /// Touches a key and returns its value; a new or expired key starts from default.
     pub(super) fn touch(&mut self, key: &K, now: Duration) -> &mut V {
-        let value = self.take(key, now).unwrap_or_default();
+        let known = self.entries.remove(key);
+        let known = known.filter(|entry| entry.touched + self.lifetime > now);
+        let value = known.map(|entry| entry.value).unwrap_or_default();
         if self.entries.len() >= self.capacity {
-            self.forget_oldest();
+            self.entries.pop_front();
         }
-        self.touches += 1;
-        let place = Place {
+        let entry = Entry {
             touched: now,
-            touch: self.touches,
+            value,
         };
-        self.order.insert(place, key.clone());
-        let entry = self.entries.entry(key.clone());
-        &mut entry.insert_entry(Entry { place, value }).into_mut().value
+        &mut self.entries.entry(key.clone()).or_insert(entry).value
     }
 
-    /// Forgets one key.
     pub(super) fn remove(&mut self, key: &K) {
-        if let Some(entry) = self.entries.remove(key) {
-            self.order.remove(&entry.place);
-        }
+        self.entries.remove(key);
     }
 
-    /// Drops up to `at_most` expired entries and says how many there were.
+    /// Drops up to `at_most` expired entries and returns how many there were.
     pub(super) fn sweep(&mut self, now: Duration, at_most: usize) -> usize {
         let mut dropped = 0;
         while dropped < at_most && self.oldest_is_expired(now) {
-            self.forget_oldest();
+            self.entries.pop_front();
             dropped += 1;
         }
         if self.entries.capacity() > 1024 && self.entries.len() < self.entries.capacity() / 8 {
-            self.entries.shrink_to(self.entries.len() * 2);
+            self.entries.shrink_to_fit();
         }
         dropped
     }
@@ -93,22 +81,9 @@ impl<K: Hash + Eq + Clone, V: Default> RecentMap<K, V> {
         self.entries.len()
     }
 
-    fn take(&mut self, key: &K, now: Duration) -> Option<V> {
-        let Entry { place, value } = self.entries.remove(key)?;
-        self.order.remove(&place);
-        (place.touched + self.lifetime > now).then_some(value)
-    }
-
     fn oldest_is_expired(&self, now: Duration) -> bool {
-        self.order
-            .first_key_value()
-            .is_some_and(|(place, _)| place.touched + self.lifetime <= now)
-    }
-
-    fn forget_oldest(&mut self) {
-        if let Some((_, key)) = self.order.pop_first() {
-            self.entries.remove(&key);
-        }
+        let oldest = self.entries.front();
+        oldest.is_some_and(|(_, entry)| entry.touched + self.lifetime <= now)
     }
 }
 
@@ -118,8 +93,8 @@ mod tests {
 
     const LIFETIME: Duration = Duration::from_secs(10);
 
-    fn map(capacity: u32) -> RecentMap<&'static str, u32> {
-        RecentMap::new(NonZeroU32::new(capacity).unwrap(), LIFETIME)
+    fn map(capacity: u32) -> ExpiringLru<&'static str, u32> {
+        ExpiringLru::new(NonZeroU32::new(capacity).unwrap(), LIFETIME)
     }
 
     fn at(secs: u64) -> Duration {
@@ -127,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_map_forgets_whoever_was_touched_longest_ago() {
+    fn a_full_map_evicts_the_least_recently_touched_key() {
         let mut map = map(2);
         *map.touch(&"a", at(0)) = 1;
         *map.touch(&"b", at(0)) = 2;
@@ -158,16 +133,16 @@ mod tests {
         assert_eq!(map.sweep(at(10), 2), 1);
         assert_eq!(map.len(), 1);
         map.remove(&"d");
-        assert_eq!((map.len(), map.order.len()), (0, 0));
+        assert_eq!(map.len(), 0);
     }
 
     #[test]
     fn memory_is_given_back_after_a_flood() {
-        let mut map = RecentMap::<u32, u32>::new(NonZeroU32::new(10_000).unwrap(), LIFETIME);
+        let mut map = ExpiringLru::<u32, u32>::new(NonZeroU32::new(10_000).unwrap(), LIFETIME);
         for key in 0..20_000 {
             map.touch(&key, at(0));
         }
-        assert_eq!((map.len(), map.order.len()), (10_000, 10_000));
+        assert_eq!(map.len(), 10_000);
         map.sweep(at(10), usize::MAX);
         assert_eq!(map.len(), 0);
         assert!(map.entries.capacity() < 1024);

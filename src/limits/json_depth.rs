@@ -1,4 +1,4 @@
-//! How deep a JSON text nests, found without building anything.
+//! JSON depth: how deep a text nests, found without building anything.
 
 /// Does it nest deeper than `most`? Brackets inside strings do not count; whether the text is JSON
 /// at all is not looked at.

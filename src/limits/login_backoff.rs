@@ -1,38 +1,38 @@
-//! A delay that grows with the failed logins of an account.
+//! Login backoff: a delay that grows with the failed logins of an account.
 //!
 //! It slows down guessing at one account from many addresses without ever locking its owner out.
-//! Whether the account exists plays no part, so the delay tells nobody. Only a keyed hash of the
-//! name is kept: long names cost nothing, and chosen ones cannot be made to collide. Who waits is
-//! the caller. Touches `clock` only.
+//! Accounts that do not exist are delayed alike, so the delay reveals nothing. Only a keyed hash of
+//! the name is kept: long names cost nothing, and chosen ones cannot be made to collide. The caller
+//! waits. Touches `clock` only.
 
 use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroU32;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::recent::RecentMap;
+use super::expiring_lru::ExpiringLru;
 use crate::clock::Clock;
 
 const FREE_FAILURES: u32 = 3;
 const FIRST_DELAY: Duration = Duration::from_millis(250);
-const LONGEST_DELAY: Duration = Duration::from_secs(4);
-const FORGOTTEN_AFTER: Duration = Duration::from_mins(15);
+const MAX_DELAY: Duration = Duration::from_secs(4);
+const LIFETIME: Duration = Duration::from_mins(15);
 const SWEEP_STEP: usize = 1024;
 
 /// How long the next login attempt of each account has to wait.
 #[derive(Debug)]
-pub(crate) struct AccountDelay {
+pub(crate) struct LoginBackoff {
     hasher: RandomState,
-    failures: Mutex<RecentMap<u64, u32>>,
+    failures: Mutex<ExpiringLru<u64, u32>>,
     clock: Clock,
 }
 
-impl AccountDelay {
-    /// No failures yet, and room for those of `max_keys` accounts; then the oldest are forgotten.
+impl LoginBackoff {
+    /// Remembers the failures of at most `max_keys` accounts; beyond that, forgets the oldest.
     pub(crate) fn new(max_keys: NonZeroU32, clock: Clock) -> Self {
         Self {
             hasher: RandomState::new(),
-            failures: Mutex::new(RecentMap::new(max_keys, FORGOTTEN_AFTER)),
+            failures: Mutex::new(ExpiringLru::new(max_keys, LIFETIME)),
             clock,
         }
     }
@@ -53,18 +53,17 @@ impl AccountDelay {
         *count = count.saturating_add(1);
     }
 
-    /// Forgets the failures of an account whose owner got in.
+    /// Forgets the failures of an account after a successful login.
     pub(crate) fn succeeded(&self, account: &str) {
         let key = self.key(account);
         self.lock().remove(&key);
     }
 
-    /// Drops the accounts that nobody failed at for a while.
+    /// Drops the accounts without a failure within the lifetime.
     pub(crate) fn sweep(&self) {
         while self.lock().sweep(self.clock.monotonic(), SWEEP_STEP) == SWEEP_STEP {}
     }
 
-    /// The number of accounts remembered.
     pub(crate) fn len(&self) -> usize {
         self.lock().len()
     }
@@ -73,7 +72,7 @@ impl AccountDelay {
         self.hasher.hash_one(account)
     }
 
-    fn lock(&self) -> MutexGuard<'_, RecentMap<u64, u32>> {
+    fn lock(&self) -> MutexGuard<'_, ExpiringLru<u64, u32>> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -84,7 +83,7 @@ fn delay_after(failures: u32) -> Duration {
         Some(doublings) => 2_u32
             .checked_pow(doublings)
             .and_then(|factor| FIRST_DELAY.checked_mul(factor))
-            .map_or(LONGEST_DELAY, |delay| delay.min(LONGEST_DELAY)),
+            .map_or(MAX_DELAY, |delay| delay.min(MAX_DELAY)),
     }
 }
 
@@ -94,10 +93,10 @@ mod tests {
 
     use super::*;
 
-    fn delays(max_keys: u32) -> (AccountDelay, Clock) {
+    fn delays(max_keys: u32) -> (LoginBackoff, Clock) {
         let clock = Clock::manual(Timestamp::UNIX_EPOCH);
         let max_keys = NonZeroU32::new(max_keys).unwrap();
-        (AccountDelay::new(max_keys, clock.clone()), clock)
+        (LoginBackoff::new(max_keys, clock.clone()), clock)
     }
 
     #[test]
@@ -110,7 +109,7 @@ mod tests {
         }
         assert_eq!(seen, [0, 0, 0, 250, 500, 1000, 2000, 4000, 4000]);
         assert_eq!(delays.delay_for("bob"), Duration::ZERO);
-        assert_eq!(delay_after(u32::MAX), LONGEST_DELAY);
+        assert_eq!(delay_after(u32::MAX), MAX_DELAY);
     }
 
     #[test]
@@ -133,20 +132,20 @@ mod tests {
         clock.advance(Duration::from_mins(14));
         delays.failed("alice");
         assert_eq!(delays.delay_for("alice"), FIRST_DELAY);
-        clock.advance(FORGOTTEN_AFTER);
+        clock.advance(LIFETIME);
         assert_eq!(delays.delay_for("alice"), Duration::ZERO);
         delays.failed("alice");
         assert_eq!(delays.delay_for("alice"), Duration::ZERO);
     }
 
     #[test]
-    fn a_flood_of_invented_names_takes_no_more_than_its_room() {
+    fn a_flood_of_invented_names_takes_bounded_memory() {
         let (delays, clock) = delays(10);
         for number in 0..1000 {
             delays.failed(&format!("account {number}"));
         }
         assert_eq!(delays.len(), 10);
-        clock.advance(FORGOTTEN_AFTER);
+        clock.advance(LIFETIME);
         delays.sweep();
         assert_eq!(delays.len(), 0);
     }

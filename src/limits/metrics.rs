@@ -1,5 +1,4 @@
-//! How much the limits remember, and how often they refused: what an operator looks at to see that
-//! the one stays bounded and the other is no surprise.
+//! Metrics: how much the limits remember, how often they refused, how many connections are open.
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
@@ -9,11 +8,11 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::{ConnectionCaps, Limits};
 
-/// Counted when somebody asks.
+/// Reads the counts when metrics are scraped.
 #[derive(Debug)]
-pub(super) struct Remembered(pub(super) Limits);
+pub(super) struct LimitsCollector(pub(super) Limits);
 
-impl Collector for Remembered {
+impl Collector for LimitsCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let mut descriptor = encoder.encode_descriptor(
             "limits_remembered",
@@ -35,7 +34,7 @@ impl Collector for Remembered {
             None,
             MetricType::Counter,
         )?;
-        for limit in self.0.in_force() {
+        for limit in self.0.report() {
             let counter = ConstCounter::new(limit.refused);
             counter.encode(descriptor.encode_family(&[("limit", limit.name)])?)?;
         }
@@ -43,13 +42,13 @@ impl Collector for Remembered {
     }
 }
 
-/// The places for connections, counted when somebody asks.
+/// Reads the open connections when metrics are scraped.
 #[derive(Debug)]
-pub(super) struct Places(pub(super) ConnectionCaps);
+pub(super) struct ConnectionsCollector(pub(super) ConnectionCaps);
 
-impl Collector for Places {
+impl Collector for ConnectionsCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let (taken, all) = self.0.places();
+        let (taken, all) = self.0.usage();
         for (name, help, value) in [
             (
                 "connection_places_taken",
@@ -62,7 +61,7 @@ impl Collector for Places {
                 all,
             ),
         ] {
-            let gauge = ConstGauge::new(i64::from(value));
+            let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
         }
         Ok(())

@@ -1,11 +1,13 @@
-//! Ranges of addresses, as an operator writes them down.
+//! Network: a range of addresses, as an operator writes it down.
 //!
-//! Touches nothing else.
+//! Around `ipnet`, which masks and compares. Ours are the texts for an operator who mistyped, and that
+//! an IPv4 address mapped into IPv6 counts as the IPv4 address it is.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::str::FromStr;
 
+use ipnet::IpNet;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// A range of addresses such as `10.0.0.0/8`, `2001:db8::/32` or the single `::1`.
@@ -13,10 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// A range of one family contains nothing of the other, except that IPv4 addresses mapped into
 /// IPv6 count as the IPv4 addresses they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Network {
-    first: IpAddr,
-    prefix: u8,
-}
+pub struct Network(IpNet);
 
 /// Why a text is no [`Network`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,21 +44,19 @@ pub enum ParseNetworkError {
 impl Network {
     /// Whether an address belongs to this range.
     pub fn contains(&self, ip: IpAddr) -> bool {
-        first_of(ip.to_canonical(), self.prefix) == self.first
+        self.0.contains(&ip.to_canonical())
     }
 
-    /// The range of this length that an address lies in.
-    fn around(ip: IpAddr, prefix: u8) -> Self {
-        let first = first_of(ip, prefix);
-        let canonical = first.to_canonical();
+    /// The range of which `net` is a part or all; mapped IPv4 addresses are unmapped.
+    fn around(net: IpNet) -> Self {
+        let net = net.trunc();
+        let canonical = net.addr().to_canonical();
         // The bits in front of a mapped IPv4 address are not part of it.
-        match prefix.checked_sub(bits(first) - bits(canonical)) {
-            Some(prefix) => Self {
-                first: canonical,
-                prefix,
-            },
-            None => Self { first, prefix },
-        }
+        let unmapped = net
+            .prefix_len()
+            .checked_sub(net.max_prefix_len() - IpNet::from(canonical).max_prefix_len())
+            .and_then(|prefix| IpNet::new(canonical, prefix).ok());
+        Self(unmapped.unwrap_or(net))
     }
 }
 
@@ -74,17 +71,15 @@ impl FromStr for Network {
         let ip: IpAddr = address
             .parse()
             .map_err(|_| ParseNetworkError::Address(text.to_owned()))?;
-        let longest = bits(ip);
-        let prefix = match prefix.map(str::parse) {
-            None => longest,
-            Some(Ok(prefix)) if prefix <= longest => prefix,
-            Some(_) => {
-                let text = text.to_owned();
-                return Err(ParseNetworkError::Prefix { text, longest });
-            }
-        };
-        let network = Self::around(ip, prefix);
-        if first_of(ip, prefix) != ip {
+        let longest = IpNet::from(ip).max_prefix_len();
+        let prefix = prefix.map_or(Some(longest), |prefix| prefix.parse().ok());
+        let net = prefix.and_then(|prefix| IpNet::new(ip, prefix).ok());
+        let net = net.ok_or_else(|| ParseNetworkError::Prefix {
+            text: text.to_owned(),
+            longest,
+        })?;
+        let network = Self::around(net);
+        if net.network() != ip {
             let text = text.to_owned();
             return Err(ParseNetworkError::HostBits { text, network });
         }
@@ -94,10 +89,10 @@ impl FromStr for Network {
 
 impl fmt::Display for Network {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.prefix == bits(self.first) {
-            write!(formatter, "{}", self.first)
+        if self.0.prefix_len() == self.0.max_prefix_len() {
+            write!(formatter, "{}", self.0.addr())
         } else {
-            write!(formatter, "{}/{}", self.first, self.prefix)
+            write!(formatter, "{}", self.0)
         }
     }
 }
@@ -124,28 +119,6 @@ impl TrustedProxies {
     /// Whether an address is one of these proxies.
     pub fn contains(&self, ip: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(ip))
-    }
-}
-
-fn bits(ip: IpAddr) -> u8 {
-    match ip {
-        IpAddr::V4(_) => 32,
-        IpAddr::V6(_) => 128,
-    }
-}
-
-/// The first address of the range of this length around an address.
-pub(super) fn first_of(ip: IpAddr, prefix: u8) -> IpAddr {
-    let prefix = u32::from(prefix);
-    match ip {
-        IpAddr::V4(ip) => {
-            let mask = !u32::MAX.checked_shr(prefix).unwrap_or(0);
-            Ipv4Addr::from_bits(ip.to_bits() & mask).into()
-        }
-        IpAddr::V6(ip) => {
-            let mask = !u128::MAX.checked_shr(prefix).unwrap_or(0);
-            Ipv6Addr::from_bits(ip.to_bits() & mask).into()
-        }
     }
 }
 

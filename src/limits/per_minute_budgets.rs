@@ -1,8 +1,7 @@
-//! What may be done so many times a minute, and what that is called.
+//! Per-minute budgets: what is limited per minute, as clients and operators see it.
 
-use super::quota::Refusal;
+use super::rate_limit_headers::Refusal;
 
-/// Something that is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Budget {
     /// Messages to one session.
@@ -20,7 +19,7 @@ pub(crate) enum Budget {
 }
 
 impl Budget {
-    /// Its name towards clients and operators, the same wherever a limit is named.
+    /// Its name for clients and operators, the same wherever a limit is named.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Messages => "messagesPerMinute",
@@ -45,17 +44,16 @@ impl Budget {
     }
 }
 
-/// Which budget has nothing left, and when it has again.
+/// The budget that has nothing left, and when it has again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Overdrawn {
+pub(crate) struct LimitExceeded {
     pub(crate) budget: Budget,
     pub(crate) refusal: Refusal,
 }
 
 impl Budget {
-    /// A refusal by this one.
-    pub(crate) fn overdrawn(self, refusal: Refusal) -> Overdrawn {
+    pub(crate) fn exceeded(self, refusal: Refusal) -> LimitExceeded {
         let budget = self;
-        Overdrawn { budget, refusal }
+        LimitExceeded { budget, refusal }
     }
 }

@@ -1,8 +1,7 @@
-//! The two answers of a limiter, and how HTTP headers tell them.
+//! Rate limit headers: the two answers of a limiter, quota and refusal, as HTTP headers.
 //!
-//! The header format is that of the IETF draft "`RateLimit` header fields for HTTP": the policy
-//! (`q` admissions per `w` seconds) and the state (`r` left for the next `t` seconds). Touches
-//! nothing else.
+//! The header format is that of the IETF draft "`RateLimit` header fields for HTTP": the policy (`q`
+//! admissions per `w` seconds) and the state (`r` left for the next `t` seconds). Touches nothing else.
 
 use std::fmt;
 use std::time::Duration;

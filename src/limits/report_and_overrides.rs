@@ -1,22 +1,19 @@
-//! The limits in force: what they are, how often each refused, and changing some of them.
+//! Limit report: every limit with its refusals, and overriding some of them at run time.
 //!
-//! A change holds on this node until it ends; what shall stay belongs into the configuration. Touches
-//! nothing else.
+//! An override holds on this node until it stops; a lasting one belongs into the configuration.
+//! Touches nothing else.
 
 use std::num::NonZeroU32;
 
-use super::{Aside, Budget, Limits};
+use super::{Budget, FrameLimit, Limits};
 
-/// One limit, as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct InForce {
-    /// Its name towards clients and operators.
+pub(crate) struct LimitStatus {
     pub(crate) name: &'static str,
-    /// What is allowed at most.
+    /// The most it allows now.
     pub(crate) value: u32,
-    /// What the configuration says.
     pub(crate) configured: u32,
-    /// How often it refused something since the gateway started.
+    /// Refusals since the gateway started.
     pub(crate) refused: u64,
     /// Can it be changed while the gateway runs?
     pub(crate) adjustable: bool,
@@ -24,7 +21,7 @@ pub(crate) struct InForce {
 
 /// A limit that can be changed while the gateway runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Adjustable {
+pub(crate) enum AdjustableLimit {
     /// Messages to one session.
     Messages,
     /// Requests for the state of one session.
@@ -33,8 +30,7 @@ pub(crate) enum Adjustable {
     Logins,
 }
 
-impl Adjustable {
-    /// Its name towards clients and operators.
+impl AdjustableLimit {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Messages => Budget::Messages.name(),
@@ -45,62 +41,59 @@ impl Adjustable {
 }
 
 impl Limits {
-    /// What one of them is now.
-    pub(crate) fn value(&self, limit: Adjustable) -> u32 {
+    pub(crate) fn value(&self, limit: AdjustableLimit) -> u32 {
         match limit {
-            Adjustable::Messages => self.sessions.messages().limit(),
-            Adjustable::StateRequests => self.sessions.states().limit(),
-            Adjustable::Logins => self.logins.limit(),
+            AdjustableLimit::Messages => self.sessions.messages().limit(),
+            AdjustableLimit::StateRequests => self.sessions.states().limit(),
+            AdjustableLimit::Logins => self.logins.limit(),
         }
     }
 
-    /// Changes one of them until the gateway ends.
-    pub(crate) fn change(&self, limit: Adjustable, value: NonZeroU32) {
+    /// Overrides a limit until the gateway stops.
+    pub(crate) fn override_limit(&self, limit: AdjustableLimit, value: NonZeroU32) {
         match limit {
-            Adjustable::Messages => self.sessions.messages().set_limit(value),
-            Adjustable::StateRequests => self.sessions.states().set_limit(value),
-            Adjustable::Logins => {
+            AdjustableLimit::Messages => self.sessions.messages().set_limit(value),
+            AdjustableLimit::StateRequests => self.sessions.states().set_limit(value),
+            AdjustableLimit::Logins => {
                 self.logins.set_limit(value);
                 self.passwords.set_limit(value);
             }
         }
     }
 
-    /// All of them.
-    pub(crate) fn in_force(&self) -> [InForce; 8] {
+    pub(crate) fn report(&self) -> [LimitStatus; 8] {
         let (config, sessions) = (&self.config, &self.sessions);
-        let adjustable = |limit: Adjustable, configured: NonZeroU32, refused| InForce {
+        let adjustable = |limit: AdjustableLimit, configured: NonZeroU32, refused| LimitStatus {
             name: limit.name(),
             value: self.value(limit),
             configured: configured.get(),
             refused,
             adjustable: true,
         };
-        let fixed = |name, configured: NonZeroU32, refused| InForce {
+        let fixed = |name, configured: NonZeroU32, refused| LimitStatus {
             name,
             value: configured.get(),
             configured: configured.get(),
             refused,
             adjustable: false,
         };
-        let aside = |limit| sessions.refusals_aside(limit);
         [
             adjustable(
-                Adjustable::Messages,
+                AdjustableLimit::Messages,
                 config.messages_per_minute,
                 sessions.messages().refused(),
             ),
             adjustable(
-                Adjustable::StateRequests,
+                AdjustableLimit::StateRequests,
                 config.state_requests_per_minute,
                 sessions.states().refused(),
             ),
             adjustable(
-                Adjustable::Logins,
+                AdjustableLimit::Logins,
                 config.logins_per_minute,
                 self.logins.refused(),
             ),
-            InForce {
+            LimitStatus {
                 value: self.passwords.limit(),
                 ..fixed(
                     Budget::PasswordChanges.name(),
@@ -111,7 +104,7 @@ impl Limits {
             fixed(
                 Budget::Heartbeats.name(),
                 config.heartbeats_per_minute,
-                aside(Aside::Heartbeats),
+                sessions.refusals(FrameLimit::Heartbeats),
             ),
             fixed(
                 Budget::Requests.name(),
@@ -121,12 +114,12 @@ impl Limits {
             fixed(
                 "messageBytes",
                 config.message_bytes,
-                aside(Aside::MessageBytes),
+                sessions.refusals(FrameLimit::MessageBytes),
             ),
             fixed(
                 "promptChars",
                 config.prompt_chars,
-                aside(Aside::PromptChars),
+                sessions.refusals(FrameLimit::PromptChars),
             ),
         ]
     }
@@ -152,13 +145,13 @@ mod tests {
         Limits::new(&config, &Clock::manual(Timestamp::UNIX_EPOCH))
     }
 
-    fn shown(limits: &Limits, name: &str) -> InForce {
-        let all = limits.in_force();
+    fn shown(limits: &Limits, name: &str) -> LimitStatus {
+        let all = limits.report();
         *all.iter().find(|limit| limit.name == name).unwrap()
     }
 
     #[test]
-    fn what_refused_is_counted_under_its_own_name() {
+    fn a_refusal_is_counted_under_the_limit_that_refused() {
         let (limits, session) = (limits(), SessionId::new());
         for _ in 0..3 {
             limits.sessions.admit_state_request(session).ok();
@@ -166,7 +159,7 @@ mod tests {
         limits.sessions.admit_message(session).unwrap();
         limits.sessions.admit_message(session).unwrap_err();
         limits.sessions.admit_state_request(session).unwrap_err();
-        limits.sessions.refused_aside(Aside::PromptChars);
+        limits.sessions.count_refusal(FrameLimit::PromptChars);
         assert_eq!(shown(&limits, "messagesPerMinute").refused, 2);
         assert_eq!(shown(&limits, "stateRequestsPerMinute").refused, 1);
         assert_eq!(shown(&limits, "promptChars").refused, 1);
@@ -174,9 +167,9 @@ mod tests {
     }
 
     #[test]
-    fn a_change_shows_beside_what_is_configured() {
+    fn an_override_shows_beside_the_configured_value() {
         let limits = limits();
-        limits.change(Adjustable::Logins, NonZeroU32::new(9).unwrap());
+        limits.override_limit(AdjustableLimit::Logins, NonZeroU32::new(9).unwrap());
         for name in ["loginsPerMinute", "passwordChangesPerMinute"] {
             let shown = shown(&limits, name);
             assert_eq!((shown.value, shown.configured), (9, 5), "{name}");

@@ -1,9 +1,8 @@
-//! A coarse limit on requests: a steady rate with room for a burst.
+//! Request rate: a coarse limit per key, a steady rate with a burst.
 //!
-//! One atomic number per key, so it can stand in front of every request. At most `max_keys` keys
-//! have their own budget; while that many are active, all further ones share a single one. They
-//! may be slowed down by each other then, but the known ones are not, and memory stays flat.
-//! Touches `clock` only.
+//! One atomic number per key, so it is cheap enough for every request. At most `max_keys` keys have
+//! their own budget; while that many are active, all further ones share a single one. They may slow each
+//! other down then, but not the known ones, and memory stays bounded. Touches `clock` only.
 
 use std::hash::Hash;
 use std::num::NonZeroU32;
@@ -18,14 +17,14 @@ use governor::state::keyed::{DashMapStateStore, ShrinkableKeyedStateStore};
 use governor::state::{InMemoryState, NotKeyed, StateStore};
 
 use super::MINUTE;
-use super::quota::{Quota, Refusal};
+use super::rate_limit_headers::{Quota, Refusal};
 use crate::clock::Clock;
 
-/// How often a crowd of keys may trigger a sweep of its own.
-const SWEEP_PAUSE: Duration = Duration::from_secs(1);
+/// The least time between two sweeps that a full map triggers.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The burst is cut to what grows back within this time.
-const LONGEST_REFILL: Duration = Duration::from_hours(365 * 24);
+const MAX_REFILL: Duration = Duration::from_hours(365 * 24);
 
 /// Admits each key at `per_minute` in the long run, and up to `burst` at once.
 #[derive(Debug)]
@@ -35,12 +34,12 @@ pub(crate) struct RequestRate<K: Hash + Eq + Clone> {
     interval: Duration,
     clock: Clock,
     refused: AtomicU64,
-    crowded: Arc<AtomicBool>,
+    full: Arc<AtomicBool>,
     next_sweep: Mutex<Duration>,
 }
 
 impl<K: Hash + Eq + Clone> RequestRate<K> {
-    /// A limit that nobody has used yet and that tells at most `max_keys` keys apart.
+    /// An unused limit that tells at most `max_keys` keys apart.
     pub(crate) fn new(
         per_minute: NonZeroU32,
         burst: NonZeroU32,
@@ -49,12 +48,12 @@ impl<K: Hash + Eq + Clone> RequestRate<K> {
     ) -> Self {
         let rate = governor::Quota::per_minute(per_minute);
         let interval = rate.replenish_interval();
-        let crowded = Arc::new(AtomicBool::new(false));
+        let full = Arc::new(AtomicBool::new(false));
         let states = States {
             keys: DashMapStateStore::default(),
             overflow: InMemoryState::default(),
             max_keys: max_keys.get() as usize,
-            crowded: Arc::clone(&crowded),
+            full: Arc::clone(&full),
         };
         let quota = rate.allow_burst(burst.min(largest_burst(interval)));
         Self {
@@ -63,7 +62,7 @@ impl<K: Hash + Eq + Clone> RequestRate<K> {
             interval,
             clock,
             refused: AtomicU64::new(0),
-            crowded,
+            full,
             next_sweep: Mutex::new(Duration::ZERO),
         }
     }
@@ -71,7 +70,7 @@ impl<K: Hash + Eq + Clone> RequestRate<K> {
     /// Counts one request of a key, or refuses it and says when the next one passes.
     pub(crate) fn admit(&self, key: &K) -> Result<Quota, Refusal> {
         let outcome = self.limiter.check_key(key);
-        self.sweep_if_crowded();
+        self.sweep_if_full();
         match outcome {
             Ok(state) => Ok(Quota {
                 limit: self.per_minute.get(),
@@ -90,7 +89,6 @@ impl<K: Hash + Eq + Clone> RequestRate<K> {
         }
     }
 
-    /// How many requests were refused so far.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -106,9 +104,9 @@ impl<K: Hash + Eq + Clone> RequestRate<K> {
         self.limiter.len()
     }
 
-    fn sweep_if_crowded(&self) {
-        if self.crowded.load(Ordering::Relaxed) && self.sweep_is_due() {
-            self.crowded.store(false, Ordering::Relaxed);
+    fn sweep_if_full(&self) {
+        if self.full.load(Ordering::Relaxed) && self.sweep_is_due() {
+            self.full.store(false, Ordering::Relaxed);
             self.limiter.retain_recent();
         }
     }
@@ -121,7 +119,7 @@ impl<K: Hash + Eq + Clone> RequestRate<K> {
             .unwrap_or_else(PoisonError::into_inner);
         let due = *next <= now;
         if due {
-            *next = now + SWEEP_PAUSE;
+            *next = now + SWEEP_INTERVAL;
         }
         due
     }
@@ -129,14 +127,13 @@ impl<K: Hash + Eq + Clone> RequestRate<K> {
 
 /// The limiter multiplies burst and interval in 64 bits; this keeps the product in range.
 fn largest_burst(interval: Duration) -> NonZeroU32 {
-    let bursts = LONGEST_REFILL.as_nanos() / interval.as_nanos().max(1);
+    let bursts = MAX_REFILL.as_nanos() / interval.as_nanos().max(1);
     u32::try_from(bursts)
         .ok()
         .and_then(NonZeroU32::new)
         .unwrap_or(NonZeroU32::MAX)
 }
 
-/// Our clock, as the limiter wants to read it.
 #[derive(Debug)]
 struct Monotonic(Clock);
 
@@ -148,7 +145,7 @@ impl governor::clock::Clock for Monotonic {
     }
 }
 
-/// One state per key as long as there is room, and one for all the others.
+/// One state per key up to `max_keys`, and one for all other keys.
 ///
 /// Racing newcomers can exceed `max_keys` by one each, that is by the number of threads.
 #[derive(Debug)]
@@ -156,7 +153,7 @@ struct States<K: Hash + Eq> {
     keys: DashMapStateStore<K>,
     overflow: InMemoryState,
     max_keys: usize,
-    crowded: Arc<AtomicBool>,
+    full: Arc<AtomicBool>,
 }
 
 impl<K: Hash + Eq + Clone> StateStore for States<K> {
@@ -172,7 +169,7 @@ impl<K: Hash + Eq + Clone> StateStore for States<K> {
         if self.keys.len() < self.max_keys {
             return self.keys.measure_and_replace(key, measure);
         }
-        self.crowded.store(true, Ordering::Relaxed);
+        self.full.store(true, Ordering::Relaxed);
         self.overflow
             .measure_and_replace(&NotKeyed::NonKey, measure)
     }
@@ -228,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_share_one_budget_while_the_map_is_full() {
+    fn new_keys_share_one_budget_while_the_map_is_full() {
         let (rate, _clock) = rate(2, 3);
         for known in 0..3 {
             rate.admit(&known).unwrap();
@@ -241,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_makes_room_for_itself_once_a_second() {
+    fn a_full_map_sweeps_itself_once_a_second() {
         let (rate, clock) = rate(2, 3);
         for known in 0..3 {
             rate.admit(&known).unwrap();
@@ -250,13 +247,13 @@ mod tests {
         assert_eq!(rate.len(), 3, "all three are still in use");
         clock.advance(2 * SECOND);
         rate.admit(&100).unwrap();
-        assert_eq!(rate.len(), 0, "nobody is any more");
+        assert_eq!(rate.len(), 0, "none is in use any more");
         rate.admit(&100).unwrap();
         assert_eq!(rate.len(), 1);
     }
 
     #[test]
-    fn a_sweep_drops_whoever_has_a_whole_budget_again() {
+    fn a_sweep_drops_keys_whose_budget_is_whole_again() {
         let (rate, clock) = rate(2, 10);
         rate.admit(&1).unwrap();
         clock.advance(2 * SECOND);
@@ -266,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absurd_burst_is_no_overflow() {
+    fn a_huge_burst_does_not_overflow() {
         let clock = Clock::manual(Timestamp::UNIX_EPOCH);
         let rate = RequestRate::new(NonZeroU32::MIN, NonZeroU32::MAX, NonZeroU32::MIN, clock);
         assert!(rate.admit(&1).is_ok());

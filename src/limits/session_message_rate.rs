@@ -1,24 +1,24 @@
-//! What one session may be sent, over all its sockets and across reconnects.
+//! Session message rate: messages to one session, over all its sockets and across reconnects.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::budget::{Budget, Overdrawn};
-use super::window::SlidingWindow;
+use super::per_minute_budgets::{Budget, LimitExceeded};
+use super::sliding_window::SlidingWindow;
 use crate::clock::Clock;
 use crate::domain::id::{SessionId, UserId};
 
-/// Whose budget something is counted in.
+/// Whose budget a message is counted in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Payer {
-    /// Everybody who works in a session shares its budget.
+pub(crate) enum BudgetKey {
+    /// The owner and the editors of a session share its budget.
     Session(SessionId),
-    /// Whoever only looks has one of their own: they cannot use up that of the others.
+    /// A viewer has a budget of their own and cannot use up the shared one.
     Viewer(SessionId, UserId),
 }
 
-impl From<SessionId> for Payer {
+impl From<SessionId> for BudgetKey {
     fn from(session: SessionId) -> Self {
         Self::Session(session)
     }
@@ -27,30 +27,26 @@ impl From<SessionId> for Payer {
 /// Two exact windows that are asked together: a state request counts in both or in neither.
 #[derive(Debug)]
 pub(crate) struct SessionBudgets {
-    messages: SlidingWindow<Payer>,
-    states: SlidingWindow<Payer>,
-    /// What was refused by the limits that each connection has for itself, and by size.
-    beside: Beside,
-    /// Between asking the second window and spending from the first nobody else may come.
-    turn: Mutex<()>,
+    messages: SlidingWindow<BudgetKey>,
+    states: SlidingWindow<BudgetKey>,
+    frame_refusals: FrameRefusals,
+    /// Makes checking one window and spending from the other one step.
+    both: Mutex<()>,
 }
 
-/// How often limits refused that have no window for all sessions.
 #[derive(Debug, Default)]
-struct Beside {
+struct FrameRefusals {
     heartbeats: AtomicU64,
     message_bytes: AtomicU64,
     prompt_chars: AtomicU64,
 }
 
-/// A limit that has no window for all sessions.
+/// A limit that is checked frame by frame, without a window that all sessions share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Aside {
+pub(crate) enum FrameLimit {
     /// Heartbeats of one connection.
     Heartbeats,
-    /// The size of a message.
     MessageBytes,
-    /// The length of a prompt.
     PromptChars,
 }
 
@@ -65,54 +61,54 @@ impl SessionBudgets {
         Self {
             messages: window(messages_per_minute),
             states: window(states_per_minute),
-            beside: Beside::default(),
-            turn: Mutex::new(()),
+            frame_refusals: FrameRefusals::default(),
+            both: Mutex::new(()),
         }
     }
 
-    /// Counts a message.
-    pub(crate) fn admit_message(&self, payer: impl Into<Payer>) -> Result<(), Overdrawn> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let admitted = self.messages.admit(&payer.into()).map(drop);
-        admitted.map_err(|refusal| Budget::Messages.overdrawn(refusal))
+    pub(crate) fn admit_message(&self, key: impl Into<BudgetKey>) -> Result<(), LimitExceeded> {
+        let _both = self.both.lock().unwrap_or_else(PoisonError::into_inner);
+        let admitted = self.messages.admit(&key.into()).map(drop);
+        admitted.map_err(|refusal| Budget::Messages.exceeded(refusal))
     }
 
     /// Counts a request for the state, which is a message too.
-    pub(crate) fn admit_state_request(&self, payer: impl Into<Payer>) -> Result<(), Overdrawn> {
-        let payer = payer.into();
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let messages = |refusal| Budget::Messages.overdrawn(refusal);
-        let states = |refusal| Budget::StateRequests.overdrawn(refusal);
-        self.messages.check(&payer).map_err(messages)?;
-        self.states.admit(&payer).map_err(states)?;
-        self.messages.admit(&payer).map(drop).map_err(messages)
+    pub(crate) fn admit_state_request(
+        &self,
+        key: impl Into<BudgetKey>,
+    ) -> Result<(), LimitExceeded> {
+        let key = key.into();
+        let _both = self.both.lock().unwrap_or_else(PoisonError::into_inner);
+        let messages = |refusal| Budget::Messages.exceeded(refusal);
+        let states = |refusal| Budget::StateRequests.exceeded(refusal);
+        self.messages.check(&key).map_err(messages)?;
+        self.states.admit(&key).map_err(states)?;
+        self.messages.admit(&key).map(drop).map_err(messages)
     }
 
-    /// The window of all messages, to be looked at or changed.
-    pub(crate) fn messages(&self) -> &SlidingWindow<Payer> {
+    pub(crate) fn messages(&self) -> &SlidingWindow<BudgetKey> {
         &self.messages
     }
 
-    /// The window of state requests, to be looked at or changed.
-    pub(crate) fn states(&self) -> &SlidingWindow<Payer> {
+    /// The window of state requests, for its limit and its refusals.
+    pub(crate) fn states(&self) -> &SlidingWindow<BudgetKey> {
         &self.states
     }
 
-    /// Notes that another limit refused something.
-    pub(crate) fn refused_aside(&self, limit: Aside) {
-        self.aside(limit).fetch_add(1, Ordering::Relaxed);
+    /// Counts a refusal by a limit that has no window here.
+    pub(crate) fn count_refusal(&self, limit: FrameLimit) {
+        self.counter(limit).fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often another limit refused something.
-    pub(crate) fn refusals_aside(&self, limit: Aside) -> u64 {
-        self.aside(limit).load(Ordering::Relaxed)
+    pub(crate) fn refusals(&self, limit: FrameLimit) -> u64 {
+        self.counter(limit).load(Ordering::Relaxed)
     }
 
-    fn aside(&self, limit: Aside) -> &AtomicU64 {
+    fn counter(&self, limit: FrameLimit) -> &AtomicU64 {
         match limit {
-            Aside::Heartbeats => &self.beside.heartbeats,
-            Aside::MessageBytes => &self.beside.message_bytes,
-            Aside::PromptChars => &self.beside.prompt_chars,
+            FrameLimit::Heartbeats => &self.frame_refusals.heartbeats,
+            FrameLimit::MessageBytes => &self.frame_refusals.message_bytes,
+            FrameLimit::PromptChars => &self.frame_refusals.prompt_chars,
         }
     }
 

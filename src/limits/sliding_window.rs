@@ -1,12 +1,11 @@
-//! An exact limit over any window of time.
+//! Sliding window: an exact limit over any window of time.
 //!
-//! Fixed windows let twice the limit through around their edge, and counters that interpolate are
-//! right only on average; this one keeps the moment of every admission that still counts. Memory
-//! is `limit` moments for each of at most `max_keys` keys. When all are taken, a newcomer replaces
-//! the key whose newest admission is the oldest: that key starts afresh, early, which is the
-//! lesser evil beside growing without bound or locking newcomers out. The limit can be changed while
-//! it is in use: what was admitted before counts on, so the new limit is exact from its first moment.
-//! Touches `clock` only.
+//! Fixed windows let twice the limit through around their edge, and counters that interpolate are right
+//! only on average; this one keeps the time of every admission that still counts. Memory is `limit`
+//! times for each of at most `max_keys` keys. When all are in use, a new key replaces the one whose
+//! newest admission is the oldest: that key starts afresh, early, which is the lesser evil beside
+//! growing without bound or locking newcomers out. The limit can be changed while it is in use: earlier
+//! admissions count on, so the new limit is exact from its first moment. Touches `clock` only.
 
 use std::collections::VecDeque;
 use std::hash::Hash;
@@ -15,8 +14,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::quota::{Quota, Refusal};
-use super::recent::RecentMap;
+use super::expiring_lru::ExpiringLru;
+use super::rate_limit_headers::{Quota, Refusal};
 use crate::clock::Clock;
 
 /// Expired keys dropped under one hold of the lock, so that a sweep never stalls admissions.
@@ -29,23 +28,23 @@ type Admissions = VecDeque<Duration>;
 /// An admission at `t` counts until just before `t + period`. A refused attempt does not count.
 #[derive(Debug)]
 pub struct SlidingWindow<K> {
-    /// Changed and used under the lock of `keys`: nobody is judged by two limits at once.
+    /// Changed and used under the lock of `keys`, so that one attempt sees one limit.
     limit: AtomicU32,
     refused: AtomicU64,
     period: Duration,
     clock: Clock,
-    keys: Mutex<RecentMap<K, Admissions>>,
+    keys: Mutex<ExpiringLru<K, Admissions>>,
 }
 
 impl<K: Hash + Eq + Clone> SlidingWindow<K> {
-    /// A window that nobody has used yet and that remembers at most `max_keys` keys.
+    /// An unused window that remembers at most `max_keys` keys.
     pub fn new(limit: NonZeroU32, period: Duration, max_keys: NonZeroU32, clock: Clock) -> Self {
         Self {
             limit: AtomicU32::new(limit.get()),
             refused: AtomicU64::new(0),
             period,
             clock,
-            keys: Mutex::new(RecentMap::new(max_keys, period)),
+            keys: Mutex::new(ExpiringLru::new(max_keys, period)),
         }
     }
 
@@ -54,7 +53,7 @@ impl<K: Hash + Eq + Clone> SlidingWindow<K> {
         let mut keys = self.lock();
         // Read under the lock: admissions are stored in the order of their time.
         let now = self.clock.monotonic();
-        self.has_room(&mut keys, key, now)?;
+        self.check_locked(&mut keys, key, now)?;
         let admissions = keys.touch(key, now);
         admissions.push_back(now);
         Ok(self.quota(admissions, now))
@@ -62,12 +61,12 @@ impl<K: Hash + Eq + Clone> SlidingWindow<K> {
 
     /// Would an attempt of a key be admitted now? Counts nothing.
     pub(crate) fn check(&self, key: &K) -> Result<(), Refusal> {
-        self.has_room(&mut self.lock(), key, self.clock.monotonic())
+        self.check_locked(&mut self.lock(), key, self.clock.monotonic())
     }
 
-    fn has_room(
+    fn check_locked(
         &self,
-        keys: &mut RecentMap<K, Admissions>,
+        keys: &mut ExpiringLru<K, Admissions>,
         key: &K,
         now: Duration,
     ) -> Result<(), Refusal> {
@@ -88,7 +87,7 @@ impl<K: Hash + Eq + Clone> SlidingWindow<K> {
         })
     }
 
-    /// How many pass in a window from now on.
+    /// Changes how many pass in a window.
     pub fn set_limit(&self, limit: NonZeroU32) {
         let _keys = self.lock();
         self.limit.store(limit.get(), Ordering::Relaxed);
@@ -99,7 +98,7 @@ impl<K: Hash + Eq + Clone> SlidingWindow<K> {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// How many attempts were refused so far.
+    /// Attempts refused so far.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -119,7 +118,7 @@ impl<K: Hash + Eq + Clone> SlidingWindow<K> {
         self.len() == 0
     }
 
-    fn lock(&self) -> MutexGuard<'_, RecentMap<K, Admissions>> {
+    fn lock(&self) -> MutexGuard<'_, ExpiringLru<K, Admissions>> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -132,10 +131,10 @@ impl<K: Hash + Eq + Clone> SlidingWindow<K> {
         }
     }
 
-    /// Until the admission at that place, counted from the oldest, has expired.
-    fn until_expired(&self, admissions: &Admissions, place: usize, now: Duration) -> Duration {
+    /// Until the admission at that index, counted from the oldest, has expired.
+    fn until_expired(&self, admissions: &Admissions, index: usize, now: Duration) -> Duration {
         admissions
-            .get(place)
+            .get(index)
             .map_or(Duration::ZERO, |&at| (at + self.period).saturating_sub(now))
     }
 
@@ -270,7 +269,7 @@ mod tests {
         assert!(window.admit(&"alice").is_err());
     }
 
-    /// What the limit means, written as plainly as possible.
+    /// The definition of the limit, as plainly as possible.
     fn passes(admitted: &[(u8, Duration)], key: u8, now: Duration, limit: u32) -> bool {
         let counting = |&&(other, at): &&(u8, Duration)| other == key && at + MINUTE > now;
         admitted.iter().filter(counting).count() < limit as usize
