@@ -1,13 +1,14 @@
-//! The contract's JSON: what clients send and what they are sent, on whichever door.
+//! Wire: the JSON of the client protocol, the same for WebSocket, SSE and POST.
 //!
-//! `inbound` reads and judges a client's message, `outbound` makes the frames, `envelope` is the
-//! wrapper of both, `details` what errors tell programs; `asyncapi` describes them, `markdown` is what people read. Pure: no I/O, no clock.
-//! Touches `limits` (for nesting, and how they are named), `session`'s state and `domain` only.
+//! `inbound` reads and checks a client's message, `outbound` makes the frames of the gateway,
+//! `server_envelope` wraps them, `enums` has their words, `error_details` the part of an error for programs;
+//! `asyncapi` describes all of it, `markdown` exports a conversation. Pure: no I/O, no clock.
+//! Touches `limits` (for nesting, and their names), `session`'s state and `domain` only.
 
 pub(crate) mod asyncapi;
-pub(crate) mod details;
-pub(crate) mod envelope;
+mod enums;
+pub(crate) mod error_details;
 pub(crate) mod inbound;
-pub(crate) mod markdown;
+pub(crate) mod markdown_export;
 pub(crate) mod outbound;
-mod words;
+pub(crate) mod server_envelope;

@@ -1,55 +1,50 @@
-//! The description of the WebSocket for programs: an AsyncAPI 3 document, made from the types that are
-//! sent and from the shapes of what is read.
+//! AsyncAPI: the description of the WebSocket, an AsyncAPI 3 document made from the message types.
 //!
-//! Each message stands in one line of a table: `outbound/described.rs` for what the gateway says,
-//! `inbound/shapes.rs` for what clients say. Pure. Touches nothing else.
+//! Each message is one line of a table: `outbound/schema.rs` for the gateway, `inbound/message.rs` for
+//! clients. Pure. Touches nothing else.
 
 use serde_json::{Map, Value, json};
 use utoipa::{PartialSchema as _, ToSchema};
 
-use super::envelope::Envelope;
-use super::inbound::shapes::{self, ClientEnvelope};
+use super::inbound::message::{self, ClientEnvelope, Empty};
 use super::outbound;
+use super::server_envelope::Envelope;
 
 const COMPONENTS: &str = "#/components/schemas/";
 
-/// Where a message of the gateway belongs, which decides what its envelope carries.
+/// What a message of the gateway belongs to, which decides what its envelope carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// In the journal of the session: it has its offset.
+pub(super) enum Scope {
+    /// The journal of the session: it has an offset.
     Journal,
-    /// In the session, and in no journal.
+    /// The session, without an offset.
     Session,
-    /// In the session, or in none when there is none yet.
-    Anywhere,
-    /// In no session: everybody hears it.
-    Nowhere,
+    /// The session, or none as long as none is joined.
+    OptionalSession,
+    /// No session: it goes to every connection.
+    Gateway,
 }
 
-/// A kind of message and the shape of its payload.
-pub(super) struct Described {
-    /// Its `type`.
+pub(super) struct MessageSchema {
     pub(super) kind: &'static str,
-    place: Place,
+    scope: Scope,
     summary: &'static str,
-    /// The name of the payload's schema.
     payload: String,
     /// That schema first, and those that it refers to, by name.
     schemas: Vec<(String, Value)>,
 }
 
-impl Described {
-    /// A message whose payload is a `P`.
+impl MessageSchema {
     pub(super) fn new<P: ToSchema>(
         kind: &'static str,
-        place: Place,
+        scope: Scope,
         summary: &'static str,
     ) -> Self {
         let mut schemas = vec![(P::name().into_owned(), P::schema())];
         P::schemas(&mut schemas);
         Self {
             kind,
-            place,
+            scope,
             summary,
             payload: P::name().into_owned(),
             schemas: schemas
@@ -59,7 +54,7 @@ impl Described {
         }
     }
 
-    /// The same, of which nothing is ever `null`: what is not there is absent.
+    /// The same without `null`: the gateway leaves out what is absent.
     pub(super) fn without_nulls(mut self) -> Self {
         for (_, schema) in &mut self.schemas {
             drop_nulls(schema);
@@ -67,14 +62,12 @@ impl Described {
         self
     }
 
-    /// The schema of that name.
     #[cfg(test)]
     pub(super) fn schema(&self, name: &str) -> &Value {
         let found = self.schemas.iter().find(|(known, _)| known == name);
-        &found.expect("a reference leads somewhere").1
+        &found.expect("every reference is resolvable").1
     }
 
-    /// The schema of the payload.
     #[cfg(test)]
     pub(super) fn payload(&self) -> &Value {
         self.schema(&self.payload)
@@ -87,7 +80,6 @@ impl Described {
             .is_some_and(|(_, schema)| schema["required"].is_array())
     }
 
-    /// The schema of the whole frame.
     fn frame(&self, mut envelope: Value, required: &[&str]) -> Value {
         let properties = &mut envelope["properties"];
         properties["type"] = json!({ "const": self.kind });
@@ -107,19 +99,19 @@ impl Described {
     }
 
     fn gateway_frame(&self) -> Value {
-        let mut envelope = tidied(plain(&Envelope::<shapes::Empty>::schema()));
+        let mut envelope = tidied(plain(&Envelope::<Empty>::schema()));
         drop_nulls(&mut envelope);
         envelope["description"] = json!("Fields that are not named here may be added later.");
         let properties = envelope["properties"].as_object_mut();
         let properties = properties.expect("an envelope has properties");
         let mut required = vec!["type", "payload", "timestamp"];
-        match self.place {
-            Place::Journal => required.extend(["sessionId", "offset"]),
-            Place::Session => required.push("sessionId"),
-            Place::Anywhere => {}
-            Place::Nowhere => drop(properties.remove("sessionId")),
+        match self.scope {
+            Scope::Journal => required.extend(["sessionId", "offset"]),
+            Scope::Session => required.push("sessionId"),
+            Scope::OptionalSession => {}
+            Scope::Gateway => drop(properties.remove("sessionId")),
         }
-        if self.place != Place::Journal {
+        if self.scope != Scope::Journal {
             properties.remove("offset");
         }
         self.frame(envelope, &required)
@@ -136,23 +128,22 @@ impl Described {
     }
 }
 
-/// The description of the WebSocket of a gateway under this path.
 pub(crate) fn document(base_path: &str) -> Value {
-    let (client, gateway) = (shapes::described(), outbound::described());
+    let (client, gateway) = (message::message_schemas(), outbound::message_schemas());
     let mut messages = Map::new();
     let mut schemas = Map::new();
-    for said in &client {
-        let message = said.message(&said.client_frame());
-        messages.insert(format!("client.{}", said.kind), message);
+    for schema in &client {
+        let message = schema.message(&schema.client_frame());
+        messages.insert(format!("client.{}", schema.kind), message);
     }
-    for said in &gateway {
-        let message = said.message(&said.gateway_frame());
-        messages.insert(format!("gateway.{}", said.kind), message);
+    for schema in &gateway {
+        let message = schema.message(&schema.gateway_frame());
+        messages.insert(format!("gateway.{}", schema.kind), message);
     }
-    for said in client.iter().chain(&gateway) {
-        schemas.extend(said.schemas.iter().cloned());
+    for message in client.iter().chain(&gateway) {
+        schemas.extend(message.schemas.iter().cloned());
     }
-    for envelope in [ClientEnvelope::schemas, Envelope::<shapes::Empty>::schemas] {
+    for envelope in [ClientEnvelope::schemas, Envelope::<Empty>::schemas] {
         let mut parts = Vec::new();
         envelope(&mut parts);
         schemas.extend(
@@ -170,10 +161,11 @@ pub(crate) fn document(base_path: &str) -> Value {
             )
         })
         .collect();
-    let operation = |action: &str, from: &str, summary: &str, said: &[Described]| {
-        let messages: Vec<Value> = said
+    let operation = |action: &str, from: &str, summary: &str, schemas: &[MessageSchema]| {
+        let address = "#/channels/session/messages";
+        let messages: Vec<Value> = schemas
             .iter()
-            .map(|said| reference(&format!("#/channels/session/messages/{from}.{}", said.kind)))
+            .map(|message| reference(&format!("{address}/{from}.{}", message.kind)))
             .collect();
         json!({
             "action": action,
@@ -219,7 +211,6 @@ pub(crate) fn document(base_path: &str) -> Value {
     })
 }
 
-/// What may stand in the query of the address.
 fn query() -> Value {
     let text = |description: &str| json!({ "type": "string", "description": description });
     json!({
@@ -300,25 +291,25 @@ mod tests {
 
     use super::*;
 
-    fn all() -> Vec<Described> {
-        let mut all = shapes::described();
-        all.extend(outbound::described());
+    fn all() -> Vec<MessageSchema> {
+        let mut all = message::message_schemas();
+        all.extend(outbound::message_schemas());
         all
     }
 
     #[test]
-    fn a_name_stands_for_one_schema() {
+    fn a_schema_name_is_used_once() {
         let mut known: BTreeMap<String, Value> = BTreeMap::new();
-        for (name, schema) in all().into_iter().flat_map(|said| said.schemas) {
+        for (name, schema) in all().into_iter().flat_map(|message| message.schemas) {
             let before = known.insert(name.clone(), schema.clone());
             assert!(before.is_none_or(|before| before == schema), "{name}");
         }
     }
 
     #[test]
-    fn a_message_stands_in_its_table_once() {
-        for table in [shapes::described(), outbound::described()] {
-            let mut kinds: Vec<_> = table.iter().map(|said| said.kind).collect();
+    fn a_message_type_is_described_once() {
+        for table in [message::message_schemas(), outbound::message_schemas()] {
+            let mut kinds: Vec<_> = table.iter().map(|message| message.kind).collect();
             kinds.sort_unstable();
             let mut once = kinds.clone();
             once.dedup();
@@ -326,7 +317,7 @@ mod tests {
         }
     }
 
-    /// Texts that look like the type of a message, tests aside.
+    /// String literals that look like the type of a message.
     fn kinds_in(source: &str) -> Vec<&str> {
         let is_kind = |text: &&str| {
             text.len() > 2
@@ -343,25 +334,28 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_gateway_says_is_described() {
-        let known: Vec<_> = outbound::described().iter().map(|said| said.kind).collect();
+    fn every_message_the_gateway_sends_is_described() {
+        let known: Vec<_> = outbound::message_schemas()
+            .iter()
+            .map(|message| message.kind)
+            .collect();
         let sources = [
             include_str!("outbound.rs"),
-            include_str!("outbound/circle.rs"),
-            include_str!("outbound/done.rs"),
+            include_str!("outbound/presence.rs"),
+            include_str!("outbound/ack.rs"),
             include_str!("outbound/error.rs"),
             include_str!("outbound/event.rs"),
             include_str!("outbound/state.rs"),
         ];
-        let said: Vec<_> = sources.into_iter().flat_map(kinds_in).collect();
-        assert!(said.len() >= known.len(), "{said:?}");
-        for kind in said {
+        let sent: Vec<_> = sources.into_iter().flat_map(kinds_in).collect();
+        assert!(sent.len() >= known.len(), "{sent:?}");
+        for kind in sent {
             assert!(known.contains(&kind), "{kind} is sent and not described");
         }
     }
 
     #[test]
-    fn what_is_absent_is_never_null() {
+    fn an_absent_field_is_never_described_as_null() {
         let mut schema = json!({
             "properties": {
                 "a": { "type": ["string", "null"] },

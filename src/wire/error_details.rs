@@ -1,26 +1,24 @@
-//! What an error tells programs besides its code: the field that is at fault, or the limit.
+//! Error details: the part of an error for programs, a field or a limit.
 //!
-//! The same members wherever they stand: `limit` is always the name of the limit, `max` what it
-//! allows. Touches `limits`.
+//! The same members in every error: `limit` is the name of the limit, `max` what it allows. Touches
+//! `limits`.
 
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use crate::limits::{Budget, Overdrawn};
+use crate::limits::{Budget, LimitExceeded};
 
-/// Why something was refused, for programs. What does not apply is absent.
+/// The details; members that do not apply are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Details {
-    /// The path of the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) field: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) limit: Option<Limit>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max: Option<u64>,
-    /// What was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) actual: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,16 +27,14 @@ pub(crate) struct Details {
     pub(super) retry_after_ms: Option<u64>,
 }
 
-/// A limit, by its name.
+/// A limit, serialised as its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
-    /// Of how often.
+    /// Per minute.
     Rate(Budget),
-    /// Of a whole frame.
     MessageBytes,
-    /// Of what is said to an agent.
+    /// Characters of a text for the agent.
     PromptChars,
-    /// Of where a user is, as their client tells it.
     ContextBytes,
 }
 
@@ -54,7 +50,6 @@ impl Serialize for Limit {
 }
 
 impl Details {
-    /// Of a field.
     pub(super) fn field(path: &str) -> Self {
         Self {
             field: Some(path.to_owned()),
@@ -62,7 +57,6 @@ impl Details {
         }
     }
 
-    /// The same, of something that is too large.
     pub(super) fn too_large(self, limit: Limit, max: usize, actual: usize) -> Self {
         Self {
             limit: Some(limit),
@@ -72,9 +66,9 @@ impl Details {
         }
     }
 
-    /// Of something that came too often.
-    pub(crate) fn too_often(overdrawn: Overdrawn) -> Self {
-        let Overdrawn { budget, refusal } = overdrawn;
+    /// Of a request above its rate.
+    pub(crate) fn too_often(exceeded: LimitExceeded) -> Self {
+        let LimitExceeded { budget, refusal } = exceeded;
         Self {
             limit: Some(Limit::Rate(budget)),
             max: Some(refusal.limit.into()),
@@ -84,13 +78,12 @@ impl Details {
         }
     }
 
-    /// The limit that refused it, if one did.
     pub(crate) fn limit(&self) -> Option<Limit> {
         self.limit
     }
 }
 
-/// Rounded up: whoever waits this long is admitted.
+/// Rounded up: a client that waits this long is admitted.
 fn whole_millis(duration: Duration) -> u64 {
     let millis = duration.as_nanos().div_ceil(1_000_000);
     u64::try_from(millis).unwrap_or(u64::MAX)
@@ -104,13 +97,13 @@ mod tests {
     use crate::limits::Refusal;
 
     #[test]
-    fn a_limit_is_named_and_measured_in_the_same_members_whatever_it_limits() {
+    fn every_limit_is_reported_in_the_same_members() {
         let refusal = Refusal {
             limit: 100,
             period: Duration::from_mins(1),
             retry_after: Duration::from_micros(1_500_001),
         };
-        let often = Details::too_often(Budget::Messages.overdrawn(refusal));
+        let often = Details::too_often(Budget::Messages.exceeded(refusal));
         let expected = json!({
             "limit": "messagesPerMinute", "max": 100, "periodMs": 60_000, "retryAfterMs": 1_501,
         });

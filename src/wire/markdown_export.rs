@@ -1,8 +1,8 @@
-//! A journal as a conversation that people read: Markdown, event by event. Pure.
+//! Markdown export: a journal as a conversation for people, event by event. Pure.
 //!
-//! Whatever was said is quoted, and what tools took and gave stands between fences longer than any
-//! in it: nothing in a text can end its block, or look like a part of this document. The last plan
-//! of a run stands at its end, and how much was thought; settings and usage are left out. Touches `domain` only.
+//! Texts are quoted, and the input and output of tools stand between fences longer than any in them:
+//! no text can end its block or look like a part of this document. The last plan of a run and the
+//! amount of thought come at its end; settings and usage are left out. Touches `domain` only.
 
 use std::fmt::Write as _;
 
@@ -14,29 +14,27 @@ use crate::domain::id::{MessageId, SessionId};
 use crate::domain::run::RunOutcome;
 use crate::domain::tool::Tool;
 
-mod block;
-use block::{Quote, fenced, inline};
+mod escaping;
+use escaping::{Quote, fenced, inline};
 
-/// Tools that are waited for; with more, the oldest is written down as it stands.
-const OPEN_TOOLS: usize = 100;
+/// Open tool calls that are kept; beyond that, the oldest is written as it stands.
+const MAX_OPEN_TOOLS: usize = 100;
 
-/// A document under way. It remembers what is open, not what was written.
+/// A document being written. It keeps what is open, not what was written.
 pub(crate) struct Markdown {
     agent: String,
     begun: bool,
     quote: Quote,
-    /// Whose words stand last, if more of them may follow.
-    speaking: Option<MessageId>,
-    /// Uses of tools that have not ended.
+    /// The message written last, if more of it may follow.
+    open_message: Option<MessageId>,
+    /// Tool calls that have not ended.
     tools: Vec<Tool>,
-    /// The plan of the run under way, as it was last told.
+    /// The latest plan of the current run.
     plan: Vec<PlanStep>,
-    /// Characters that were thought in it.
     thought: usize,
 }
 
 impl Markdown {
-    /// A document, and how it begins.
     pub(crate) fn new(
         session: SessionId,
         title: Option<&str>,
@@ -53,7 +51,7 @@ impl Markdown {
             agent,
             begun: false,
             quote: Quote::default(),
-            speaking: None,
+            open_message: None,
             tools: Vec::new(),
             plan: Vec::new(),
             thought: 0,
@@ -61,7 +59,6 @@ impl Markdown {
         (document, beginning)
     }
 
-    /// Writes an event behind those before it.
     pub(crate) fn write(&mut self, recorded: &Recorded, out: &mut String) {
         if !self.begun && recorded.first() > 1 {
             out.push_str("*What was before is not kept any more.*\n\n");
@@ -85,9 +82,9 @@ impl Markdown {
                 rest,
                 ..
             } => {
-                // What came in pieces stands there already.
+                // The chunks of it are written already.
                 let missing = match text {
-                    Some(text) if self.speaking != Some(*message) => text,
+                    Some(text) if self.open_message != Some(*message) => text,
                     _ => rest,
                 };
                 self.last(*message, *author, missing, at, out);
@@ -119,7 +116,6 @@ impl Markdown {
         }
     }
 
-    /// How it ends.
     pub(crate) fn end(mut self, out: &mut String) {
         self.quote.close(out);
         self.write_open_tools(out);
@@ -143,9 +139,9 @@ impl Markdown {
         if text.is_empty() {
             return;
         }
-        if self.speaking != Some(message) {
+        if self.open_message != Some(message) {
             self.heading(&self.agent.clone(), at, out);
-            self.speaking = Some(message);
+            self.open_message = Some(message);
         }
         self.quote.write(text, out);
     }
@@ -169,14 +165,14 @@ impl Markdown {
             self.quote.write(text, out);
         }
         self.quote.close(out);
-        self.speaking = None;
+        self.open_message = None;
     }
 
-    /// Written down once it has ended: then what it took and what it gave stand together.
+    /// Written once it has ended, so that input and output stand together.
     fn tool(&mut self, seen: Tool, out: &mut String) {
         let known = self.tools.iter().position(|tool| tool.id == seen.id);
         let tool = match known {
-            Some(place) => self.tools.remove(place).seen_again(seen),
+            Some(place) => self.tools.remove(place).merge(seen),
             None => seen,
         };
         if tool.is_open() {
@@ -184,7 +180,7 @@ impl Markdown {
         } else {
             self.write_tool(&tool, out);
         }
-        if self.tools.len() > OPEN_TOOLS {
+        if self.tools.len() > MAX_OPEN_TOOLS {
             let oldest = self.tools.remove(0);
             self.write_tool(&oldest, out);
         }
@@ -235,7 +231,7 @@ impl Markdown {
     }
 
     fn run_ended(&mut self, outcome: &RunOutcome, out: &mut String) {
-        self.speaking = None;
+        self.open_message = None;
         self.quote.close(out);
         self.write_open_tools(out);
         self.write_plan_and_thoughts(out);
@@ -250,11 +246,11 @@ impl Markdown {
 
     fn heading(&mut self, who: &str, at: Timestamp, out: &mut String) {
         self.quote.close(out);
-        self.speaking = None;
+        self.open_message = None;
         write!(out, "## {who} · {}\n\n", moment(at)).expect("a string takes it");
     }
 
-    /// A line of this document's own.
+    /// A line of the document itself.
     fn remark(&mut self, text: &str, out: &mut String) {
         self.quote.close(out);
         write!(out, "**{text}**\n\n").expect("a string takes it");

@@ -1,42 +1,40 @@
-//! What the gateway says: every event of a journal, and every message that is none, as a frame.
+//! Outbound: makes the frames of the gateway, for events of a journal and for all other messages.
 //!
-//! The names on the wire are all here, in `outbound/` and in `details`, and payloads are made nowhere
-//! else: the domain may rename and store as it likes. One event is one frame, so that offsets have no
-//! holes. Touches `session` and `domain`.
+//! All names on the wire are here, in `outbound/`, `enums` and `error_details`, and payloads are made
+//! nowhere else: the domain may rename and store as it likes. One event is one frame, so that offsets
+//! have no holes. Touches `session` and `domain`.
 
-mod circle;
-mod described;
-mod done;
+mod ack;
 mod error;
 mod event;
+mod presence;
 mod prompt;
 mod question;
 mod queue;
+mod schema;
+mod shared_objects;
 mod state;
 #[cfg(test)]
 mod tests;
 mod tool;
-mod words;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::{Map, Value};
-use tokio_tungstenite::tungstenite::Utf8Bytes;
 use utoipa::ToSchema;
 
-use super::envelope::{Envelope, moment};
-use crate::domain::command::Topic;
+use super::enums::{self, WireEnum as _};
+use super::server_envelope::{Envelope, moment};
 use crate::domain::event::Level;
 use crate::domain::id::{ConnectionId, Epoch, SessionId};
+use crate::domain::shared_text::Text;
 
-pub(crate) use circle::{MemberBody, control_update, presence};
-pub(super) use described::described;
-pub(crate) use done::{Done, ack};
+pub(crate) use ack::reply;
 pub(crate) use error::{error, last_word};
 pub(crate) use event::event;
+pub(crate) use presence::{MemberBody, control_update, presence};
+pub(super) use schema::message_schemas;
 pub(crate) use state::{StateParts, full_state};
 
-/// The protocol spoken here.
 const PROTOCOL_VERSION: &str = "1";
 
 /// How a connection begins.
@@ -116,7 +114,7 @@ struct ConnectionAck<'a> {
 }
 
 /// `CONNECTION_ACK`: the connection stands.
-pub(crate) fn connection_ack(ack: &Ack<'_>) -> Utf8Bytes {
+pub(crate) fn connection_ack(ack: &Ack<'_>) -> Text {
     let payload = ConnectionAck {
         protocol_version: PROTOCOL_VERSION,
         ack,
@@ -124,46 +122,16 @@ pub(crate) fn connection_ack(ack: &Ack<'_>) -> Utf8Bytes {
     Envelope::new("CONNECTION_ACK", Some(ack.session), ack.at, &payload).frame()
 }
 
-/// `HEARTBEAT`: the answer to one.
-pub(crate) fn heartbeat(session: SessionId, message_id: Option<&str>, at: Timestamp) -> Utf8Bytes {
-    Envelope::new("HEARTBEAT", Some(session), at, &Map::new())
-        .answering(message_id)
-        .frame()
-}
-
-#[derive(Serialize, ToSchema)]
-struct QueryResult<'a> {
-    #[schema(schema_with = super::words::topic)]
-    kind: &'static str,
-    #[schema(value_type = Value)]
-    result: &'a Value,
-}
-
-/// `QUERY_RESULT`: what the agent told about itself.
-pub(crate) fn query_result(
-    session: SessionId,
-    message_id: Option<&str>,
-    kind: Topic,
-    result: &Value,
-    at: Timestamp,
-) -> Utf8Bytes {
-    let kind = words::topic(kind);
-    let payload = QueryResult { kind, result };
-    Envelope::new("QUERY_RESULT", Some(session), at, &payload)
-        .answering(message_id)
-        .frame()
-}
-
 #[derive(Serialize, ToSchema)]
 struct Notice<'a> {
-    #[schema(schema_with = super::words::level)]
+    #[schema(schema_with = enums::level)]
     level: &'static str,
     message: &'a str,
 }
 
 /// `NOTICE`: something for everyone, whichever session they are in.
-pub(crate) fn notice(level: Level, message: &str, at: Timestamp) -> Utf8Bytes {
-    let level = words::level(level);
+pub(crate) fn notice(level: Level, message: &str, at: Timestamp) -> Text {
+    let level = level.word();
     Envelope::new("NOTICE", None, at, &Notice { level, message }).frame()
 }
 
@@ -175,11 +143,7 @@ struct Expiring {
 }
 
 /// `TOKEN_EXPIRING`: without a newer token this connection ends soon.
-pub(crate) fn token_expiring(
-    session: SessionId,
-    expires_at: Timestamp,
-    at: Timestamp,
-) -> Utf8Bytes {
+pub(crate) fn token_expiring(session: SessionId, expires_at: Timestamp, at: Timestamp) -> Text {
     Envelope::new(
         "TOKEN_EXPIRING",
         Some(session),

@@ -1,15 +1,14 @@
-//! The wrapper around everything the gateway sends: `type`, `payload`, `timestamp`, and what it
-//! belongs to.
+//! Server envelope: the wrapper around every message of the gateway.
 //!
-//! A frame is serialised once and then shared: cloning the text that comes out costs a reference
-//! count, whatever its size. Touches `domain` only.
+//! A frame is serialised once and then shared: cloning the text costs a reference count, whatever its
+//! size. Doc comments of types and fields are part of the published description. Touches `domain` only.
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
-use tokio_tungstenite::tungstenite::Utf8Bytes;
 use utoipa::ToSchema;
 
 use crate::domain::id::SessionId;
+use crate::domain::shared_text::Text;
 
 /// One message to a client, around a payload that somebody else owns.
 #[derive(Serialize, ToSchema)]
@@ -36,7 +35,7 @@ pub(crate) struct Envelope<'a, P> {
 }
 
 impl<'a, P: Serialize> Envelope<'a, P> {
-    /// A message that answers nothing and stands in no journal.
+    /// A message without `messageId` and `offset`.
     pub(crate) fn new(
         kind: &'static str,
         session: Option<SessionId>,
@@ -53,27 +52,24 @@ impl<'a, P: Serialize> Envelope<'a, P> {
         }
     }
 
-    /// The same, as the answer to a message of the client.
     pub(crate) fn answering(self, message_id: Option<&'a str>) -> Self {
         Self { message_id, ..self }
     }
 
-    /// The same, at its place in the journal.
     pub(crate) fn at_offset(self, offset: u64) -> Self {
         let offset = Some(offset);
         Self { offset, ..self }
     }
 
-    /// The text that goes over the wire.
-    pub(crate) fn frame(&self) -> Utf8Bytes {
+    pub(crate) fn frame(&self) -> Text {
         serde_json::to_string(self)
             .expect("payloads have string keys and nothing that fails to serialise")
             .into()
     }
 }
 
-/// ISO-8601 in UTC: whole seconds, or exactly three digits more, because that is all that
-/// JavaScript promises to read.
+/// Writes ISO-8601 in UTC: whole seconds, or exactly three digits more, because JavaScript promises
+/// to read nothing else.
 pub(crate) fn moment<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     let at = Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(*at);
     if at.subsec_millisecond() == 0 {
@@ -100,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_message_does_not_have_is_absent() {
+    fn absent_members_are_left_out() {
         let expected = json!({ "type": "X", "payload": {}, "timestamp": "2024-12-31T10:00:00Z" });
         assert_eq!(sent("2024-12-31T10:00:00Z"), expected);
     }
@@ -118,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_names_its_question_and_an_event_its_place() {
+    fn an_answer_carries_its_message_id_and_an_event_its_offset() {
         let session = SessionId::new();
         let frame = Envelope::new("X", Some(session), Timestamp::UNIX_EPOCH, &json!([1]))
             .answering(Some("m"))

@@ -1,5 +1,4 @@
-//! What a client sent under an idempotency key, as a digest: the command itself, not when or as what
-//! it was sent.
+//! Command digest: recognises the command under an idempotency key, whatever its envelope.
 //!
 //! Digests are stored: the same command must have the same one in every version.
 
@@ -7,22 +6,21 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// The digest of the command in an envelope.
 pub(super) fn digest(envelope: &Map<String, Value>) -> [u8; 32] {
     let kind = envelope.get("type").unwrap_or(&Value::Null);
     let payload = envelope.get("payload").unwrap_or(&Value::Null);
-    let essence = match (kind.as_str(), payload) {
-        // What somebody answers may be a secret, which is not even kept as a digest.
+    let command = match (kind.as_str(), payload) {
+        // An answer may be a secret, which is not even kept as a digest.
         (Some("ANSWER"), Value::Object(answer)) => {
-            let told = answer.iter().filter(|(name, _)| *name != "value");
-            let told: BTreeMap<&String, &Value> = told.collect();
-            serde_json::to_vec(&(kind, told))
+            let public = answer.iter().filter(|(name, _)| *name != "value");
+            let public: BTreeMap<&String, &Value> = public.collect();
+            serde_json::to_vec(&(kind, public))
         }
         _ => serde_json::to_vec(&(kind, payload)),
     };
-    let essence = essence.expect("a JSON value is JSON");
+    let command = command.expect("a JSON value is JSON");
     let mut digest = [0; 32];
-    let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &essence);
+    let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &command);
     digest.copy_from_slice(hash.as_ref());
     digest
 }
@@ -43,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_command_counts() {
+    fn the_digest_depends_on_the_command_only() {
         let first =
             json!({ "type": "STEER", "payload": { "text": "a", "fence": 1 }, "messageId": "1" });
         let again = json!({ "type": "STEER", "payload": { "fence": 1, "text": "a" }, "fence": 2 });
@@ -53,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stored_is_known_again() {
+    fn a_stored_digest_is_recognised_by_every_version() {
         let steer = json!({ "type": "STEER", "payload": { "text": "a", "fence": 1 } });
         assert_eq!(of(&steer), sha256(r#"["STEER",{"fence":1,"text":"a"}]"#));
         let bare = json!({ "type": "CANCEL_TASK" });

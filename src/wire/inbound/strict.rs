@@ -1,6 +1,6 @@
-//! JSON in which every object says each thing once.
+//! Strict JSON: a parser that refuses duplicate keys.
 //!
-//! A reader that takes the first of two equal keys and one that takes the last see two different
+//! A parser that takes the first of two equal keys and one that takes the last see two different
 //! messages in the same bytes; here such a text is no JSON at all.
 
 use std::fmt;
@@ -8,7 +8,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::fields::shown;
+use super::reader::shown;
 
 /// Reads a text; an object with the same key twice is an error, at any depth.
 pub(super) fn from_str(text: &str) -> Result<Value, serde_json::Error> {
@@ -19,13 +19,13 @@ struct Strict(Value);
 
 impl<'de> Deserialize<'de> for Strict {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Anything).map(Self)
+        deserializer.deserialize_any(ValueVisitor).map(Self)
     }
 }
 
-struct Anything;
+struct ValueVisitor;
 
-impl<'de> Visitor<'de> for Anything {
+impl<'de> Visitor<'de> for ValueVisitor {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -111,7 +111,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn texts_without_repetition_read_as_usual(
+        fn texts_without_duplicate_keys_read_as_usual(
             keys in prop::collection::hash_set(".{0,4}", 0..6),
             number: i64,
         ) {

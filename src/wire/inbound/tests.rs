@@ -1,13 +1,13 @@
-//! What is read and what is refused, against the examples in `golden/`.
+//! Frames that are read and frames that are refused, against the examples in `golden/`.
 
-mod anything;
+mod fuzz;
 mod payload;
-mod shapes;
+mod schema;
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::domain::command::{Attachment, IfBusy, Mode, Prompt, SettingsChange};
+use crate::domain::command::{Attachment, Command, IfBusy, Mode, Prompt, SettingsChange};
 
 const RULES: Rules = Rules {
     message_bytes: 1_048_576,
@@ -18,11 +18,10 @@ const RULES: Rules = Rules {
 const RUN: &str = "run_0193f7c4a1b27c3d8e4f5a6b7c8d9e10";
 
 thread_local! {
-    /// What the parser asked for, by path.
+    /// The fields that the reader looked for, by path.
     static ASKED: std::cell::RefCell<Vec<String>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
-/// Notes that the parser asked for a field.
 pub(super) fn note_asked(path: String) {
     ASKED.with_borrow_mut(|asked| asked.push(path));
 }
@@ -115,7 +114,7 @@ fn the_other_documented_messages_are_read() {
 }
 
 #[test]
-fn what_is_optional_may_be_absent_or_null() {
+fn an_optional_field_may_be_absent_or_null() {
     let frame = r#"{"type":"REQUEST_STATE","payload":null,"sessionId":null,"messageId":null,
         "idempotencyKey":null,"timestamp":null,"future":[1]}"#;
     let both = Request::State {
@@ -125,10 +124,10 @@ fn what_is_optional_may_be_absent_or_null() {
     for frame in [frame, r#"{"type":"REQUEST_STATE"}"#] {
         let inbound = accepted(frame);
         assert_eq!(inbound.request, both);
-        assert_eq!((inbound.message_id, inbound.once), (None, None));
+        assert_eq!((inbound.message_id, inbound.idempotency_key), (None, None));
     }
     let inbound = accepted(r#"{"type":"CANCEL_TASK","idempotencyKey":"k"}"#);
-    assert_eq!(inbound.once.unwrap().0, "k");
+    assert_eq!(inbound.idempotency_key.unwrap().key, "k");
     let command = Command::Cancel { run: None };
     assert_eq!(inbound.request, Request::Command(command));
 }
@@ -189,7 +188,11 @@ fn a_frame_that_cannot_be_read_is_an_invalid_message() {
         &deep,
         &bottomless,
     ] {
-        assert_eq!(refused(frame).code, Code::InvalidMessage, "{frame:.80}");
+        assert_eq!(
+            refused(frame).code,
+            ErrorCode::InvalidMessage,
+            "{frame:.80}"
+        );
     }
 }
 
@@ -218,7 +221,7 @@ fn half_of_a_character_is_refused_with_its_field() {
         ),
     ] {
         let rejected = refused(frame);
-        assert_eq!(rejected.code, Code::ValidationError, "{frame}");
+        assert_eq!(rejected.code, ErrorCode::ValidationError, "{frame}");
         assert_eq!(
             json!(rejected.details),
             json!({ "field": field }),
@@ -280,14 +283,14 @@ fn a_refused_frame_keeps_its_message_id_whenever_it_can_be_read() {
 }
 
 #[test]
-fn a_frame_above_the_limit_is_told_the_limit() {
+fn the_refusal_of_a_large_frame_names_the_limit() {
     let frame = message("SUBMIT_PROMPT", &prompt("hello"));
     let rules = Rules {
         message_bytes: frame.len() - 1,
         ..RULES
     };
     let rejected = parse(&frame, joined(), &rules).unwrap_err();
-    assert_eq!(rejected.code, Code::ValidationError);
+    assert_eq!(rejected.code, ErrorCode::ValidationError);
     let (max, actual) = (frame.len() - 1, frame.len());
     let details = json!({ "limit": "messageBytes", "max": max, "actual": actual });
     assert_eq!(json!(rejected.details), details);
@@ -317,7 +320,7 @@ fn the_envelope_is_checked_before_anything_is_done() {
         let mut frame = json!({ "type": "HEARTBEAT" });
         frame[field] = value;
         let rejected = refused(&frame.to_string());
-        assert_eq!(rejected.code, Code::ValidationError, "{frame}");
+        assert_eq!(rejected.code, ErrorCode::ValidationError, "{frame}");
         assert_eq!(json!(rejected.details), json!({ "field": field }));
     }
     for time in [

@@ -1,16 +1,14 @@
-//! Blocks of Markdown that hold any text without letting it out.
+//! Escaping in Markdown blocks: they hold any text so that it cannot end its block.
 
 use serde_json::Value;
 
 /// Fewer backticks are no fence.
-const FENCE: usize = 3;
+const MIN_FENCE: usize = 3;
 
-/// A quotation that is written piece by piece. Whatever a text opens, a fence or a comment, ends with
-/// the quotation at the latest.
+/// A quotation written in chunks. A fence or comment that a text opens ends with the quotation.
 #[derive(Debug, Default)]
 pub(super) struct Quote {
     open: bool,
-    /// Has the current line something on it?
     inside_line: bool,
     after_return: bool,
 }
@@ -41,7 +39,6 @@ impl Quote {
         }
     }
 
-    /// Ends the quotation, if there is one.
     pub(super) fn close(&mut self, out: &mut String) {
         let before = std::mem::take(self);
         if before.inside_line {
@@ -53,7 +50,7 @@ impl Quote {
     }
 }
 
-/// No control characters: a terminal that shows the document would obey them.
+/// No control characters: a terminal that shows the document would interpret them.
 fn is_shown(letter: char) -> bool {
     letter == '\t' || !letter.is_control()
 }
@@ -65,7 +62,7 @@ pub(super) fn fenced(value: &Value, out: &mut String) {
         other => ("json", format!("{other:#}")),
     };
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
-    let ticks = "`".repeat(FENCE.max(1 + longest_run(&text)));
+    let ticks = "`".repeat(MIN_FENCE.max(1 + longest_run(&text)));
     out.push_str(&ticks);
     out.push_str(kind);
     out.push('\n');
@@ -94,7 +91,7 @@ fn longest_run(text: &str) -> usize {
     longest
 }
 
-/// A text as a part of one line, with nothing in it that means something.
+/// A text as a part of one line, with all markup escaped.
 pub(super) fn inline(text: &str) -> String {
     let gap = |letter: char| letter.is_whitespace() || letter.is_control();
     let words: Vec<&str> = text.split(gap).filter(|word| !word.is_empty()).collect();
@@ -151,14 +148,14 @@ mod tests {
     }
 
     #[test]
-    fn a_title_stays_on_its_line_and_means_nothing() {
+    fn a_title_stays_on_its_line_with_its_markup_escaped() {
         assert_eq!(inline(" a\n# b\t*c*"), r"a \# b \*c\*");
         assert_eq!(inline("<script>&amp;"), r"\<script\>\&amp;");
     }
 
     proptest! {
         #[test]
-        fn no_line_leaves_a_quotation(pieces in prop::collection::vec("(.|\n|\r|`|#){0,20}", 0..6)) {
+        fn every_line_of_any_text_stays_quoted(pieces in prop::collection::vec("(.|\n|\r|`|#){0,20}", 0..6)) {
             let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
             let out = quoted(&pieces);
             for line in out.trim_end_matches('\n').lines() {
@@ -168,7 +165,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_inside_closes_a_fence(text in "(.|\n|\r|`){0,60}") {
+        fn no_text_closes_its_fence(text in "(.|\n|\r|`){0,60}") {
             let out = between_fences(&json!(text));
             let fence = out.lines().next().unwrap();
             let closing = out.lines().filter(|line| line.trim().starts_with(fence)).count();

@@ -1,10 +1,10 @@
-//! What a conversation looks like.
+//! Exported conversations.
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::domain::code::Code;
 use crate::domain::command::Mode;
+use crate::domain::error_code::ErrorCode;
 use crate::domain::id::RunId;
 use crate::domain::tool::Tool;
 
@@ -117,7 +117,7 @@ fn a_conversation_reads_in_its_order() {
 }
 
 #[test]
-fn an_answer_that_came_at_once_or_whose_pieces_are_gone_is_there_once() {
+fn an_answer_without_chunks_is_written_once() {
     let (run, message) = (RunId::new(), MessageId::new());
     let body = document(7, vec![whole(run, message, "all of it", "all of it")]);
     assert_eq!(body.matches("all of it").count(), 1);
@@ -125,7 +125,7 @@ fn an_answer_that_came_at_once_or_whose_pieces_are_gone_is_there_once() {
 }
 
 #[test]
-fn a_tool_in_the_middle_interrupts_an_answer_and_what_is_open_is_written_at_the_end() {
+fn a_tool_call_interrupts_an_answer_and_open_calls_are_written_at_the_end() {
     let (run, message) = (RunId::new(), MessageId::new());
     let body = document(
         1,
@@ -147,10 +147,10 @@ fn a_tool_in_the_middle_interrupts_an_answer_and_what_is_open_is_written_at_the_
 }
 
 #[test]
-fn nothing_that_was_said_gets_out_of_its_block() {
+fn no_text_escapes_its_block() {
     let (run, message) = (RunId::new(), MessageId::new());
     let failed = RunOutcome::Failed {
-        code: Code::TaskFailed,
+        code: ErrorCode::TaskFailed,
         message: "bad\n## User".into(),
     };
     let body = document(

@@ -1,23 +1,26 @@
-//! `ACK`: what a request came to, for every kind of request.
+//! Replies: the one frame that answers a request, `ACK` for most of them.
 
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::Value;
-use tokio_tungstenite::tungstenite::Utf8Bytes;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::circle::Control;
+use super::presence::Control;
 use super::question::{Given, Resolved};
 use crate::domain::id::{Epoch, QuestionId, RunId, SessionId, UserId};
-use crate::session::state::Ended;
-use crate::session::{Branched, Driving};
-use crate::wire::envelope::{Envelope, Moment};
-use crate::wire::words;
+use crate::domain::shared_text::Text;
+use crate::session::state::ResolvedQuestion;
+use crate::session::{BranchInfo, Reply};
+use crate::wire::enums;
+use crate::wire::enums::WireEnum as _;
+use crate::wire::server_envelope::{Envelope, Moment};
 
-/// What a request came to. What does not apply to it is absent; of many there is nothing to say.
+/// The payload of an `ACK`: only the fields that apply to the request, often none.
+// The schema keeps its published name: the TypeScript client exports it.
 #[derive(Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Done<'a> {
+#[schema(as = Done)]
+pub(super) struct AckBody<'a> {
     /// The task that it concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     task_id: Option<RunId>,
@@ -49,7 +52,7 @@ pub(crate) struct Done<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     by_user_id: Option<UserId>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = words::outcome, required = false)]
+    #[schema(schema_with = enums::outcome, required = false)]
     outcome: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     answer: Option<Given<'a>>,
@@ -61,49 +64,15 @@ pub(crate) struct Done<'a> {
     control: Option<Control<'a>>,
 }
 
-impl<'a> Done<'a> {
-    /// Something was done, perhaps to a task.
-    pub(crate) fn to(task: Option<RunId>) -> Self {
+impl<'a> AckBody<'a> {
+    fn task(task: Option<RunId>) -> Self {
         Self {
             task_id: task,
             ..Self::default()
         }
     }
 
-    /// A task waits for its turn.
-    pub(crate) fn queued(task: RunId) -> Self {
-        Self {
-            queued: Some(true),
-            ..Self::to(Some(task))
-        }
-    }
-
-    /// It was done earlier, perhaps to a task.
-    pub(crate) fn repeated(task: Option<RunId>) -> Self {
-        Self {
-            repeated: Some(true),
-            ..Self::to(task)
-        }
-    }
-
-    /// A newer token is in force until then.
-    pub(crate) fn renewed(expires_at: Timestamp) -> Self {
-        Self {
-            token_expires_at: Some(Moment(expires_at)),
-            ..Self::default()
-        }
-    }
-
-    /// An agent said this to an `EXTENSION`.
-    pub(crate) fn told(result: &'a Value) -> Self {
-        Self {
-            result: Some(result),
-            ..Self::default()
-        }
-    }
-
-    /// A branch was made.
-    pub(crate) fn branched(branch: Branched) -> Self {
+    fn branched(branch: &BranchInfo) -> Self {
         Self {
             session_id: Some(branch.session),
             offset: Some(branch.offset),
@@ -112,8 +81,7 @@ impl<'a> Done<'a> {
         }
     }
 
-    /// A question has its end; was it this answer that ended it?
-    pub(crate) fn answered(ended: &'a Ended, accepted: bool) -> Self {
+    fn resolved(ended: &'a ResolvedQuestion, accepted: bool) -> Self {
         let Resolved {
             question_id,
             task_id: _,
@@ -138,24 +106,66 @@ impl<'a> Done<'a> {
             ..Self::default()
         }
     }
-
-    /// Somebody drives.
-    pub(crate) fn driving(driving: &'a Driving, at: Timestamp) -> Self {
-        Self {
-            control: Some(Control::new(driving, at)),
-            ..Self::default()
-        }
-    }
 }
 
-/// `ACK`: a request was carried out.
-pub(crate) fn ack(
+#[derive(Serialize, ToSchema)]
+pub(super) struct QueryResult<'a> {
+    #[schema(schema_with = enums::topic)]
+    kind: &'static str,
+    #[schema(value_type = Value)]
+    result: &'a Value,
+}
+
+/// The frame of a reply: `HEARTBEAT`, `QUERY_RESULT`, else `ACK`.
+pub(crate) fn reply(
     session: SessionId,
     message_id: Option<&str>,
-    done: &Done<'_>,
+    reply: &Reply,
     at: Timestamp,
-) -> Utf8Bytes {
-    Envelope::new("ACK", Some(session), at, done)
+) -> Text {
+    let body = match reply {
+        Reply::Heartbeat => return frame("HEARTBEAT", session, message_id, &Map::new(), at),
+        Reply::QueryResult(kind, result) => {
+            let kind = kind.word();
+            let body = QueryResult { kind, result };
+            return frame("QUERY_RESULT", session, message_id, &body, at);
+        }
+        Reply::Done(task) => AckBody::task(*task),
+        Reply::Started(task) => AckBody::task(Some(*task)),
+        Reply::Queued(task) => AckBody {
+            queued: Some(true),
+            ..AckBody::task(Some(*task))
+        },
+        Reply::Repeated(task) => AckBody {
+            repeated: Some(true),
+            ..AckBody::task(*task)
+        },
+        Reply::Resolved { ended, accepted } => AckBody::resolved(ended, *accepted),
+        Reply::Control(driving) => AckBody {
+            control: Some(Control::new(driving, at)),
+            ..AckBody::default()
+        },
+        Reply::Branched(branch) => AckBody::branched(branch),
+        Reply::Extension(result) => AckBody {
+            result: Some(result),
+            ..AckBody::default()
+        },
+        Reply::TokenRefreshed(expires_at) => AckBody {
+            token_expires_at: Some(Moment(*expires_at)),
+            ..AckBody::default()
+        },
+    };
+    frame("ACK", session, message_id, &body, at)
+}
+
+fn frame(
+    kind: &'static str,
+    session: SessionId,
+    message_id: Option<&str>,
+    body: &impl Serialize,
+    at: Timestamp,
+) -> Text {
+    Envelope::new(kind, Some(session), at, body)
         .answering(message_id)
         .frame()
 }
@@ -167,19 +177,20 @@ mod tests {
     use super::*;
     use crate::domain::event::Resolver;
     use crate::domain::grant::ControlMode;
-    use crate::domain::question::{Answer, Resolution, Said};
+    use crate::domain::question::{Answer, AnswerValue, Resolution};
+    use crate::session::ControlStatus;
 
     #[test]
-    fn each_answer_says_what_belongs_to_it_and_nothing_else() {
+    fn a_reply_carries_only_the_fields_that_apply_to_it() {
         let (run, session, epoch) = (RunId::new(), SessionId::new(), Epoch::new());
         let (question, user) = (QuestionId::new(), UserId::new());
-        let branch = Branched {
+        let branch = BranchInfo {
             session,
             offset: 7,
             epoch,
         };
         let said = json!([1]);
-        let ended = Ended {
+        let ended = ResolvedQuestion {
             question,
             by: Resolver::User {
                 id: user,
@@ -187,50 +198,55 @@ mod tests {
             },
             granted: true,
             resolution: Resolution::Answered(Answer {
-                said: Said::Ok(true),
+                value: AnswerValue::Ok(true),
                 remember: false,
                 reason: None,
             }),
         };
-        let free = Driving {
+        let free = ControlStatus {
             version: 1,
             mode: ControlMode::Open,
             fence: 3,
-            holder: None,
+            driver: None,
         };
         let at = Timestamp::UNIX_EPOCH;
-        for (done, expected) in [
-            (Done::to(None), json!({})),
-            (Done::to(Some(run)), json!({ "taskId": run })),
-            (Done::queued(run), json!({ "taskId": run, "queued": true })),
-            (Done::repeated(None), json!({ "repeated": true })),
+        for (answer, expected) in [
+            (Reply::Done(None), json!({})),
+            (Reply::Done(Some(run)), json!({ "taskId": run })),
+            (Reply::Started(run), json!({ "taskId": run })),
+            (Reply::Queued(run), json!({ "taskId": run, "queued": true })),
+            (Reply::Repeated(None), json!({ "repeated": true })),
             (
-                Done::repeated(Some(run)),
+                Reply::Repeated(Some(run)),
                 json!({ "taskId": run, "repeated": true }),
             ),
             (
-                Done::renewed(at),
+                Reply::TokenRefreshed(at),
                 json!({ "tokenExpiresAt": "1970-01-01T00:00:00Z" }),
             ),
-            (Done::told(&said), json!({ "result": [1] })),
-            (Done::told(&Value::Null), json!({ "result": null })),
+            (Reply::Extension(said), json!({ "result": [1] })),
+            (Reply::Extension(Value::Null), json!({ "result": null })),
             (
-                Done::branched(branch),
+                Reply::Branched(branch),
                 json!({ "sessionId": session, "offset": 7, "epoch": epoch }),
             ),
             (
-                Done::answered(&ended, false),
+                Reply::Resolved {
+                    ended,
+                    accepted: false,
+                },
                 json!({
                     "questionId": question, "by": "mia", "byUserId": user, "outcome": "allowed",
                     "answer": { "ok": true }, "accepted": false,
                 }),
             ),
             (
-                Done::driving(&free, at),
+                Reply::Control(free),
                 json!({ "control": { "mode": "open", "fence": 3 } }),
             ),
         ] {
-            let frame: Value = serde_json::from_str(&ack(session, Some("m"), &done, at)).unwrap();
+            let frame = reply(session, Some("m"), &answer, at);
+            let frame: Value = serde_json::from_str(&frame).unwrap();
             assert_eq!(frame["type"], "ACK");
             assert_eq!(frame["messageId"], "m");
             assert_eq!(frame["payload"], expected);

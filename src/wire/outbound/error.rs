@@ -1,20 +1,20 @@
-//! `ERROR_MESSAGE`: what was refused or failed, and the last word before a close.
+//! Error frames: a refusal or a failure, and the last error before a close.
 
 use jiff::Timestamp;
 use serde::Serialize;
-use tokio_tungstenite::tungstenite::Utf8Bytes;
 use utoipa::ToSchema;
 
-use crate::domain::code::Code;
+use crate::domain::error_code::ErrorCode;
 use crate::domain::id::SessionId;
-use crate::wire::details::Details;
-use crate::wire::envelope::Envelope;
-use crate::wire::words;
+use crate::domain::shared_text::Text;
+use crate::wire::enums;
+use crate::wire::error_details::Details;
+use crate::wire::server_envelope::Envelope;
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct Error<'a> {
-    #[schema(schema_with = words::code)]
-    code: Code,
+    #[schema(schema_with = enums::code)]
+    code: ErrorCode,
     /// What a person reads.
     message: &'a str,
     /// The field or the limit, for programs.
@@ -28,12 +28,12 @@ pub(super) struct Error<'a> {
 /// `ERROR_MESSAGE`: something was refused, or failed.
 pub(crate) fn error(
     session: Option<SessionId>,
-    code: Code,
+    code: ErrorCode,
     message: &str,
     details: Option<&Details>,
     message_id: Option<&str>,
     at: Timestamp,
-) -> Utf8Bytes {
+) -> Text {
     let payload = Error {
         code,
         message,
@@ -45,13 +45,13 @@ pub(crate) fn error(
         .frame()
 }
 
-/// `ERROR_MESSAGE` before a close: whatever its code, this connection cannot go on.
+/// `ERROR_MESSAGE` before a close: never recoverable, whatever its code.
 pub(crate) fn last_word(
     session: Option<SessionId>,
-    code: Code,
+    code: ErrorCode,
     message: &str,
     at: Timestamp,
-) -> Utf8Bytes {
+) -> Text {
     let payload = Error {
         code,
         message,

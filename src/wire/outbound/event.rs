@@ -1,26 +1,26 @@
-//! Every kind of event as its frame.
+//! Event frames: every kind of event as its one frame.
 
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
-use tokio_tungstenite::tungstenite::Utf8Bytes;
 use utoipa::ToSchema;
 
 use super::prompt::Asked;
 use super::question::{Question, Resolved};
 use super::queue::Queue;
+use super::shared_objects::{CommandInfo, Step, TaskError, TaskProgress, TokenUsage};
 use super::tool::ToolState;
-use super::words::{self, CommandInfo, Step, TaskError, TaskProgress, TokenUsage};
 use crate::domain::command::SettingsChange;
 use crate::domain::event::{Author, Channel, Event, Recorded};
 use crate::domain::id::{MessageId, RunId, SessionId};
 use crate::domain::run::{RunOutcome, Usage};
-use crate::wire::envelope::Envelope;
-use crate::wire::words as vocabulary;
+use crate::domain::shared_text::Text;
+use crate::wire::enums::{self, WireEnum as _};
+use crate::wire::server_envelope::Envelope;
 
-/// An event as the one frame it is for every client of the session.
-pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
-    let place = Place { session, recorded };
+/// The frame of an event, the same for every client of the session.
+pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Text {
+    let event = EventFrame { session, recorded };
     match &recorded.event {
         Event::RunStarted {
             run,
@@ -36,12 +36,12 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
                 merged_task_ids: merged,
                 ..TaskStatus::new(*run, "starting")
             };
-            place
+            event
                 .envelope("TASK_STATUS_UPDATE", &status)
                 .answering(correlation.as_deref())
                 .frame()
         }
-        Event::RunProgress { run, progress } => place.frame(
+        Event::RunProgress { run, progress } => event.frame(
             "TASK_STATUS_UPDATE",
             &TaskStatus {
                 progress: progress.as_ref().map(Into::into),
@@ -52,7 +52,7 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
             run,
             outcome,
             usage,
-        } => place.run_ended(*run, outcome, usage.as_ref()),
+        } => event.run_ended(*run, outcome, usage.as_ref()),
         Event::MessageDelta {
             message,
             run,
@@ -60,7 +60,7 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
             text,
             index,
             joined,
-        } => place.frame(
+        } => event.frame(
             "TASK_OUTPUT_CHUNK",
             &Chunk {
                 from_offset: (*joined > 0).then(|| recorded.first()),
@@ -79,23 +79,23 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
             author: author @ (Author::User | Author::System),
             text: Some(text),
             ..
-        } => place.frame(
+        } => event.frame(
             "MESSAGE",
             &Utterance {
                 id: *message,
                 task_id: Some(*run),
-                role: words::author(*author),
+                role: author.word(),
                 content: text,
                 format: "markdown",
                 metadata: None,
             },
         ),
-        Event::Suggested { message, by, text } => place.frame(
+        Event::Suggested { message, by, text } => event.frame(
             "MESSAGE",
             &Utterance {
                 id: *message,
                 task_id: None,
-                role: words::author(Author::User),
+                role: Author::User.word(),
                 content: text,
                 format: "text",
                 metadata: Some(Suggestion {
@@ -104,7 +104,7 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
                 }),
             },
         ),
-        // The end of what came in pieces. Nothing in their place means that they are taken back.
+        // The end of a message that came in chunks. An empty text instead of them withdraws them.
         Event::MessageFinal {
             message,
             run,
@@ -112,7 +112,7 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
             rest,
             index,
             ..
-        } => place.frame(
+        } => event.frame(
             "TASK_OUTPUT_CHUNK",
             &Chunk {
                 is_complete: true,
@@ -120,14 +120,14 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
                 ..Chunk::piece(*message, *run, Channel::Text, rest, *index)
             },
         ),
-        Event::ToolUpdate { run, tool } => place.frame(
+        Event::ToolUpdate { run, tool } => event.frame(
             "TOOL_UPDATE",
             &ToolUpdate {
                 task_id: *run,
                 tool: tool.into(),
             },
         ),
-        Event::QuestionAsked(open) => place.frame("QUESTION", &Question::from(open)),
+        Event::QuestionAsked(open) => event.frame("QUESTION", &Question::from(open)),
         Event::QuestionResolved {
             question,
             run,
@@ -136,58 +136,57 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Utf8Bytes {
             resolution,
         } => {
             let resolved = Resolved::new(*question, Some(*run), by, *granted, resolution);
-            place.frame("QUESTION_RESOLVED", &resolved)
+            event.frame("QUESTION_RESOLVED", &resolved)
         }
-        Event::QueueUpdated { line, modes, .. } => {
-            place.frame("QUEUE_UPDATE", &Queue::new(line, *modes))
+        Event::QueueUpdated { entries, modes, .. } => {
+            event.frame("QUEUE_UPDATE", &Queue::new(entries, *modes))
         }
         Event::AgentState { activity } => {
-            let state = words::activity(*activity);
-            place.frame("AGENT_STATE", &AgentState { state })
+            let state = activity.word();
+            event.frame("AGENT_STATE", &AgentState { state })
         }
-        Event::Usage(usage) => place.frame("USAGE_UPDATE", &TokenUsage::from(usage)),
+        Event::Usage(usage) => event.frame("USAGE_UPDATE", &TokenUsage::from(usage)),
         Event::ContextLeft { percent } => {
-            place.frame("USAGE_UPDATE", &TokenUsage::context_left(*percent))
+            event.frame("USAGE_UPDATE", &TokenUsage::context_left(*percent))
         }
         Event::PlanUpdated { steps } => {
             let steps = steps.iter().map(Into::into).collect();
-            place.frame("PLAN_UPDATE", &Plan { steps })
+            event.frame("PLAN_UPDATE", &Plan { steps })
         }
-        Event::SettingsChanged(change) => place.frame("STATE_UPDATE", &StateUpdate::from(change)),
+        Event::SettingsChanged(change) => event.frame("STATE_UPDATE", &StateUpdate::from(change)),
         Event::ToolsChanged { tools } => {
             let updates = Updates::Tools { tools };
-            place.frame("STATE_UPDATE", &StateUpdate { updates })
+            event.frame("STATE_UPDATE", &StateUpdate { updates })
         }
         Event::CommandsAvailable { commands } => {
             let commands = commands.iter().map(Into::into).collect();
-            place.frame("COMMANDS_UPDATE", &Commands { commands })
+            event.frame("COMMANDS_UPDATE", &Commands { commands })
         }
-        Event::TitleChanged { title } => place.frame("TITLE_UPDATE", &Title { title }),
+        Event::TitleChanged { title } => event.frame("TITLE_UPDATE", &Title { title }),
         Event::AgentNotice { level, text } => {
-            let level = words::level(*level);
-            place.frame("AGENT_NOTICE", &AgentNotice { level, text })
+            let level = level.word();
+            event.frame("AGENT_NOTICE", &AgentNotice { level, text })
         }
-        Event::Raw { dialect, value } => place.frame("RAW", &Raw { dialect, value }),
+        Event::Raw { dialect, value } => event.frame("RAW", &Raw { dialect, value }),
     }
 }
 
-/// Where a frame stands.
-struct Place<'a> {
+struct EventFrame<'a> {
     session: SessionId,
     recorded: &'a Recorded,
 }
 
-impl Place<'_> {
+impl EventFrame<'_> {
     fn envelope<'p, P: Serialize>(&self, kind: &'static str, payload: &'p P) -> Envelope<'p, P> {
         let at: Timestamp = self.recorded.at;
         Envelope::new(kind, Some(self.session), at, payload).at_offset(self.recorded.offset)
     }
 
-    fn frame<P: Serialize>(&self, kind: &'static str, payload: &P) -> Utf8Bytes {
+    fn frame<P: Serialize>(&self, kind: &'static str, payload: &P) -> Text {
         self.envelope(kind, payload).frame()
     }
 
-    fn run_ended(&self, run: RunId, outcome: &RunOutcome, usage: Option<&Usage>) -> Utf8Bytes {
+    fn run_ended(&self, run: RunId, outcome: &RunOutcome, usage: Option<&Usage>) -> Text {
         let (status, error) = match outcome {
             RunOutcome::Completed => ("completed", None),
             RunOutcome::Cancelled => ("cancelled", None),
@@ -209,7 +208,7 @@ impl Place<'_> {
 #[serde(rename_all = "camelCase")]
 pub(super) struct TaskStatus<'a> {
     task_id: RunId,
-    #[schema(schema_with = vocabulary::task_status)]
+    #[schema(schema_with = enums::task_status)]
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<TaskProgress<'a>>,
@@ -249,7 +248,7 @@ pub(super) struct Chunk<'a> {
     #[serde(rename = "chunkIndex")]
     index: u64,
     task_id: RunId,
-    #[schema(schema_with = vocabulary::channel)]
+    #[schema(schema_with = enums::channel)]
     channel: &'static str,
     /// Tells the utterances of one run apart, and finds the one that a state left unfinished.
     message_id: MessageId,
@@ -273,7 +272,7 @@ impl<'a> Chunk<'a> {
             is_complete: false,
             index,
             task_id: run,
-            channel: words::channel(channel),
+            channel: channel.word(),
             message_id: message,
             from_offset: None,
             withdrawn: None,
@@ -287,7 +286,7 @@ pub(super) struct Utterance<'a> {
     id: MessageId,
     #[serde(skip_serializing_if = "Option::is_none")]
     task_id: Option<RunId>,
-    #[schema(schema_with = vocabulary::author)]
+    #[schema(schema_with = enums::author)]
     role: &'static str,
     content: &'a str,
     format: &'static str,
@@ -313,7 +312,7 @@ pub(super) struct ToolUpdate<'a> {
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct AgentState {
-    #[schema(schema_with = vocabulary::activity)]
+    #[schema(schema_with = enums::activity)]
     state: &'static str,
 }
 
@@ -329,7 +328,7 @@ pub(super) struct Title<'a> {
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct AgentNotice<'a> {
-    #[schema(schema_with = vocabulary::level)]
+    #[schema(schema_with = enums::level)]
     level: &'static str,
     text: &'a str,
 }

@@ -1,17 +1,17 @@
-//! Frames about the people around a session: who is in it, who drives. They say how things are now
-//! and stand in no journal.
+//! Presence frames: the members of a session and its driver. They tell the current state and are in
+//! no journal.
 
 use jiff::Timestamp;
 use serde::Serialize;
-use tokio_tungstenite::tungstenite::Utf8Bytes;
 use utoipa::ToSchema;
 
 use crate::domain::account::Username;
 use crate::domain::grant::ControlMode;
 use crate::domain::id::{ConnectionId, SessionId, UserId};
-use crate::session::Driving;
-use crate::wire::envelope::{Envelope, Moment};
-use crate::wire::words;
+use crate::domain::shared_text::Text;
+use crate::session::ControlStatus;
+use crate::wire::enums;
+use crate::wire::server_envelope::{Envelope, Moment};
 
 /// Somebody in a session.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -23,7 +23,7 @@ pub(crate) struct MemberBody {
     #[schema(value_type = String)]
     pub(crate) username: Username,
     /// What they may do.
-    #[schema(schema_with = words::access)]
+    #[schema(schema_with = enums::access)]
     pub(crate) access: &'static str,
     /// How many connections they have.
     pub(crate) connections: usize,
@@ -35,14 +35,14 @@ pub(super) struct Presence<'a> {
 }
 
 /// `PRESENCE`: everybody who is in the session now.
-pub(crate) fn presence(session: SessionId, members: &[MemberBody], at: Timestamp) -> Utf8Bytes {
+pub(crate) fn presence(session: SessionId, members: &[MemberBody], at: Timestamp) -> Text {
     Envelope::new("PRESENCE", Some(session), at, &Presence { members }).frame()
 }
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Control<'a> {
-    #[schema(schema_with = words::control_mode)]
+    #[schema(schema_with = enums::control_mode)]
     mode: ControlMode,
     fence: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,20 +55,20 @@ pub(super) struct Control<'a> {
 }
 
 impl<'a> Control<'a> {
-    pub(super) fn new(driving: &'a Driving, at: Timestamp) -> Self {
-        let holder = driving.holder.as_ref();
+    pub(super) fn new(driving: &'a ControlStatus, at: Timestamp) -> Self {
+        let driver = driving.driver.as_ref();
         Self {
             mode: driving.mode,
             fence: driving.fence,
-            username: holder.map(|(holder, _)| &holder.who.username),
-            connection_id: holder.map(|(holder, _)| holder.who.connection),
-            expires_at: holder.map(|(_, left)| Moment(at + *left)),
+            username: driver.map(|(driver, _)| &driver.identity.username),
+            connection_id: driver.map(|(driver, _)| driver.identity.connection),
+            expires_at: driver.map(|(_, left)| Moment(at + *left)),
         }
     }
 }
 
 /// `CONTROL_UPDATE`: who drives now, if anybody.
-pub(crate) fn control_update(session: SessionId, driving: &Driving, at: Timestamp) -> Utf8Bytes {
+pub(crate) fn control_update(session: SessionId, driving: &ControlStatus, at: Timestamp) -> Text {
     let control = Control::new(driving, at);
     Envelope::new("CONTROL_UPDATE", Some(session), at, &control).frame()
 }
@@ -79,7 +79,7 @@ mod tests {
 
     use super::*;
 
-    fn payload(frame: &Utf8Bytes) -> Value {
+    fn payload(frame: &Text) -> Value {
         let frame: Value = serde_json::from_str(frame).unwrap();
         assert!(frame["offset"].is_null(), "not of the journal");
         frame["payload"].clone()
@@ -98,11 +98,11 @@ mod tests {
             { "userId": user, "username": "mia", "access": "owner", "connections": 2 },
         ] });
         assert_eq!(payload(&presence(session, &[mia], at)), expected);
-        let nobody = Driving {
+        let nobody = ControlStatus {
             version: 1,
             mode: ControlMode::Exclusive,
             fence: 7,
-            holder: None,
+            driver: None,
         };
         let expected = json!({ "mode": "exclusive", "fence": 7 });
         assert_eq!(payload(&control_update(session, &nobody, at)), expected);

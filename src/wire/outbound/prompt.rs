@@ -1,18 +1,17 @@
-//! A prompt as members see it: what was asked, and its files by reference.
+//! Prompt part: a prompt as members see it, with its files by reference.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::words;
 use crate::domain::command::{Attachment, Prompt};
 use crate::domain::id::AttachmentId;
-use crate::wire::words as vocabulary;
+use crate::wire::enums::{self, WireEnum as _};
 
 /// What was asked.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Asked<'a> {
     text: &'a str,
-    #[schema(schema_with = vocabulary::mode)]
+    #[schema(schema_with = enums::mode)]
     mode: &'static str,
     /// Who asked.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,7 +40,7 @@ impl<'a> Asked<'a> {
         Self {
             by,
             text: &prompt.text,
-            mode: words::mode(prompt.mode),
+            mode: prompt.mode.word(),
             attachments: prompt.attachments.iter().map(Into::into).collect(),
         }
     }

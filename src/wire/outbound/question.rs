@@ -1,4 +1,4 @@
-//! A question and its end, as clients see them.
+//! Question parts: a question and its resolution, as clients see them.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -7,16 +7,14 @@ use utoipa::ToSchema;
 
 use crate::domain::event::Resolver;
 use crate::domain::id::{QuestionId, RunId, UserId};
-use crate::domain::question::{
-    Answer, Choice, ChoiceKind, OpenQuestion, QuestionKind, Resolution, Said, Severity, ToolUse,
-};
-use crate::wire::envelope::Moment;
-use crate::wire::words;
+use crate::domain::question::{Answer, AnswerValue, Choice, OpenQuestion, Resolution, ToolUse};
+use crate::wire::enums::{self, WireEnum};
+use crate::wire::server_envelope::Moment;
 
 /// A question that waits.
 #[allow(
     clippy::struct_excessive_bools,
-    reason = "each is a choice of its own, as agents make them"
+    reason = "independent options of the agent protocols"
 )]
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -24,11 +22,11 @@ pub(super) struct Question<'a> {
     #[serde(rename = "questionId")]
     id: QuestionId,
     task_id: RunId,
-    #[schema(schema_with = words::question_kind)]
+    #[schema(schema_with = enums::question_kind)]
     kind: &'static str,
     title: &'a str,
     message: &'a str,
-    #[schema(schema_with = words::severity)]
+    #[schema(schema_with = enums::severity)]
     level: &'static str,
     options: Vec<Offer<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,10 +52,10 @@ impl<'a> From<&'a OpenQuestion> for Question<'a> {
         Self {
             id: open.id,
             task_id: open.run,
-            kind: kind(asked.kind),
+            kind: asked.kind.word(),
             title: &asked.title,
             message: &asked.message,
-            level: level(asked.severity),
+            level: asked.severity.word(),
             options: asked.options.iter().map(Into::into).collect(),
             tool: asked.tool.as_ref().map(Into::into),
             confirm_label: asked.confirm_label.as_deref(),
@@ -73,23 +71,6 @@ impl<'a> From<&'a OpenQuestion> for Question<'a> {
     }
 }
 
-fn kind(kind: QuestionKind) -> &'static str {
-    match kind {
-        QuestionKind::Permission => "permission",
-        QuestionKind::Confirm => "confirm",
-        QuestionKind::Prompt => "prompt",
-        QuestionKind::Pick => "pick",
-    }
-}
-
-fn level(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Info => "INFO",
-        Severity::Warn => "WARN",
-        Severity::Critical => "CRITICAL",
-    }
-}
-
 #[derive(Serialize, ToSchema)]
 struct Offer<'a> {
     id: &'a str,
@@ -97,7 +78,7 @@ struct Offer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = words::choice_kind)]
+    #[schema(schema_with = enums::choice_kind)]
     kind: Option<&'static str>,
 }
 
@@ -107,12 +88,7 @@ impl<'a> From<&'a Choice> for Offer<'a> {
             id: &choice.id,
             label: &choice.label,
             detail: choice.detail.as_deref(),
-            kind: choice.kind.map(|kind| match kind {
-                ChoiceKind::AllowOnce => "allow_once",
-                ChoiceKind::AllowAlways => "allow_always",
-                ChoiceKind::RejectOnce => "reject_once",
-                ChoiceKind::RejectAlways => "reject_always",
-            }),
+            kind: choice.kind.map(WireEnum::word),
         }
     }
 }
@@ -147,7 +123,7 @@ pub(super) struct Resolved<'a> {
     pub(super) by: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) by_user_id: Option<UserId>,
-    #[schema(schema_with = words::outcome)]
+    #[schema(schema_with = enums::outcome)]
     pub(super) outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) answer: Option<Given<'a>>,
@@ -184,10 +160,10 @@ impl<'a> Resolved<'a> {
 }
 
 fn outcome(answer: &Answer, granted: bool) -> &'static str {
-    match (&answer.said, granted) {
+    match (&answer.value, granted) {
         (_, false) => "denied",
-        (Said::Ok(_) | Said::Option(_), true) => "allowed",
-        (Said::Value(_) | Said::Ids(_), true) => "answered",
+        (AnswerValue::Ok(_) | AnswerValue::Option(_), true) => "allowed",
+        (AnswerValue::Text(_) | AnswerValue::Ids(_), true) => "answered",
     }
 }
 
@@ -219,11 +195,11 @@ impl<'a> From<&'a Answer> for Given<'a> {
             remember: answer.remember,
             reason: answer.reason.as_deref(),
         };
-        match &answer.said {
-            Said::Ok(ok) => given.ok = Some(*ok),
-            Said::Option(id) => given.option_id = Some(id),
-            Said::Value(value) => given.value = value.as_deref(),
-            Said::Ids(ids) => given.ids = Some(ids),
+        match &answer.value {
+            AnswerValue::Ok(ok) => given.ok = Some(*ok),
+            AnswerValue::Option(id) => given.option_id = Some(id),
+            AnswerValue::Text(value) => given.value = value.as_deref(),
+            AnswerValue::Ids(ids) => given.ids = Some(ids),
         }
         given
     }

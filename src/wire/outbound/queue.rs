@@ -1,17 +1,17 @@
-//! What waits for its turn, as clients see it.
+//! Queue part: the prompts that wait, as clients see them.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::domain::id::RunId;
-use crate::domain::queue::{InLine, QueueModes, Take, Waiting};
-use crate::wire::words;
+use crate::domain::queue::{QueueEntry, QueueModes};
+use crate::wire::enums::{self, WireEnum as _};
 
 /// The queue, all of it.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Queue<'a> {
-    queue: Vec<Place<'a>>,
+    queue: Vec<QueuedTask<'a>>,
     queue_modes: Modes,
 }
 
@@ -19,18 +19,17 @@ pub(super) struct Queue<'a> {
 #[serde(rename_all = "camelCase")]
 #[schema(as = QueueModes)]
 struct Modes {
-    #[schema(schema_with = words::take)]
+    #[schema(schema_with = enums::queue_mode)]
     steering: &'static str,
-    #[schema(schema_with = words::take)]
+    #[schema(schema_with = enums::queue_mode)]
     follow_up: &'static str,
 }
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = QueuedTask)]
-struct Place<'a> {
+struct QueuedTask<'a> {
     task_id: RunId,
-    #[schema(schema_with = words::waiting)]
+    #[schema(schema_with = enums::prompt_kind)]
     kind: &'static str,
     /// The beginning of it.
     text: &'a str,
@@ -39,30 +38,19 @@ struct Place<'a> {
 }
 
 impl<'a> Queue<'a> {
-    pub(super) fn new(line: &'a [InLine], modes: QueueModes) -> Self {
-        let place = |place: &'a InLine| Place {
-            task_id: place.run,
-            kind: match place.why {
-                Waiting::Steer => "steer",
-                Waiting::FollowUp => "followUp",
-                Waiting::Prompt => "prompt",
-            },
-            text: &place.text,
-            by: place.by.as_deref(),
+    pub(super) fn new(entries: &'a [QueueEntry], modes: QueueModes) -> Self {
+        let task = |entry: &'a QueueEntry| QueuedTask {
+            task_id: entry.run,
+            kind: entry.kind.word(),
+            text: &entry.text,
+            by: entry.by.as_deref(),
         };
         Self {
-            queue: line.iter().map(place).collect(),
+            queue: entries.iter().map(task).collect(),
             queue_modes: Modes {
-                steering: take(modes.steering),
-                follow_up: take(modes.follow_up),
+                steering: modes.steering.word(),
+                follow_up: modes.follow_up.word(),
             },
         }
-    }
-}
-
-fn take(take: Take) -> &'static str {
-    match take {
-        Take::One => "one-at-a-time",
-        Take::All => "all",
     }
 }

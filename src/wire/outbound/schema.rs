@@ -1,90 +1,93 @@
-//! Every message of the gateway with the type that its payload is made from.
+//! Message schemas: every message of the gateway with the type of its payload.
 
 use utoipa::ToSchema;
 
-use super::circle::{Control, Presence};
-use super::done::Done;
+use super::ack::{AckBody, QueryResult};
 use super::error::Error;
 use super::event::{
     AgentNotice, AgentState, Chunk, Commands, Plan, Raw, StateUpdate, TaskStatus, Title,
     ToolUpdate, Utterance,
 };
+use super::presence::{Control, Presence};
 use super::question::{Question, Resolved};
 use super::queue::Queue;
+use super::shared_objects::TokenUsage;
 use super::state::FullState;
-use super::words::TokenUsage;
-use super::{ConnectionAck, Expiring, Notice, QueryResult};
-use crate::wire::asyncapi::{Described, Place};
-use crate::wire::inbound::shapes::Empty;
+use super::{ConnectionAck, Expiring, Notice};
+use crate::wire::asyncapi::{MessageSchema, Scope};
+use crate::wire::inbound::message::Empty;
 
-/// Every message of the gateway: one line each.
-pub(in crate::wire) fn described() -> Vec<Described> {
-    fn says<P: ToSchema>(kind: &'static str, place: Place, summary: &'static str) -> Described {
-        Described::new::<P>(kind, place, summary).without_nulls()
+pub(in crate::wire) fn message_schemas() -> Vec<MessageSchema> {
+    fn message<P: ToSchema>(
+        kind: &'static str,
+        scope: Scope,
+        summary: &'static str,
+    ) -> MessageSchema {
+        MessageSchema::new::<P>(kind, scope, summary).without_nulls()
     }
-    use Place::{Anywhere, Journal, Nowhere, Session};
+    use Scope::{Gateway, Journal, OptionalSession, Session};
     vec![
-        says::<ConnectionAck<'_>>(
+        message::<ConnectionAck<'_>>(
             "CONNECTION_ACK",
             Session,
             "The first frame: the connection stands.",
         ),
-        says::<TaskStatus<'_>>(
+        message::<TaskStatus<'_>>(
             "TASK_STATUS_UPDATE",
             Journal,
             "A task begins, goes on or has ended.",
         ),
-        says::<Chunk<'_>>("TASK_OUTPUT_CHUNK", Journal, "A piece of an answer."),
-        says::<Utterance<'_>>(
+        message::<Chunk<'_>>("TASK_OUTPUT_CHUNK", Journal, "A piece of an answer."),
+        message::<Utterance<'_>>(
             "MESSAGE",
             Journal,
             "A whole utterance that is not an answer.",
         ),
-        says::<ToolUpdate<'_>>("TOOL_UPDATE", Journal, "A tool is used, or has been."),
-        says::<Question<'_>>("QUESTION", Journal, "The agent asks a human, and waits."),
-        says::<Resolved<'_>>("QUESTION_RESOLVED", Journal, "A question has its end."),
-        says::<Queue<'_>>(
+        message::<ToolUpdate<'_>>("TOOL_UPDATE", Journal, "A tool is used, or has been."),
+        message::<Question<'_>>("QUESTION", Journal, "The agent asks a human, and waits."),
+        message::<Resolved<'_>>("QUESTION_RESOLVED", Journal, "A question has its end."),
+        message::<Queue<'_>>(
             "QUEUE_UPDATE",
             Journal,
             "What waits for its turn, all of it.",
         ),
-        says::<Commands<'_>>(
+        message::<Commands<'_>>(
             "COMMANDS_UPDATE",
             Journal,
             "The commands that the agent understands.",
         ),
-        says::<Raw<'_>>(
+        message::<Raw<'_>>(
             "RAW",
             Journal,
             "What an agent said that has no other message.",
         ),
-        says::<QueryResult<'_>>("QUERY_RESULT", Session, "The answer to a query."),
-        says::<AgentState>("AGENT_STATE", Journal, "What the agent does now."),
-        says::<TokenUsage>("USAGE_UPDATE", Journal, "Tokens were used."),
-        says::<Plan<'_>>("PLAN_UPDATE", Journal, "The agent's plan, all of it."),
-        says::<StateUpdate<'_>>("STATE_UPDATE", Journal, "Settings were changed."),
-        says::<Title<'_>>("TITLE_UPDATE", Journal, "The session has another title."),
-        says::<AgentNotice<'_>>(
+        message::<QueryResult<'_>>("QUERY_RESULT", Session, "The answer to a query."),
+        message::<AgentState>("AGENT_STATE", Journal, "What the agent does now."),
+        message::<TokenUsage>("USAGE_UPDATE", Journal, "Tokens were used."),
+        message::<Plan<'_>>("PLAN_UPDATE", Journal, "The agent's plan, all of it."),
+        message::<StateUpdate<'_>>("STATE_UPDATE", Journal, "Settings were changed."),
+        message::<Title<'_>>("TITLE_UPDATE", Journal, "The session has another title."),
+        message::<AgentNotice<'_>>(
             "AGENT_NOTICE",
             Journal,
             "The agent wants something to be known.",
         ),
-        says::<FullState<'_>>(
+        message::<FullState<'_>>(
             "FULL_STATE",
             Session,
             "All that is needed to show the session.",
         ),
-        says::<Error<'_>>(
+        message::<Error<'_>>(
             "ERROR_MESSAGE",
-            Anywhere,
+            OptionalSession,
             "Something was refused, or failed.",
         ),
-        says::<Done<'_>>("ACK", Session, "A request was carried out."),
-        says::<Empty>("HEARTBEAT", Session, "The answer to a heartbeat."),
-        says::<Presence<'_>>("PRESENCE", Session, "Everybody who is in the session now."),
-        says::<Control<'_>>("CONTROL_UPDATE", Session, "Who drives now, if anybody."),
-        says::<Notice<'_>>("NOTICE", Nowhere, "Something for everybody."),
-        says::<Expiring>(
+        message::<AckBody<'_>>("ACK", Session, "A request was carried out."),
+        message::<Empty>("HEARTBEAT", Session, "The answer to a heartbeat."),
+        message::<Presence<'_>>("PRESENCE", Session, "Everybody who is in the session now."),
+        message::<Control<'_>>("CONTROL_UPDATE", Session, "Who drives now, if anybody."),
+        message::<Notice<'_>>("NOTICE", Gateway, "Something for everybody."),
+        message::<Expiring>(
             "TOKEN_EXPIRING",
             Session,
             "Without a newer token this connection ends soon.",

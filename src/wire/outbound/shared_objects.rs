@@ -1,61 +1,11 @@
-//! What the words of the domain are called on the wire, and the shapes that several messages share.
+//! Shared objects: the payload objects that several messages share.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::domain::code::Code;
-use crate::domain::command::{Mode, Topic};
-use crate::domain::event::{Activity, AgentCommand, Author, Channel, Level, PlanStep};
+use crate::domain::error_code::ErrorCode;
+use crate::domain::event::{AgentCommand, PlanStep};
 use crate::domain::run::{Progress, Usage};
-
-pub(super) fn author(author: Author) -> &'static str {
-    match author {
-        Author::User => "user",
-        Author::Assistant => "assistant",
-        Author::System => "system",
-    }
-}
-
-pub(super) fn channel(channel: Channel) -> &'static str {
-    match channel {
-        Channel::Text => "text",
-        Channel::Thought => "thought",
-    }
-}
-
-pub(super) fn activity(activity: Activity) -> &'static str {
-    match activity {
-        Activity::Idle => "idle",
-        Activity::Thinking => "thinking",
-        Activity::ExecutingTool => "executing_tool",
-        Activity::WaitingForInput => "waiting_for_input",
-    }
-}
-
-pub(super) fn level(level: Level) -> &'static str {
-    match level {
-        Level::Info => "info",
-        Level::Warn => "warn",
-        Level::Error => "error",
-    }
-}
-
-pub(super) fn mode(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Plan => "plan",
-        Mode::Act => "act",
-    }
-}
-
-pub(super) fn topic(topic: Topic) -> &'static str {
-    match topic {
-        Topic::Models => "models",
-        Topic::Mcp => "mcp",
-        Topic::Skills => "skills",
-        Topic::Commands => "commands",
-        Topic::Tree => "tree",
-    }
-}
 
 /// Tokens used.
 #[derive(Serialize, ToSchema)]
@@ -70,7 +20,7 @@ pub(super) struct TokenUsage {
 }
 
 impl TokenUsage {
-    /// Nothing more was used; so much is left.
+    /// Only how much of the context is left.
     pub(super) fn context_left(percent: u8) -> Self {
         Self {
             context_left: Some(percent),
@@ -85,7 +35,7 @@ impl From<&Usage> for TokenUsage {
             input: usage.input,
             output: usage.output,
             total: usage.total(),
-            // JSON has no word for the others; a `null` would break whoever adds costs up.
+            // JSON has no word for the others; a `null` would break a client that adds costs up.
             cost: usage.cost.filter(|cost| cost.is_finite()),
             context_left: None,
         }
@@ -113,8 +63,8 @@ impl<'a> From<&'a Progress> for TaskProgress<'a> {
 /// Why a task failed.
 #[derive(Serialize, ToSchema)]
 pub(super) struct TaskError<'a> {
-    #[schema(schema_with = crate::wire::words::code)]
-    pub(super) code: Code,
+    #[schema(schema_with = crate::wire::enums::code)]
+    pub(super) code: ErrorCode,
     pub(super) message: &'a str,
 }
 

@@ -1,20 +1,19 @@
-//! `FULL_STATE`: all that a client needs to show a session, as of one offset.
+//! State frame: all that a client needs to show a session, as of one offset.
 
 use jiff::Timestamp;
 use serde::Serialize;
-use tokio_tungstenite::tungstenite::Utf8Bytes;
 use utoipa::ToSchema;
 
 use super::question::Question;
 use super::queue::Queue;
+use super::shared_objects::{CommandInfo, Step, TaskError, TaskProgress, TokenUsage};
 use super::tool::ToolState;
-use super::words::{self, CommandInfo, Step, TaskError, TaskProgress, TokenUsage};
 use crate::domain::id::{Epoch, MessageId, RunId, SessionId};
+use crate::domain::shared_text::Text;
 use crate::session::state::{CurrentRun, Message, RunStatus, SessionState, Settings};
-use crate::wire::envelope::{Envelope, Moment, moment};
-use crate::wire::words as vocabulary;
+use crate::wire::enums::{self, WireEnum as _};
+use crate::wire::server_envelope::{Envelope, Moment, moment};
 
-/// What of the state is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StateParts {
     /// The conversation; without it, an empty one is sent.
@@ -24,14 +23,12 @@ pub(crate) struct StateParts {
 }
 
 impl StateParts {
-    /// All of it.
     pub(crate) const WHOLE: Self = Self {
         history: true,
         settings: true,
     };
 }
 
-/// The state of a session as one frame.
 pub(crate) fn full_state(
     session: SessionId,
     state: &SessionState,
@@ -40,13 +37,13 @@ pub(crate) fn full_state(
     what: StateParts,
     message_id: Option<&str>,
     at: Timestamp,
-) -> Utf8Bytes {
+) -> Text {
     let history = state
         .messages
         .iter()
         .map(AsRef::as_ref)
         .filter(|_| what.history);
-    let line = state.queue.line();
+    let line = state.queue.summary();
     let payload = FullState {
         conversation_history: history.map(Into::into).collect(),
         current_task: state.current.as_ref().map(Into::into),
@@ -56,7 +53,7 @@ pub(crate) fn full_state(
         offset: state.offset,
         epoch,
         history_truncated: state.truncated,
-        activity: words::activity(state.activity),
+        activity: state.activity.word(),
         plan: state.plan.iter().map(Into::into).collect(),
         tools: state
             .tools
@@ -87,7 +84,7 @@ pub(super) struct FullState<'a> {
     offset: u64,
     epoch: Epoch,
     history_truncated: bool,
-    #[schema(schema_with = vocabulary::activity)]
+    #[schema(schema_with = enums::activity)]
     activity: &'static str,
     plan: Vec<Step<'a>>,
     tools: Vec<ToolState<'a>>,
@@ -109,7 +106,7 @@ pub(super) struct FullState<'a> {
 struct HistoryMessage<'a> {
     id: MessageId,
     #[serde(rename = "type")]
-    #[schema(schema_with = vocabulary::author)]
+    #[schema(schema_with = enums::author)]
     author: &'static str,
     content: &'a str,
     #[serde(serialize_with = "moment")]
@@ -125,7 +122,7 @@ impl<'a> From<&'a Message> for HistoryMessage<'a> {
     fn from(message: &'a Message) -> Self {
         Self {
             id: message.id,
-            author: words::author(message.author),
+            author: message.author.word(),
             content: &message.text,
             timestamp: message.at,
             token_usage: message.usage.as_ref().map(Into::into),
@@ -139,7 +136,7 @@ impl<'a> From<&'a Message> for HistoryMessage<'a> {
 #[serde(rename_all = "camelCase")]
 struct TaskState<'a> {
     id: RunId,
-    #[schema(schema_with = vocabulary::task_status)]
+    #[schema(schema_with = enums::task_status)]
     status: &'static str,
     prompt: &'a str,
     #[serde(serialize_with = "moment")]

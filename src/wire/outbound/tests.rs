@@ -1,18 +1,19 @@
-//! What is said, against the examples in `golden/`.
+//! Frames of the gateway, against the examples in `golden/`.
 
-mod joined;
+mod joined_chunks;
 mod state;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
-use crate::domain::code::Code;
 use crate::domain::command::{Mode, Prompt, SettingsChange};
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::{Activity, Author, Channel, Event, PlanStep, Recorded};
 use crate::domain::id::{MessageId, RunId};
 use crate::domain::run::{Progress, RunOutcome, Usage};
 use crate::domain::tool::Tool;
-use crate::wire::details::Details;
+use crate::session::Reply;
+use crate::wire::error_details::Details;
 
 const CAPABILITIES: [&str; 2] = ["prompts", "cancel"];
 
@@ -124,7 +125,7 @@ fn ended(outcome: RunOutcome, usage: Option<Usage>) -> Event {
 
 fn failed() -> Event {
     let outcome = RunOutcome::Failed {
-        code: Code::TaskFailed,
+        code: ErrorCode::TaskFailed,
         message: "The agent gave up".into(),
     };
     ended(outcome, None)
@@ -278,7 +279,7 @@ fn other_events_are_sent_under_their_own_names() {
 }
 
 #[test]
-fn what_came_in_pieces_ends_with_a_piece_whoever_spoke() {
+fn a_message_in_chunks_ends_with_a_chunk_whoever_its_author() {
     let event = Event::MessageFinal {
         message: answer(),
         run: run(),
@@ -338,7 +339,7 @@ fn an_error_is_sent_as_documented() {
     };
     let frame = error(
         Some(session()),
-        Code::RateLimited,
+        ErrorCode::RateLimited,
         "Too many requests",
         Some(&details),
         Some("msg-456"),
@@ -350,7 +351,7 @@ fn an_error_is_sent_as_documented() {
 
 #[test]
 fn an_error_before_any_session_names_none() {
-    let frame = error(None, Code::AuthFailed, "No", None, None, now());
+    let frame = error(None, ErrorCode::AuthFailed, "No", None, None, now());
     let payload = json!({ "code": "AUTH_FAILED", "message": "No", "recoverable": false });
     let expected = json!({
         "type": "ERROR_MESSAGE", "payload": payload, "timestamp": "2024-12-31T10:00:00Z",
@@ -359,8 +360,8 @@ fn an_error_before_any_session_names_none() {
 }
 
 #[test]
-fn a_last_word_is_never_recoverable_whatever_its_code() {
-    for code in Code::ALL {
+fn an_error_before_a_close_is_never_recoverable() {
+    for code in ErrorCode::ALL {
         let frame = json_of(&last_word(Some(session()), code, "No", now()));
         let payload = json!({ "code": code, "message": "No", "recoverable": false });
         assert_eq!(frame["payload"], payload);
@@ -371,10 +372,10 @@ fn a_last_word_is_never_recoverable_whatever_its_code() {
 #[test]
 fn answers_and_notices_have_their_shapes() {
     let golden = include_str!("../golden/server_heartbeat.json");
-    let frame = json_of(&heartbeat(session(), None, now()));
+    let frame = json_of(&reply(session(), None, &Reply::Heartbeat, now()));
     assert_eq!(frame, json_of(golden));
     assert_eq!(
-        json_of(&heartbeat(session(), Some("m"), now()))["messageId"],
+        json_of(&reply(session(), Some("m"), &Reply::Heartbeat, now()))["messageId"],
         "m"
     );
 

@@ -1,11 +1,11 @@
-//! One use of a tool, as clients see it.
+//! Tool part: one tool call, as clients see it.
 
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::domain::tool::Tool;
-use crate::wire::words as vocabulary;
+use crate::wire::enums;
 
 /// One use of a tool.
 #[derive(Serialize, ToSchema)]
@@ -15,7 +15,7 @@ pub(super) struct ToolState<'a> {
     name: &'a str,
     title: &'a str,
     kind: &'a str,
-    #[schema(schema_with = vocabulary::tool_status)]
+    #[schema(schema_with = enums::tool_status)]
     status: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]

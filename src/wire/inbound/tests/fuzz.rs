@@ -1,4 +1,4 @@
-//! Whatever comes in, nothing breaks.
+//! Arbitrary input breaks nothing.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -91,6 +91,6 @@ proptest! {
     ) {
         let name = Value::from(key);
         let frame = format!(r#"{{{name}:{one},"type":"HEARTBEAT",{name}:{two}}}"#);
-        prop_assert_eq!(refused(&frame).code, Code::InvalidMessage);
+        prop_assert_eq!(refused(&frame).code, ErrorCode::InvalidMessage);
     }
 }

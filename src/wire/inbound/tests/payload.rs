@@ -1,4 +1,4 @@
-//! What a payload may hold.
+//! Payloads that are accepted and payloads that are refused.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::*;
 /// The field that a message with that payload is refused for; it keeps its `messageId`.
 fn refused_field(kind: &str, payload: &Value) -> String {
     let rejected = refused(&message(kind, payload));
-    assert_eq!(rejected.code, Code::ValidationError, "{rejected:?}");
+    assert_eq!(rejected.code, ErrorCode::ValidationError, "{rejected:?}");
     assert_eq!(rejected.message_id.as_deref(), Some("m"));
     let field = rejected.details.unwrap().field.unwrap();
     assert!(rejected.message.contains(&field), "{}", rejected.message);
@@ -19,7 +19,7 @@ fn a_prompt_is_measured_in_characters() {
     let most = "ä".repeat(RULES.prompt_chars);
     accepted(&message("SUBMIT_PROMPT", &prompt(&most)));
     let rejected = refused(&message("SUBMIT_PROMPT", &prompt(&(most + "ä"))));
-    assert_eq!(rejected.code, Code::ValidationError);
+    assert_eq!(rejected.code, ErrorCode::ValidationError);
     let details = json!(rejected.details);
     assert_eq!(
         (&details["max"], &details["actual"]),
@@ -203,4 +203,75 @@ fn control_characters_are_refused_wherever_a_client_may_put_what_it_likes() {
     }
     let payload = json!({ "name": "x", "payload": "\0" });
     assert_eq!(refused_field("EXTENSION", &payload), "payload.payload");
+}
+
+#[test]
+fn a_refusal_says_in_words_what_is_wrong_with_the_field() {
+    let file = |file: Value| json!({ "text": "x", "mode": "act", "attachments": [file] });
+    for (kind, payload, expected) in [
+        ("SUBMIT_PROMPT", json!({}), "`payload.text` is missing"),
+        (
+            "STEER",
+            json!({ "text": 7 }),
+            "`payload.text` is not a string",
+        ),
+        ("STEER", json!({ "text": " " }), "`payload.text` is empty"),
+        (
+            "STEER",
+            json!({ "text": "a\0" }),
+            "`payload.text` contains the control character U+0000",
+        ),
+        (
+            "SUBMIT_PROMPT",
+            json!({ "text": "x", "mode": 1 }),
+            r#"`payload.mode` is not "plan" or "act""#,
+        ),
+        (
+            "SUBMIT_PROMPT",
+            file(json!({ "name": "a" })),
+            "`payload.attachments[0].type` is missing",
+        ),
+        (
+            "SUBMIT_PROMPT",
+            file(json!([])),
+            "`payload.attachments[0]` is not an object",
+        ),
+        (
+            "CANCEL_TASK",
+            json!({ "taskId": "7" }),
+            "`payload.taskId` is not an id of the form run_…",
+        ),
+        (
+            "UPDATE_SETTINGS",
+            json!({ "settings": { "shell": 1 } }),
+            r#"`payload.settings` has no field named "shell""#,
+        ),
+        (
+            "UPDATE_SETTINGS",
+            json!({ "settings": { "maxTokens": 0 } }),
+            "`payload.settings.maxTokens` is not an integer from 1 to 1000000",
+        ),
+        (
+            "ANSWER",
+            json!({ "questionId": "qst_0193f7c4a1b27c3d8e4f5a6b7c8d9e0f" }),
+            "`payload` has not exactly one of `ok`, `optionId`, `value` and `ids`",
+        ),
+        (
+            "BRANCH_SESSION",
+            json!({ "fromOffset": -1 }),
+            "`payload.fromOffset` is not an integer of 0 or more",
+        ),
+        (
+            "HEARTBEAT",
+            json!({ "fence": "x" }),
+            "`payload.fence` is not an integer of 0 or more",
+        ),
+        (
+            "UPDATE_CONTEXT",
+            json!({ "a": { "b\u{7}": 1 } }),
+            "`payload.a` has a key with the control character U+0007",
+        ),
+    ] {
+        assert_eq!(refused(&message(kind, &payload)).message, expected);
+    }
 }

@@ -1,19 +1,19 @@
-//! The parser and the shapes in the description say the same.
+//! Schema tests: the parser and the described schema agree.
 
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::wire::asyncapi::Described;
-use crate::wire::inbound::shapes;
+use crate::wire::asyncapi::MessageSchema;
+use crate::wire::inbound::message;
 
-/// What a reference leads to, and what a choice with `null` means besides.
-fn resolved<'a>(said: &'a Described, schema: &'a Value) -> &'a Value {
+/// Follows a reference, and drops `null` from a choice.
+fn resolved<'a>(message_schema: &'a MessageSchema, schema: &'a Value) -> &'a Value {
     if let Some(reference) = schema["$ref"].as_str() {
-        return said.schema(reference.rsplit('/').next().unwrap());
+        return message_schema.schema(reference.rsplit('/').next().unwrap());
     }
     match schema["oneOf"].as_array() {
         Some(choices) if choices.iter().any(|one| one["type"] == "null") => resolved(
-            said,
+            message_schema,
             choices.iter().find(|one| one["type"] != "null").unwrap(),
         ),
         _ => schema,
@@ -28,8 +28,8 @@ fn kind(schema: &Value) -> &str {
 }
 
 /// A value as the schema wants it, with everything that may be there.
-fn sample(said: &Described, schema: &Value) -> Value {
-    let schema = resolved(said, schema);
+fn sample(message_schema: &MessageSchema, schema: &Value) -> Value {
+    let schema = resolved(message_schema, schema);
     for given in [&schema["examples"][0], &schema["enum"][0]] {
         if !given.is_null() {
             return given.clone();
@@ -40,11 +40,12 @@ fn sample(said: &Described, schema: &Value) -> Value {
         "boolean" => json!(true),
         "integer" | "number" => json!(1),
         "array" => {
-            let each = variants(said, &schema["items"]);
-            each.iter().map(|one| sample(said, one)).collect()
+            let each = variants(message_schema, &schema["items"]);
+            each.iter().map(|one| sample(message_schema, one)).collect()
         }
         "object" => {
-            let of = |(name, schema): (&String, &Value)| (name.clone(), sample(said, schema));
+            let of =
+                |(name, schema): (&String, &Value)| (name.clone(), sample(message_schema, schema));
             let properties = schema["properties"].as_object();
             properties.into_iter().flatten().map(of).collect()
         }
@@ -54,11 +55,19 @@ fn sample(said: &Described, schema: &Value) -> Value {
 
 /// Every field of a payload by its path as the parser calls it, with its schema and whether it must
 /// be there.
-fn fields(said: &Described, path: &str, schema: &Value, found: &mut Vec<(String, Value, bool)>) {
-    let schema = resolved(said, schema);
+fn fields(
+    message_schema: &MessageSchema,
+    path: &str,
+    schema: &Value,
+    found: &mut Vec<(String, Value, bool)>,
+) {
+    let schema = resolved(message_schema, schema);
     if kind(schema) == "array" {
-        for (place, one) in variants(said, &schema["items"]).iter().enumerate() {
-            fields(said, &format!("{path}[{place}]"), one, found);
+        for (place, one) in variants(message_schema, &schema["items"])
+            .iter()
+            .enumerate()
+        {
+            fields(message_schema, &format!("{path}[{place}]"), one, found);
         }
         return;
     }
@@ -66,18 +75,21 @@ fn fields(said: &Described, path: &str, schema: &Value, found: &mut Vec<(String,
         let path = format!("{path}.{name}");
         let required = schema["required"].as_array().into_iter().flatten();
         let required = required.into_iter().any(|one| one == name);
-        found.push((path.clone(), resolved(said, field).clone(), required));
-        fields(said, &path, field, found);
+        found.push((
+            path.clone(),
+            resolved(message_schema, field).clone(),
+            required,
+        ));
+        fields(message_schema, &path, field, found);
     }
 }
 
-/// The place of a path in a message.
 fn pointer(path: &str) -> String {
     let steps = path.replace(['.', '['], "/").replace(']', "");
     format!("/{steps}")
 }
 
-/// A path without the places in lists.
+/// A path without the indices of lists.
 fn anywhere(path: &str) -> String {
     path.chars()
         .filter(|letter| !letter.is_ascii_digit())
@@ -94,10 +106,13 @@ fn read(message: &Value) -> Result<Inbound, Rejected> {
 }
 
 /// The payload without combinations: one schema for each choice that it leaves.
-fn variants(said: &Described, schema: &Value) -> Vec<Value> {
-    let schema = resolved(said, schema);
+fn variants(message_schema: &MessageSchema, schema: &Value) -> Vec<Value> {
+    let schema = resolved(message_schema, schema);
     if let Some(choices) = schema["oneOf"].as_array() {
-        return choices.iter().flat_map(|one| variants(said, one)).collect();
+        return choices
+            .iter()
+            .flat_map(|one| variants(message_schema, one))
+            .collect();
     }
     let Some(parts) = schema["allOf"].as_array() else {
         return vec![schema.clone()];
@@ -105,7 +120,7 @@ fn variants(said: &Described, schema: &Value) -> Vec<Value> {
     let mut whole = vec![json!({ "type": "object", "properties": {}, "required": [] })];
     for part in parts {
         let joined = |one: &Value| {
-            variants(said, part)
+            variants(message_schema, part)
                 .into_iter()
                 .map(|part| join(one, &part))
                 .collect::<Vec<_>>()
@@ -126,11 +141,12 @@ fn join(one: &Value, other: &Value) -> Value {
 }
 
 #[test]
-fn every_field_of_a_shape_is_read_with_its_type_and_no_other_field_is() {
-    for said in shapes::described() {
+fn every_described_field_is_read_with_its_type_and_no_other_field_is() {
+    for message_schema in message::message_schemas() {
         let (mut all_asked, mut all_names) = (BTreeSet::new(), BTreeSet::new());
-        for shape in variants(&said, said.payload()) {
-            let message = json!({ "type": said.kind, "payload": sample(&said, &shape) });
+        for shape in variants(&message_schema, message_schema.payload()) {
+            let message =
+                json!({ "type": message_schema.kind, "payload": sample(&message_schema, &shape) });
             read(&message).unwrap_or_else(|rejected| panic!("{message}: {rejected:?}"));
             // Part of the envelope, also where it stands in the payload.
             let of_payload = asked()
@@ -138,13 +154,13 @@ fn every_field_of_a_shape_is_read_with_its_type_and_no_other_field_is() {
                 .filter(|path| path.starts_with("payload.") && path != "payload.fence");
             all_asked.extend(of_payload.map(|path| anywhere(&path)));
             let mut described = Vec::new();
-            fields(&said, "payload", &shape, &mut described);
+            fields(&message_schema, "payload", &shape, &mut described);
             all_names.extend(described.iter().map(|(path, ..)| anywhere(path)));
             for (path, schema, required) in described {
                 check_field(&message, &path, &schema, required);
             }
         }
-        assert_eq!(all_asked, all_names, "{}", said.kind);
+        assert_eq!(all_asked, all_names, "{}", message_schema.kind);
     }
 }
 
@@ -173,8 +189,11 @@ fn names_field(rejected: &Rejected, path: &str) -> bool {
 
 #[test]
 fn every_type_that_is_read_is_described() {
-    let known: Vec<_> = shapes::described().iter().map(|said| said.kind).collect();
-    let source = include_str!("../request.rs");
+    let known: Vec<_> = message::message_schemas()
+        .iter()
+        .map(|message_schema| message_schema.kind)
+        .collect();
+    let source = include_str!("../message.rs");
     let is_kind = |text: &&str| {
         text.len() > 2
             && text
@@ -189,7 +208,8 @@ fn every_type_that_is_read_is_described() {
         .collect();
     assert!(read.len() >= known.len());
     for kind in read {
-        let unserved = read_kind(kind).is_err_and(|rejected| rejected.code == Code::Unsupported);
+        let unserved =
+            read_kind(kind).is_err_and(|rejected| rejected.code == ErrorCode::Unsupported);
         assert_eq!(unserved, !known.contains(&kind), "{kind}");
     }
 }

@@ -18,7 +18,7 @@ fn pieces_of_one_utterance_are_joined() {
 }
 
 #[test]
-fn what_was_joined_can_be_joined_again() {
+fn joined_chunks_can_be_joined_again() {
     let mut one = recorded(3, piece("Hel", 5));
     assert!(one.join(&recorded(4, piece("lo", 6))));
     let mut two = recorded(5, piece("!", 7));
@@ -31,7 +31,7 @@ fn what_was_joined_can_be_joined_again() {
 }
 
 #[test]
-fn what_does_not_belong_together_is_not_joined() {
+fn chunks_of_different_messages_are_not_joined() {
     let first = recorded(3, piece("Hello", 0));
     let thought = Event::MessageDelta {
         message: answer(),

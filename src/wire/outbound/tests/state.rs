@@ -83,7 +83,7 @@ fn a_task_under_way_is_running_and_its_utterance_is_not_complete() {
 }
 
 #[test]
-fn a_state_tells_how_the_last_task_failed_and_nothing_of_what_never_was() {
+fn a_state_tells_how_the_last_task_failed_and_leaves_out_what_is_absent() {
     let payload = sent_state(&state_after([started(), failed()]), true)["payload"].clone();
     assert_eq!(payload["currentTask"]["status"], "error");
     let error = json!({ "code": "TASK_FAILED", "message": "The agent gave up" });
