@@ -1,48 +1,45 @@
-//! The runtimes: the catalog of agents, and the link to each running one.
+//! Runtimes: the catalog of agents, and the link to each running one.
 //!
-//! A session starts an agent from the [`Catalog`], keeps its [`Link`], and hears it through a channel
-//! of its own. [`ToAgent`] and [`FromAgent`] are all that the two say to each other: no protocol of
-//! any agent is visible above this room. `dialect` has the protocols, each pure and in one file;
-//! `demo` is the agent that needs nothing installed. Touches `store`, `domain` and
-//! `clock` only.
+//! A session starts an agent from the [`Catalog`], holds its [`Link`], and receives its events through
+//! a channel of its own. [`ToAgent`] and [`FromAgent`] are all that passes between the two: no agent's
+//! protocol is visible above this module. `link` is the task between them, `dialect` has the protocols,
+//! each pure, `transport` and `process` carry the bytes; `demo` is the built-in agent.
+//! Touches `limits`, `store`, `domain` and `clock` only.
 
-mod briefing;
+mod agent_status;
+mod agent_test;
 mod catalog;
-mod clip;
 mod config;
 mod demo;
 mod dialect;
-mod environment;
-mod interpreter;
+mod dialect_driver;
+mod error;
+mod event_truncation;
 mod jsonrpc;
-mod last_words;
-mod launcher;
-mod leftovers;
+mod launch;
 mod lines;
 mod link;
-mod memory;
+mod messages;
 mod metrics;
-mod pace;
-mod pending;
+mod orphans;
+mod parent_death_shim;
+mod pending_requests;
 mod process;
-mod record;
-mod room;
-mod seats;
-mod shift;
-mod talk;
+mod process_environment;
+mod prompt_content;
+mod rss;
+mod slots;
+mod stderr_tail;
+mod throttle;
 mod transport;
-mod trial;
-mod trouble;
-mod workshop;
 mod workspace;
 
+pub(crate) use agent_test::{AgentTestError, HARMLESS};
 pub(crate) use catalog::{Catalog, Described, Start, StartAgentError};
 pub use config::{Config, Limits};
 pub(crate) use dialect::protocols;
-pub(crate) use launcher::{SUBCOMMAND as LAUNCH, launch};
+pub(crate) use launch::Launcher;
 pub(crate) use link::Link;
+pub(crate) use messages::{Declined, FromAgent, ToAgent};
 pub(crate) use metrics::Agents;
-pub(crate) use room::Room;
-pub(crate) use talk::{Declined, FromAgent, ToAgent};
-pub(crate) use trial::{HARMLESS, TrialError};
-pub(crate) use workshop::Workshop;
+pub(crate) use parent_death_shim::{SUBCOMMAND as LAUNCH, launch};

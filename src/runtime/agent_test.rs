@@ -1,4 +1,4 @@
-//! Trying an agent out: starts it as a session would, says what works, and ends it.
+//! Agent test: starts an agent as a session would, asks it one thing, reports, and ends it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,65 +9,61 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Catalog, FromAgent, Link, Room, Start, StartAgentError, ToAgent};
-use crate::domain::command::{Inquiry, Mode, Prompt, Topic};
+use super::prompt_content::PromptContent;
+use super::{Catalog, FromAgent, Link, Start, StartAgentError, ToAgent};
+use crate::domain::command::{AgentRequest, Mode, Topic};
 use crate::domain::event::Channel;
 use crate::domain::id::{RunId, SessionId, UserId};
 use crate::domain::question::Resolution;
 use crate::domain::run::RunOutcome;
 
-/// How long an agent may take to be ready, and to answer.
-const PATIENCE: Duration = Duration::from_mins(3);
-/// Whose workspace it is in.
+/// For the handshake, and for the answer.
+const STEP_TIMEOUT: Duration = Duration::from_mins(3);
+/// The user name in the workspace's path.
 const TESTER: &str = "agent-test";
-/// What an agent may say ahead of us. Full: it waits.
-const QUEUE: usize = 1_024;
+/// Events that wait for the test. Full: the agent waits.
+const MAX_QUEUED_EVENTS: usize = 1_024;
 
-/// How much of an answer is shown.
-const ANSWER_BYTES: usize = 64 * 1024;
+const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
-/// Something that can be asked of any agent.
 pub(crate) const HARMLESS: &str = "Reply with the single word: hello. Do not use any tools.";
 
-/// Where the words about a trial go, line by line.
-pub(crate) type Tell<'a> = &'a mut (dyn FnMut(String) + Send);
+/// Receives the report, line by line.
+pub(crate) type Report<'a> = &'a mut (dyn FnMut(String) + Send);
 
-/// Why an agent cannot even be tried out.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TrialError {
-    /// Nothing starts it.
+pub(crate) enum AgentTestError {
+    /// Its program connects by itself.
     #[error(
         "`{0}` is not started here but connects to the gateway; start its program, and look at \
          /api/admin/agents"
     )]
     Listens(String),
-    /// One at a time.
+    /// Another test is running.
     #[error("another agent is being tried out; wait for it")]
     Busy,
-    /// It is not there, or there is no room for it.
     #[error(transparent)]
     Start(#[from] StartAgentError),
 }
 
-/// The agent went away while it was spoken to.
-struct Gone;
+struct AgentLost;
 
 impl Catalog {
-    /// Tries an agent out, and answers whether it works. All that it started is gone afterwards.
+    /// Tests an agent and returns whether it works. Afterwards everything that it started has ended.
     pub(crate) async fn try_out(
         &self,
         name: &str,
         prompt: Option<String>,
         stop: &CancellationToken,
-        tell: Tell<'_>,
-    ) -> Result<bool, TrialError> {
+        report: Report<'_>,
+    ) -> Result<bool, AgentTestError> {
         if self.listens(name) {
-            return Err(TrialError::Listens(name.into()));
+            return Err(AgentTestError::Listens(name.into()));
         }
-        let _turn = self.begin_trial().ok_or(TrialError::Busy)?;
-        tell(format!("starting `{name}` …"));
+        let _lock = self.lock_test().ok_or(AgentTestError::Busy)?;
+        report(format!("starting `{name}` …"));
         let tracker = TaskTracker::new();
-        let (back, heard) = mpsc::channel(QUEUE);
+        let (sender, events) = mpsc::channel(MAX_QUEUED_EVENTS);
         let session = SessionId::new();
         let start = Start {
             session,
@@ -76,54 +72,61 @@ impl Catalog {
             thread: None,
             history: Vec::new(),
         };
-        let link = self.start(name, start, back, stop, &tracker)?;
-        let mut trial = Trial { link, heard, tell };
-        let works = trial.run(self, name, prompt).await.unwrap_or_else(|Gone| {
-            (trial.tell)("FAILED: it went away.".into());
-            false
-        });
-        // The agent goes in its own way, and everything that it started with it.
-        drop(trial);
+        let link = self.start(name, start, sender, stop, &tracker)?;
+        let mut test = AgentTest {
+            link,
+            events,
+            report,
+        };
+        let works = test
+            .run(self, name, prompt)
+            .await
+            .unwrap_or_else(|AgentLost| {
+                (test.report)("FAILED: it went away.".into());
+                false
+            });
+        // Ends the agent and everything that it started.
+        drop(test);
         tracker.close();
         tracker.wait().await;
-        tidy(self.workshop().data(), &session);
+        remove_workspace(self.launcher().data(), &session);
         if works {
-            tell(format!("`{name}` works."));
+            report(format!("`{name}` works."));
             return Ok(true);
         }
         let described = self.described().into_iter();
-        let tried = described.filter(|agent| agent.name == name);
-        for line in tried.flat_map(|agent| agent.last_words) {
-            tell(format!("  it wrote: {line}"));
+        let tested = described.filter(|agent| agent.name == name);
+        for line in tested.flat_map(|agent| agent.stderr_tail) {
+            report(format!("  it wrote: {line}"));
         }
         Ok(false)
     }
 }
 
-struct Trial<'a> {
+struct AgentTest<'a> {
     link: Link,
-    heard: mpsc::Receiver<FromAgent>,
-    tell: Tell<'a>,
+    events: mpsc::Receiver<FromAgent>,
+    report: Report<'a>,
 }
 
-impl Trial<'_> {
+impl AgentTest<'_> {
     async fn run(
         &mut self,
         catalog: &Catalog,
         name: &str,
         prompt: Option<String>,
-    ) -> Result<bool, Gone> {
-        let begun = Instant::now();
-        if !self.is_ready(catalog, name, begun).await? {
+    ) -> Result<bool, AgentLost> {
+        let started = Instant::now();
+        if !self.is_ready(catalog, name, started).await? {
             return Ok(false);
         }
-        let after = begun.elapsed().as_millis();
-        (self.tell)(format!("ready after {after} ms"));
-        (self.tell)(format!("can: {}", catalog.capabilities(name).join(", ")));
+        let after = started.elapsed().as_millis();
+        (self.report)(format!("ready after {after} ms"));
+        (self.report)(format!("can: {}", catalog.capabilities(name).join(", ")));
         let lacks = catalog.lacks(name).join(", ");
         if !lacks.is_empty() {
             let others = "cannot, although others with its protocol can";
-            (self.tell)(format!("{others}: {lacks}"));
+            (self.report)(format!("{others}: {lacks}"));
         }
         match prompt {
             Some(prompt) => self.ask(prompt).await,
@@ -131,114 +134,115 @@ impl Trial<'_> {
         }
     }
 
-    /// Waits until it is ready; says why, if it never is.
+    /// Waits for the handshake; reports why it failed.
     async fn is_ready(
         &mut self,
         catalog: &Catalog,
         name: &str,
-        begun: Instant,
-    ) -> Result<bool, Gone> {
-        // Whatever it answers, it answers when it is ready.
-        let inquiry = Inquiry::Query {
+        started: Instant,
+    ) -> Result<bool, AgentLost> {
+        // Any response means that the handshake is done.
+        let request = AgentRequest::Query {
             topic: Topic::Commands,
             params: json!({}),
         };
-        self.say(ToAgent::Inquire { id: 1, inquiry }).await?;
+        self.send(ToAgent::Request { id: 1, request }).await?;
         let failed = loop {
-            match self.next(begun).await {
-                Ok(Some(FromAgent::Told {
+            match self.next(started).await {
+                Ok(Some(FromAgent::Response {
                     id: 1,
-                    answer: Err(declined),
+                    result: Err(declined),
                 })) if !catalog.was_ready(name) => break declined.message,
-                Ok(Some(FromAgent::Told { id: 1, .. })) => return Ok(true),
+                Ok(Some(FromAgent::Response { id: 1, .. })) => return Ok(true),
                 Ok(Some(_)) => {}
                 Ok(None) => break "it ended before it was ready.".into(),
-                Err(_) => break format!("it was not ready within {} s.", PATIENCE.as_secs()),
+                Err(_) => break format!("it was not ready within {} s.", STEP_TIMEOUT.as_secs()),
             }
         };
-        (self.tell)(format!("FAILED: {failed}"));
+        (self.report)(format!("FAILED: {failed}"));
         Ok(false)
     }
 
-    async fn ask(&mut self, prompt: String) -> Result<bool, Gone> {
-        let (run, begun) = (RunId::new(), Instant::now());
-        (self.tell)(format!("asking: {prompt}"));
-        let prompt = Prompt::new(prompt, Mode::Act);
-        self.say(ToAgent::Prompt { run, prompt }).await?;
+    async fn ask(&mut self, prompt: String) -> Result<bool, AgentLost> {
+        let (run, started) = (RunId::new(), Instant::now());
+        (self.report)(format!("asking: {prompt}"));
+        let prompt = PromptContent::new(&prompt, Mode::Act);
+        self.send(ToAgent::Prompt { run, prompt }).await?;
         let mut answer = String::new();
         loop {
-            match self.next(begun).await {
-                Ok(Some(FromAgent::Delta {
+            match self.next(started).await {
+                Ok(Some(FromAgent::MessageDelta {
                     channel: Channel::Text,
                     text,
                     ..
-                })) => add(&mut answer, &text),
-                Ok(Some(FromAgent::Final {
+                })) => append(&mut answer, &text),
+                Ok(Some(FromAgent::MessageFinal {
                     text: Some(text), ..
-                })) if answer.is_empty() => add(&mut answer, &text),
-                Ok(Some(FromAgent::Tool { tool, .. })) => {
-                    (self.tell)(format!("tool: {} ({})", tool.title, tool.status));
+                })) if answer.is_empty() => append(&mut answer, &text),
+                Ok(Some(FromAgent::ToolUpdate { tool, .. })) => {
+                    (self.report)(format!("tool: {} ({})", tool.title, tool.status));
                 }
-                Ok(Some(FromAgent::Asked {
-                    question, asked, ..
+                Ok(Some(FromAgent::QuestionAsked {
+                    question,
+                    content: asked,
+                    ..
                 })) => {
-                    (self.tell)(format!("it asks, and is denied: {}", asked.title));
+                    (self.report)(format!("it asks, and is denied: {}", asked.title));
                     let resolution = Resolution::Expired;
-                    self.say(ToAgent::Answer {
+                    self.send(ToAgent::Answer {
                         question,
                         resolution,
                     })
                     .await?;
                 }
-                Ok(Some(FromAgent::Ended { outcome, .. })) => {
-                    return Ok(self.has_ended(&outcome, &answer, begun));
+                Ok(Some(FromAgent::RunEnded { outcome, .. })) => {
+                    return Ok(self.report_end(&outcome, &answer, started));
                 }
                 Ok(Some(_)) => {}
                 Ok(None) | Err(_) => {
-                    let secs = PATIENCE.as_secs();
-                    (self.tell)(format!("FAILED: there was no answer within {secs} s."));
+                    let secs = STEP_TIMEOUT.as_secs();
+                    (self.report)(format!("FAILED: there was no answer within {secs} s."));
                     return Ok(false);
                 }
             }
         }
     }
 
-    fn has_ended(&mut self, outcome: &RunOutcome, answer: &str, begun: Instant) -> bool {
-        (self.tell)(format!("answer: {}", answer.trim()));
-        let after = begun.elapsed().as_millis();
+    fn report_end(&mut self, outcome: &RunOutcome, answer: &str, started: Instant) -> bool {
+        (self.report)(format!("answer: {}", answer.trim()));
+        let after = started.elapsed().as_millis();
         if let RunOutcome::Failed { message, .. } = outcome {
-            (self.tell)(format!("FAILED after {after} ms: {message}"));
+            (self.report)(format!("FAILED after {after} ms: {message}"));
             return false;
         }
-        (self.tell)(format!("done after {after} ms"));
+        (self.report)(format!("done after {after} ms"));
         true
     }
 
-    async fn say(&mut self, said: ToAgent) -> Result<(), Gone> {
-        self.link.send(said).await.map_err(|_| Gone)
+    async fn send(&mut self, command: ToAgent) -> Result<(), AgentLost> {
+        self.link.send(command).await.map_err(|_| AgentLost)
     }
 
-    /// What the agent says next; taken in herewith.
+    /// The next event; its budget is given back.
     async fn next(
         &mut self,
-        begun: Instant,
+        started: Instant,
     ) -> Result<Option<FromAgent>, tokio::time::error::Elapsed> {
-        let said = timeout_at(begun + PATIENCE, self.heard.recv()).await?;
-        if let (Some(room), Some(said)) = (self.link.room(), &said) {
-            room.give_back(Room::taken_by(std::slice::from_ref(said)));
+        let event = timeout_at(started + STEP_TIMEOUT, self.events.recv()).await?;
+        if let (Some(budget), Some(event)) = (self.link.event_budget(), &event) {
+            budget.give_back(budget.taken_by([event.bytes()]));
         }
-        Ok(said)
+        Ok(event)
     }
 }
 
-/// As much of an answer as is shown; an agent may say any amount.
-fn add(answer: &mut String, text: &str) {
-    let room = ANSWER_BYTES.saturating_sub(answer.len());
-    answer.push_str(&text[..text.floor_char_boundary(room)]);
+fn append(answer: &mut String, text: &str) {
+    let left = MAX_ANSWER_BYTES.saturating_sub(answer.len());
+    answer.push_str(&text[..text.floor_char_boundary(left)]);
 }
 
-/// Takes the usual workspace away again, unless the agent has put something there.
-fn tidy(data: &Path, session: &SessionId) {
+/// Removes the default workspace if it is empty.
+fn remove_workspace(data: &Path, session: &SessionId) {
     let own = data.join("workspaces").join(TESTER);
     for empty in [own.join(session.to_string()), own] {
         std::fs::remove_dir(empty).ok();

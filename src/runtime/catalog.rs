@@ -1,4 +1,4 @@
-//! The agents that can be started, as configured.
+//! Catalog: the configured agents, what they can do, and how to start them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,67 +11,64 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::agent_status::AgentStatus;
 use super::config::{AgentConfig, Config, DEMO, Limits};
-use super::dialect::{Transport, Utterance};
-use super::record::Record;
-use super::room::Room;
-use super::seats::{Full, Seats};
-use super::shift::Shift;
-use super::transport::hub::{Hub, Terms};
-use super::workshop::{Place, Workshop};
+use super::dialect::{PastMessage, Transport};
+use super::launch::{Launcher, SessionOwner};
+use super::link::task::LinkTask;
+use super::slots::Slots;
+use super::transport::shared_socket::{SharedSocket, SharedSocketConfig};
 use super::{FromAgent, Link, demo};
 use crate::clock::Clock;
-use crate::domain::code::Code;
 use crate::domain::command::SettingsChange;
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::Author;
 use crate::domain::id::{SessionId, UserId};
+use crate::limits::{ByteBudget, CapReached};
 
-/// An agent as it is configured, and what has become of it.
+/// Agent events of one link that are not committed yet, in bytes.
+const UNCOMMITTED_BYTES: usize = 1024 * 1024;
+
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) name: String,
     pub(super) config: AgentConfig,
-    pub(super) record: Record,
+    pub(super) status: AgentStatus,
 }
 
-/// An agent for those who run the gateway.
+/// An agent's configuration and status, for the operator.
 #[derive(Clone, Debug)]
 pub(crate) struct Described {
     pub(crate) name: String,
     pub(crate) protocol: String,
     pub(crate) enabled: bool,
-    /// How many run.
     pub(crate) live: usize,
-    /// How many were started, crashed, said something for others, said something odd.
     pub(crate) starts: u64,
     pub(crate) crashes: u64,
-    pub(crate) strays: u64,
-    pub(crate) odd: u64,
-    /// The process groups of those that run.
+    /// Dropped lines of other conversations.
+    pub(crate) misrouted: u64,
+    /// Dropped lines that made no sense.
+    pub(crate) unexpected: u64,
     pub(crate) groups: BTreeSet<i32>,
-    /// What was wrong last, and when.
     pub(crate) last_error: Option<(Timestamp, String)>,
-    /// What the last one that ended wrote to its standard error.
-    pub(crate) last_words: Vec<String>,
+    /// The standard error of the last process that ended.
+    pub(crate) stderr_tail: Vec<String>,
 }
 
-/// The session that an agent is started for.
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
-    /// Which.
     pub(crate) session: SessionId,
-    /// Its owner.
+    /// The session's owner.
     pub(crate) user: UserId,
-    /// The owner's name.
     pub(crate) user_name: String,
-    /// The agent's own name for the conversation, to go on with.
+    /// The agent's own id of the conversation to continue.
     pub(crate) thread: Option<String>,
-    /// What was said before, oldest first.
+    /// The conversation so far, oldest first.
     pub(crate) history: Vec<(Author, String)>,
 }
 
 impl Start {
-    /// For an agent that needs to know nothing more.
+    /// A start without a conversation to continue.
     pub(crate) fn of(session: SessionId, user: UserId) -> Self {
         Self {
             session,
@@ -83,211 +80,199 @@ impl Start {
     }
 }
 
-/// The agents that can be started.
+/// The configured agents; clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Catalog {
     agents: Arc<BTreeMap<String, Arc<Entry>>>,
-    hubs: Arc<BTreeMap<String, Arc<Hub>>>,
-    seats: Seats,
-    workshop: Arc<Workshop>,
-    /// Agents are tried out one at a time.
-    trials: Arc<tokio::sync::Mutex<()>>,
+    shared_sockets: Arc<BTreeMap<String, Arc<SharedSocket>>>,
+    slots: Slots,
+    launcher: Arc<Launcher>,
+    test_lock: Arc<tokio::sync::Mutex<()>>,
     clock: Clock,
 }
 
-/// Why an agent was not started.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum StartAgentError {
-    /// It is not configured, or disabled.
+    /// Not configured, or disabled.
     #[error("there is no agent `{0}` here")]
     Unknown(String),
-    /// All seats are taken.
     #[error("{0} agents run already, as many as may run at once; try again when one has ended")]
     Full(usize),
-    /// The user has as many as one may have.
     #[error(
         "{0} of your agents run already, as many as one user may have; end a session or let one rest"
     )]
     UserFull(usize),
-    /// It crashes too often.
     #[error("the agent `{name}` has crashed too often in this session; it is started again in {} s", .again_in.as_secs() + 1)]
-    Crashing {
-        /// Which.
-        name: String,
-        /// When it may be started again.
-        again_in: Duration,
-    },
+    Crashing { name: String, again_in: Duration },
 }
 
 impl StartAgentError {
-    /// The code for whoever asked.
-    pub(crate) fn code(&self) -> Code {
+    pub(crate) fn code(&self) -> ErrorCode {
         match self {
-            Self::Full(_) | Self::UserFull(_) => Code::Busy,
-            Self::Unknown(_) | Self::Crashing { .. } => Code::ConnectionLost,
+            Self::Full(_) | Self::UserFull(_) => ErrorCode::Busy,
+            Self::Unknown(_) | Self::Crashing { .. } => ErrorCode::ConnectionLost,
         }
     }
 }
 
 impl Catalog {
-    /// The agents that are configured, and the demo agent.
-    pub(crate) fn new(config: &Config, limits: &Limits, workshop: Workshop, clock: Clock) -> Self {
+    pub(crate) fn new(config: &Config, limits: &Limits, launcher: Launcher, clock: Clock) -> Self {
         let agents = config.with_demo().into_iter();
         let entry = |(name, config): (String, AgentConfig)| {
             let entry = Entry {
                 name: name.clone(),
                 config,
-                record: Record::default(),
+                status: AgentStatus::default(),
             };
             (name, Arc::new(entry))
         };
         Self {
             agents: Arc::new(agents.map(entry).collect()),
-            hubs: Arc::default(),
-            seats: Seats::new(limits),
-            workshop: Arc::new(workshop),
-            trials: Arc::default(),
+            shared_sockets: Arc::default(),
+            slots: Slots::new(limits),
+            launcher: Arc::new(launcher),
+            test_lock: Arc::default(),
             clock,
         }
     }
 
-    /// Where agents are made ready.
-    pub(super) fn workshop(&self) -> &Workshop {
-        &self.workshop
+    pub(super) fn launcher(&self) -> &Launcher {
+        &self.launcher
     }
 
-    /// The turn to try one out, unless somebody else does.
-    pub(super) fn begin_trial(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
-        self.trials.try_lock().ok()
+    /// The lock of the agent test; none while another test runs.
+    pub(super) fn lock_test(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        self.test_lock.try_lock().ok()
     }
 
-    /// Makes ready: ends what a former life has left behind, and listens where agents connect.
+    /// Kills orphans of an earlier gateway process, and listens on the shared sockets.
     pub(crate) async fn open(
         &mut self,
         data: &Path,
         stop: &CancellationToken,
         tracker: &TaskTracker,
     ) -> std::io::Result<()> {
-        let left = self.workshop.clear_leftovers().await;
-        if left > 0 {
+        let orphans = self.launcher.kill_orphans().await;
+        if orphans > 0 {
             tracing::warn!(
-                processes = left,
-                "ended what agents of a former life had left behind"
+                processes = orphans,
+                "killed orphaned agent processes of an earlier gateway process"
             );
         }
-        let mut hubs = BTreeMap::new();
+        let mut shared_sockets = BTreeMap::new();
         let listening = self
             .agents
             .values()
             .filter(|entry| entry.config.enabled && entry.config.listen);
         for entry in listening {
-            if let Some(hub) = hub(entry, data, stop, tracker)? {
-                hubs.insert(entry.name.clone(), hub);
+            if let Some(shared_socket) = shared_socket(entry, data, stop, tracker)? {
+                shared_sockets.insert(entry.name.clone(), shared_socket);
             }
         }
-        self.hubs = Arc::new(hubs);
+        self.shared_sockets = Arc::new(shared_sockets);
         Ok(())
     }
 
-    /// The names of those that are enabled, in order.
+    /// The names of the enabled agents, in order.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let enabled = self.agents.values().filter(|entry| entry.config.enabled);
         enabled.map(|entry| entry.name.as_str())
     }
 
-    /// Is there an agent of this name that is enabled?
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.entry(name).is_some()
     }
 
-    /// Every agent by name, the disabled ones too.
+    /// All agents by name, also the disabled ones.
     pub(crate) fn described(&self) -> Vec<Described> {
         let describe = |entry: &Arc<Entry>| {
-            let told = entry.record.told();
+            let report = entry.status.report();
             Described {
                 name: entry.name.clone(),
                 protocol: entry.config.protocol.clone().unwrap_or_else(|| DEMO.into()),
                 enabled: entry.config.enabled,
-                live: told.live,
-                starts: told.starts,
-                crashes: told.crashes,
-                strays: told.strays,
-                odd: told.odd,
-                groups: told.groups,
-                last_error: told.last_error,
-                last_words: told.last_words,
+                live: report.live,
+                starts: report.starts,
+                crashes: report.crashes,
+                misrouted: report.misrouted,
+                unexpected: report.unexpected,
+                groups: report.groups,
+                last_error: report.last_error,
+                stderr_tail: report.stderr_tail,
             }
         };
         self.agents.values().map(describe).collect()
     }
 
-    /// How many agents run that need a place, and how many places there are.
-    pub(super) fn places(&self) -> (usize, usize) {
-        self.seats.count()
+    /// How many slots are taken, and how many there are.
+    pub(super) fn slots(&self) -> (usize, usize) {
+        self.slots.count()
     }
 
-    /// What an agent can do, as far as is known; nothing if there is none of this name.
+    /// The known capabilities of an agent; none if there is no such agent.
     pub(crate) fn capabilities(&self, name: &str) -> Vec<&'static str> {
         let Some(entry) = self.entry(name) else {
             return Vec::new();
         };
         let Some(protocol) = entry.config.dialect() else {
-            return demo::CAPABILITIES.to_vec();
+            return demo::CAPABILITIES.split(' ').collect();
         };
-        let lacks = entry.record.lacks();
-        let able = protocol.capabilities.iter().copied();
-        able.filter(|able| !lacks.contains(able)).collect()
+        let lacks = entry.status.lacks();
+        let all = protocol.capabilities.split(' ');
+        all.filter(|capability| !lacks.contains(capability))
+            .collect()
     }
 
-    /// Does its program connect to the gateway, instead of being started?
+    /// Whether its program connects to the gateway instead of being started.
     pub(super) fn listens(&self, name: &str) -> bool {
         self.entry(name).is_some_and(|entry| entry.config.listen)
     }
 
-    /// Was one of these agents ever ready? The demo agent always is.
+    /// Whether a handshake with this agent ever succeeded. The demo agent is always ready.
     pub(crate) fn was_ready(&self, name: &str) -> bool {
         let entry = self.entry(name);
-        entry.is_some_and(|entry| entry.config.is_demo() || entry.record.told().ready > 0)
+        entry.is_some_and(|entry| entry.config.is_demo() || entry.status.report().ready > 0)
     }
 
-    /// What an agent has said it cannot do, of what its protocol can.
     pub(crate) fn lacks(&self, name: &str) -> Vec<&'static str> {
         self.entry(name)
-            .map(|entry| entry.record.lacks())
+            .map(|entry| entry.status.lacks())
             .unwrap_or_default()
     }
 
-    /// Can an agent do this?
     pub(crate) fn is_able(&self, name: &str, capability: &str) -> bool {
         self.capabilities(name).contains(&capability)
     }
 
-    /// Is it a part of the gateway, and no process?
     pub(crate) fn is_built_in(&self, name: &str) -> bool {
         self.entry(name).is_some_and(|entry| entry.config.is_demo())
     }
 
-    /// Can an agent go on with a run that waits for answers, after it was started anew?
+    /// Whether a restarted agent can continue a run that waits for answers.
     pub(crate) fn can_resume(&self, name: &str) -> bool {
         self.is_built_in(name)
     }
 
-    /// How long an agent may be idle before it is put to rest, if it can go on afterwards.
+    /// How long an agent may be idle before it is stopped, if it can continue afterwards.
     pub(crate) fn idle(&self, name: &str) -> Option<Duration> {
         let entry = self.entry(name)?;
         let seconds = entry.config.idle_secs;
-        let resumes = entry.config.dialect()?.resumes && !entry.record.lacks().contains(&"resume");
-        let rests = resumes && seconds > 0;
-        rests.then(|| Duration::from_secs(seconds.into()))
+        let resumes = entry.config.dialect()?.resumes && !entry.status.lacks().contains(&"resume");
+        (resumes && seconds > 0).then(|| Duration::from_secs(seconds.into()))
     }
 
-    /// Does it hear what is said to a run under way?
+    /// The operator's timeout for this agent's questions, if it has one of its own.
+    pub(crate) fn question_timeout(&self, name: &str) -> Option<Duration> {
+        let seconds = self.entry(name)?.config.question_timeout_secs?;
+        Some(Duration::from_secs(seconds.get().into()))
+    }
+
     pub(crate) fn hears_steering(&self, name: &str) -> bool {
         let entry = self.entry(name);
         entry.is_some_and(|entry| !entry.config.is_demo()) && self.is_able(name, "steer")
     }
 
-    /// May a session answer this agent's harmless permissions by itself?
+    /// Whether a session may approve this agent's harmless permissions by itself.
     pub(crate) fn permits_auto_approve(&self, name: &str) -> bool {
         let Some(entry) = self.entry(name) else {
             return false;
@@ -295,7 +280,7 @@ impl Catalog {
         entry.config.auto_approve.unwrap_or(entry.config.is_demo())
     }
 
-    /// What is wrong with a change of settings for this agent: the setting, and what it may be.
+    /// The first setting of a change that this agent does not allow, and why.
     pub(crate) fn complaint(
         &self,
         name: &str,
@@ -334,7 +319,7 @@ impl Catalog {
         None
     }
 
-    /// Is there room for another agent of this user? An error says why not.
+    /// Whether another agent of this user may start now.
     pub(crate) fn has_room(
         &self,
         name: &str,
@@ -343,7 +328,7 @@ impl Catalog {
     ) -> Result<(), StartAgentError> {
         match self.entry(name) {
             Some(entry) if !entry.config.is_demo() => self
-                .seats
+                .slots
                 .take(user, session)
                 .map(drop)
                 .map_err(StartAgentError::from),
@@ -353,13 +338,13 @@ impl Catalog {
 
     /// Starts an agent for one session.
     ///
-    /// It speaks through `back` and waits while that is full. When it is gone, for whatever reason,
-    /// `back` is dropped. It ends with `stop` and with its link; `tracker` awaits its task.
+    /// It sends its events through `events` and waits while that is full; `events` is dropped when the
+    /// agent is gone. It ends with `stop` and with its link; `tracker` awaits its task.
     pub(crate) fn start(
         &self,
         name: &str,
         start: Start,
-        back: mpsc::Sender<FromAgent>,
+        events: mpsc::Sender<FromAgent>,
         stop: &CancellationToken,
         tracker: &TaskTracker,
     ) -> Result<Link, StartAgentError> {
@@ -367,41 +352,44 @@ impl Catalog {
         let entry = self.entry(name).ok_or_else(unknown)?;
         if entry.config.is_demo() {
             return Ok(Link::start(stop, tracker, |commands| {
-                demo::run(commands, back)
+                demo::run(commands, events)
             }));
         }
         let protocol = entry.config.dialect().ok_or_else(unknown)?;
-        let most = entry.config.max_crashes.get();
-        let rest = entry
-            .record
-            .rest(start.session, protocol.restart_after, most, Instant::now());
-        let rest = rest.map_err(|again_in| StartAgentError::Crashing {
+        let (delays, max_crashes) = (protocol.restart_after, entry.config.max_crashes.get());
+        let backoff = entry
+            .status
+            .backoff(start.session, delays, max_crashes, Instant::now());
+        let backoff = backoff.map_err(|again_in| StartAgentError::Crashing {
             name: name.to_owned(),
             again_in,
         })?;
-        let room = Room::new();
-        let said = |(author, text)| Utterance { author, text };
-        let shift = Shift {
+        let budget = ByteBudget::new(UNCOMMITTED_BYTES);
+        let message = |(author, text)| PastMessage { author, text };
+        let task = LinkTask {
             entry: Arc::clone(entry),
             protocol,
-            workshop: Arc::clone(&self.workshop),
-            hub: self.hubs.get(name).cloned(),
+            launcher: Arc::clone(&self.launcher),
+            shared_socket: self.shared_sockets.get(name).cloned(),
             thread: start.thread,
-            history: start.history.into_iter().map(said).collect(),
-            rest,
-            room: room.clone(),
+            history: start.history.into_iter().map(message).collect(),
+            backoff,
+            budget: budget.clone(),
             clock: self.clock.clone(),
-            seat: self.seats.take(start.user, start.session)?,
-            place: Place {
+            slot: self.slots.take(start.user, start.session)?,
+            owner: SessionOwner {
                 session: start.session,
                 user: start.user,
                 user_name: start.user_name,
             },
         };
         let gateway_stop = stop.clone();
-        Ok(Link::launch(stop, tracker, Some(room), |commands, stop| {
-            shift.run(commands, back, stop, gateway_stop)
-        }))
+        Ok(Link::start_with_stop(
+            stop,
+            tracker,
+            Some(budget),
+            |commands, stop| task.run(commands, events, stop, gateway_stop),
+        ))
     }
 
     fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
@@ -409,22 +397,22 @@ impl Catalog {
     }
 }
 
-impl From<Full> for StartAgentError {
-    fn from(full: Full) -> Self {
-        match full {
-            Full::All(most) => Self::Full(most),
-            Full::User(most) => Self::UserFull(most),
+impl From<CapReached> for StartAgentError {
+    fn from(reached: CapReached) -> Self {
+        match reached {
+            CapReached::Total(max) => Self::Full(max),
+            CapReached::Key(max) => Self::UserFull(max),
         }
     }
 }
 
-/// The socket where an agent's program connects.
-fn hub(
+/// Opens the socket where an agent's program connects.
+fn shared_socket(
     entry: &Arc<Entry>,
     data: &Path,
     stop: &CancellationToken,
     tracker: &TaskTracker,
-) -> std::io::Result<Option<Arc<Hub>>> {
+) -> std::io::Result<Option<Arc<SharedSocket>>> {
     let config = &entry.config;
     let (Some(socket), Some(protocol)) = (&config.socket, config.dialect()) else {
         return Ok(None);
@@ -438,14 +426,14 @@ fn hub(
         None => option("token").map(str::to_owned),
     };
     let counted = Arc::clone(entry);
-    let terms = Terms {
+    let socket_config = SharedSocketConfig {
         path: data.join(socket),
         token,
         framing: config.framing(protocol),
-        longest: config.max_line_bytes.get() as usize,
-        strays: Box::new(move || counted.record.note(|told| told.strays += 1)),
+        max_line_bytes: config.max_line_bytes.get() as usize,
+        on_misrouted: Box::new(move || counted.status.update(|report| report.misrouted += 1)),
     };
-    Hub::open(terms, stop, tracker).map(Some)
+    SharedSocket::open(socket_config, stop, tracker).map(Some)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What operators decide about agents: the `[agents]` and `[runtime]` sections.
+//! Agent configuration: the `[agents]` and `[runtime]` sections.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -8,15 +8,14 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use super::dialect::{self, Framing, Protocol, TABLE};
-use super::environment::is_secretive;
+use super::process_environment::is_secret_name;
 
-/// The agent that is there without being configured.
+/// The agent that needs no configuration.
 pub(super) const DEMO: &str = "demo";
 
-/// Longer names are no names.
 const MAX_NAME_BYTES: usize = 64;
 /// Every session gets a directory of its own, below the data directory.
-const WORKSPACE: &str = "workspaces/{user}/{session}";
+const DEFAULT_WORKSPACE: &str = "workspaces/{user}/{session}";
 
 /// The `[runtime]` section.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -33,56 +32,47 @@ pub struct Limits {
 #[serde(transparent)]
 pub struct Config(BTreeMap<String, AgentConfig>);
 
-/// One agent.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct AgentConfig {
-    /// Whether it can be started.
     pub(super) enabled: bool,
-    /// What it speaks. Only the agent `demo` need not say.
+    /// Its protocol; optional only for the agent `demo`.
     pub(super) protocol: Option<String>,
-    /// The program and its arguments.
     pub(super) command: Vec<String>,
-    /// Where it is reached, or where it opens its socket when it was started.
+    /// The socket to connect to, or the one that the started program opens.
     pub(super) socket: Option<String>,
     /// The gateway listens on `socket`, and the agent's program connects.
     pub(super) listen: bool,
-    /// How its lines travel, if not as its protocol usually does.
     pub(super) transport: Option<TransportName>,
-    /// What ends a line, if not what its protocol usually has.
     pub(super) framing: Option<FramingName>,
     /// Its working directory: relative to the data directory, with `{user}` and `{session}`.
     pub(super) workspace: String,
-    /// Variables of its process.
     #[serde(serialize_with = "without_secrets")]
     pub(super) env: BTreeMap<String, String>,
-    /// Variables whose values stand in files.
     pub(super) env_files: BTreeMap<String, PathBuf>,
-    /// Variables that are handed on from the gateway's own environment.
+    /// Variables passed on from the gateway's own environment.
     pub(super) pass_env: Vec<String>,
-    /// As whom it runs; the gateway must be root for that.
+    /// The system user it runs as; the gateway must be root for that.
     pub(super) user: Option<String>,
-    /// Which permissions its files do not get, octal.
+    /// Its umask, octal.
     pub(super) umask: Option<String>,
-    /// What only its protocol knows.
     #[serde(serialize_with = "without_secrets")]
     pub(super) options: BTreeMap<String, Value>,
-    /// A run may be silent for so long.
+    /// How long a run may wait without a byte from the agent.
     pub(super) timeout_secs: NonZeroU32,
-    /// A question that nobody has answered for so long is denied, if not earlier.
+    /// How long its questions may stay open, if not shorter.
     pub(super) question_timeout_secs: Option<NonZeroU32>,
-    /// It is put to rest after so long without a run, if it can go on later; 0 lets it run.
+    /// It is stopped after this long without a run, if it can continue later; 0 keeps it running.
     pub(super) idle_secs: u32,
-    /// It may crash so often in ten minutes in one session.
+    /// Crashes allowed in ten minutes in one session.
     pub(super) max_crashes: NonZeroU32,
-    /// A longer line is dropped.
+    /// Longer lines are dropped.
     pub(super) max_line_bytes: NonZeroU32,
-    /// A run that says more is ended.
+    /// A run with more output is ended.
     pub(super) max_run_bytes: u64,
-    /// May a session answer its harmless permissions by itself? The demo agent's, unless this says no;
-    /// of others only if this says yes.
+    /// Whether a session may approve its harmless permissions by itself. Default: only the demo agent's.
     pub(super) auto_approve: Option<bool>,
-    /// The models that can be chosen; any if none is named.
+    /// The models that can be chosen; empty allows any.
     pub(super) models: Vec<String>,
     /// Its own modes that can be chosen.
     pub(super) modes: Vec<String>,
@@ -92,23 +82,17 @@ pub(super) struct AgentConfig {
     pub(super) max_temperature: Option<f64>,
 }
 
-/// How lines travel, in the words of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum TransportName {
-    /// Standard input and output.
     Stdio,
-    /// A Unix socket.
     Unix,
-    /// Two of them.
     UnixPair,
 }
 
-/// What ends a line, in the words of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum FramingName {
-    /// A newline.
     Newline,
     /// A form feed.
     NodeIpc,
@@ -131,7 +115,7 @@ impl Default for AgentConfig {
             listen: false,
             transport: None,
             framing: None,
-            workspace: WORKSPACE.into(),
+            workspace: DEFAULT_WORKSPACE.into(),
             env: BTreeMap::new(),
             env_files: BTreeMap::new(),
             pass_env: Vec::new(),
@@ -154,20 +138,18 @@ impl Default for AgentConfig {
 }
 
 impl AgentConfig {
-    /// The protocol that it speaks; none if that is the demo agent's, or unknown.
+    /// Its protocol; none if it is the demo agent's, or unknown.
     pub(super) fn dialect(&self) -> Option<&'static Protocol> {
         let wanted = self.protocol.as_deref()?;
         TABLE.iter().copied().find(|known| known.name == wanted)
     }
 
-    /// Is it the one that is built in?
     pub(super) fn is_demo(&self) -> bool {
         self.protocol
             .as_deref()
             .is_none_or(|protocol| protocol == DEMO)
     }
 
-    /// How its lines travel.
     pub(super) fn transport(&self, protocol: &Protocol) -> dialect::Transport {
         match self.transport {
             None => protocol.transport,
@@ -177,7 +159,6 @@ impl AgentConfig {
         }
     }
 
-    /// What ends a line.
     pub(super) fn framing(&self, protocol: &Protocol) -> Framing {
         match self.framing {
             None => protocol.framing,
@@ -186,29 +167,28 @@ impl AgentConfig {
         }
     }
 
-    /// The permissions that its files do not get.
     pub(super) fn umask(&self) -> Option<u32> {
         u32::from_str_radix(self.umask.as_deref()?, 8).ok()
     }
 
-    /// What is wrong with it, if anything.
+    /// The first mistake in it, for the operator.
     fn fault(&self, name: &str) -> Option<String> {
         let Some(protocol) = &self.protocol else {
-            let missing = || format!("`agents.{name}` needs a `protocol`: {}", known());
+            let missing = || format!("`agents.{name}` needs a `protocol`: {}", protocol_names());
             return (name != DEMO).then(missing);
         };
         if self.is_demo() {
             return None;
         }
-        let Some(known_as) = self.dialect() else {
+        let Some(dialect) = self.dialect() else {
             return Some(format!(
                 "`agents.{name}.protocol` is `{protocol}`, which is not one of: {}",
-                known()
+                protocol_names()
             ));
         };
-        let over_pipes = self.transport(known_as) == dialect::Transport::Stdio;
-        let strange = |option: &&String| {
-            let mut options = known_as.options.iter().map(|(option, _)| *option);
+        let over_pipes = self.transport(dialect) == dialect::Transport::Stdio;
+        let is_unknown = |option: &&String| {
+            let mut options = dialect.options.iter().map(|(option, _)| *option);
             options.all(|known| known != option.as_str())
                 && !COMMON_OPTIONS.contains(&option.as_str())
         };
@@ -235,7 +215,7 @@ impl AgentConfig {
                 "`agents.{name}.listen` needs `options.token_file`: what peers have to show"
             ))
         } else if self.listen
-            && (self.socket.is_none() || over_pipes || !(known_as.shares)(&self.options))
+            && (self.socket.is_none() || over_pipes || !(dialect.shares)(&self.options))
         {
             Some(format!(
                 "`agents.{name}.listen` needs a `socket` and a protocol whose peers serve many sessions"
@@ -245,7 +225,7 @@ impl AgentConfig {
                 "`agents.{name}.umask` must be octal, such as \"077\""
             ))
         } else {
-            let option = self.options.keys().find(strange)?;
+            let option = self.options.keys().find(is_unknown)?;
             Some(format!(
                 "`agents.{name}.options.{option}` is not an option of `{protocol}`"
             ))
@@ -256,15 +236,14 @@ impl AgentConfig {
 /// Options that the link itself reads.
 const COMMON_OPTIONS: [&str; 2] = ["token", "token_file"];
 
-/// The protocols, as they are written in the configuration.
-fn known() -> String {
+fn protocol_names() -> String {
     let names = TABLE.iter().map(|protocol| protocol.name);
     let names: Vec<&str> = std::iter::once(DEMO).chain(names).collect();
     names.join(", ")
 }
 
 impl Config {
-    /// Complaints about values that cannot work, by key.
+    /// Mistakes in the values, by key.
     pub fn complaints(&self) -> Vec<(&'static str, String)> {
         let mut complaints = Vec::new();
         for (name, agent) in &self.0 {
@@ -278,14 +257,12 @@ impl Config {
         complaints
     }
 
-    /// Can an agent of this name be started?
     pub(crate) fn offers(&self, name: &str) -> bool {
         self.with_demo()
             .get(name)
             .is_some_and(|agent| agent.enabled)
     }
 
-    /// All of them, and the demo agent, which is there without being configured.
     pub(super) fn with_demo(&self) -> BTreeMap<String, AgentConfig> {
         let mut agents = self.0.clone();
         agents.entry(DEMO.to_owned()).or_default();
@@ -293,13 +270,12 @@ impl Config {
     }
 }
 
-/// Names stand in addresses, environment variables and logs.
+/// Names appear in URLs, environment variables and logs.
 fn is_name(name: &str) -> bool {
     let is_fit = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
     (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_fit)
 }
 
-/// The values as they may be printed.
 fn without_secrets<V: Serialize, S: Serializer>(
     values: &BTreeMap<String, V>,
     serializer: S,
@@ -307,7 +283,14 @@ fn without_secrets<V: Serialize, S: Serializer>(
     serializer.collect_map(values.iter().map(|(name, value)| {
         let shown = serde_json::to_value(value).unwrap_or_default();
         let hidden = || Value::String("***".into());
-        (name, if is_secretive(name) { hidden() } else { shown })
+        (
+            name,
+            if is_secret_name(name) {
+                hidden()
+            } else {
+                shown
+            },
+        )
     }))
 }
 
@@ -326,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_complained_about() {
+    fn every_mistake_is_reported() {
         assert!(
             config(r#"{"demo": {"enabled": false}}"#)
                 .complaints()

@@ -1,91 +1,75 @@
-//! The demo agent: built in, deterministic, and obedient, so that people and tests can try everything.
+//! Demo agent: built in and deterministic, so that users and tests can try every feature.
 //!
-//! This is the task: it hears the session and plays what the `agenda` holds. What a prompt makes it
-//! do is written in `script`, its questions in `scene`, what it shows in `showcase`, what it tells
-//! about itself in `facts`. It hears also while nobody reads what it says, hence a cancel works at any
-//! time.
+//! This is its task: it takes commands and runs its `schedule`. `script` turns a prompt into steps,
+//! `dialogs` holds its questions, `sample_content` its sample answers, `query_answers` what it reports
+//! about itself. It takes commands also while its events are not read, hence a cancel works at any time.
 
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
-mod agenda;
-mod facts;
-mod scene;
+mod dialogs;
+mod query_answers;
+mod sample_content;
+mod schedule;
 mod script;
-mod showcase;
 #[cfg(test)]
 mod tests;
 
 use super::{FromAgent, ToAgent};
-use agenda::{Agenda, Next};
+use schedule::{NextAction, Schedule};
 
-/// What it can do, in words that clients know.
-pub(super) const CAPABILITIES: &[&str] = &[
-    "cancel",
-    "thoughts",
-    "plan",
-    "usage",
-    "tools",
-    "questions",
-    "queue",
-    "steer",
-    "followUp",
-    "context",
-    "setTools",
-    "query",
-    "extension",
-    "branch",
-];
+pub(super) const CAPABILITIES: &str = "cancel thoughts plan usage tools questions queue steer followUp \
+    context setTools query extension branch";
 
-/// How much is said at once before others get their turn.
-const BURST: usize = 256;
+/// Events sent before other tasks get their turn.
+const MAX_BURST: usize = 256;
 
-/// Plays until the session is gone or a script says so.
-pub(super) async fn run(mut commands: mpsc::Receiver<ToAgent>, back: mpsc::Sender<FromAgent>) {
-    let mut agenda = Agenda::default();
+/// Runs until the session closes or a script crashes it.
+pub(super) async fn run(mut commands: mpsc::Receiver<ToAgent>, events: mpsc::Sender<FromAgent>) {
+    let mut schedule = Schedule::default();
     loop {
-        let next = agenda.next();
-        if next == Next::Crash {
+        let next = schedule.next();
+        if next == NextAction::Crash {
             return;
         }
-        // All three are cancel-safe: a command stays in the channel, a place in the other channel is
-        // given back, and the agenda remembers until when to wait.
+        // All three are cancel-safe: a command stays in its channel, a permit is given back, and
+        // the schedule remembers its deadline.
         tokio::select! {
             biased;
-            // A cancel is heard before anything more is said. Off only while there is something to tell.
-            command = commands.recv(), if agenda.has_room() => match command {
-                Some(command) => agenda.hear(command),
+            // Commands first, so that a cancel stops further events. Off only while replies wait to
+            // be sent.
+            command = commands.recv(), if schedule.can_take_commands() => match command {
+                Some(command) => schedule.handle_command(command),
                 None => return,
             },
-            place = back.reserve(), if next == Next::Tell => {
-                let Ok(place) = place else { return };
-                if let Some(told) = agenda.take() {
-                    place.send(told);
+            permit = events.reserve(), if next == NextAction::Send => {
+                let Ok(permit) = permit else { return };
+                if let Some(event) = schedule.pop_event() {
+                    permit.send(event);
                 }
-                tell_at_once(&mut agenda, &commands, &back);
+                send_burst(&mut schedule, &commands, &events);
                 tokio::task::yield_now().await;
             }
-            () = sleep_until(agenda.waits_until()), if next == Next::Wait => agenda.skip(),
+            () = sleep_until(schedule.wait_deadline()), if next == NextAction::Wait => schedule.finish_wait(),
         }
     }
 }
 
-/// Tells as much as there is room for, so that the session finds many at once. Ends early when there
-/// is something to hear.
-fn tell_at_once(
-    agenda: &mut Agenda,
+/// Sends as many events as fit, so that the session takes them in one batch. Stops early for a command.
+fn send_burst(
+    schedule: &mut Schedule,
     commands: &mpsc::Receiver<ToAgent>,
-    back: &mpsc::Sender<FromAgent>,
+    events: &mpsc::Sender<FromAgent>,
 ) {
-    for _ in 1..BURST {
-        if agenda.next() != Next::Tell || !commands.is_empty() {
+    for _ in 1..MAX_BURST {
+        if schedule.next() != NextAction::Send || !commands.is_empty() {
             return;
         }
-        let Ok(place) = back.try_reserve() else {
+        let Ok(permit) = events.try_reserve() else {
             return;
         };
-        if let Some(told) = agenda.take() {
-            place.send(told);
+        if let Some(event) = schedule.pop_event() {
+            permit.send(event);
         }
     }
 }

@@ -1,18 +1,16 @@
-//! What can be wrong with an agent, in words for whoever runs the gateway: what happened, and what to
-//! do about it.
+//! Agent errors: why an agent cannot be used, in words for the operator: what happened, what to do.
 
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use super::talk::Declined;
+use super::messages::Declined;
 use super::workspace::WorkspaceError;
-use crate::domain::code::Code;
+use crate::domain::error_code::ErrorCode;
 
-/// Why an agent cannot be used, or not any more.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Trouble {
+pub(super) enum AgentError {
     #[error(
         "its program `{program}` was not found: install it, or give its full path in `command`"
     )]
@@ -42,7 +40,7 @@ pub(super) enum Trouble {
     Taken { path: PathBuf },
     #[error("nobody is connected to {}: start the program that connects there", .path.display())]
     NoPeer { path: PathBuf },
-    #[error("it ended ({})", said(*.status))]
+    #[error("it ended ({})", describe(*.status))]
     Ended { status: ExitStatus },
     #[error("it closed the line")]
     Closed,
@@ -56,8 +54,8 @@ pub(super) enum Trouble {
     Refused(Declined),
 }
 
-impl Trouble {
-    /// Did something run, and end badly? Otherwise nothing was started at all.
+impl AgentError {
+    /// Whether an agent ran and ended badly, as opposed to one that never started.
     pub(super) fn is_crash(&self) -> bool {
         matches!(
             self,
@@ -70,19 +68,17 @@ impl Trouble {
         )
     }
 
-    /// The code that a run ends with.
-    pub(super) fn code(&self) -> Code {
+    pub(super) fn code(&self) -> ErrorCode {
         match self {
             Self::Refused(declined) => declined.code,
-            Self::Silent { .. } | Self::TooMuch { .. } => Code::TaskFailed,
-            Self::Taken { .. } => Code::Busy,
-            _ => Code::ConnectionLost,
+            Self::Silent { .. } | Self::TooMuch { .. } => ErrorCode::TaskFailed,
+            Self::Taken { .. } => ErrorCode::Busy,
+            _ => ErrorCode::ConnectionLost,
         }
     }
 }
 
-/// How a process ended, in words.
-fn said(status: ExitStatus) -> String {
+fn describe(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt as _;
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit status {code}"),

@@ -1,136 +1,136 @@
-//! Bounds what an agent says: sizes, and the one character that not every database can keep. Pure.
+//! Event truncation: bounds the size of an agent's events, and replaces NUL, which PostgreSQL cannot store. Pure.
 
 use serde_json::Value;
 
-use super::talk::FromAgent;
+use super::messages::FromAgent;
 use crate::domain::question::Question;
 use crate::domain::tool::Tool;
 
-/// A piece of text; an answer may have any number of them.
-const TEXT: usize = 1024 * 1024;
-/// What a tool was given, and what came out.
-const VALUE: usize = 256 * 1024;
-/// Names, titles, labels.
-const NAME: usize = 1_000;
-/// Steps of a plan, commands, options.
-const COUNT: usize = 500;
-/// Ids of tools and questions.
-const ID: usize = 256;
+/// Of one delta; an answer may have any number of them.
+const MAX_TEXT_BYTES: usize = 1024 * 1024;
+/// Of a tool's input or output.
+const MAX_VALUE_BYTES: usize = 256 * 1024;
+const MAX_NAME_BYTES: usize = 1_000;
+/// Plan steps, commands, options.
+const MAX_ENTRIES: usize = 500;
+/// Of tools and questions.
+const MAX_ID_BYTES: usize = 256;
 
-/// The same, within bounds.
-pub(super) fn bounded(mut said: FromAgent) -> FromAgent {
-    match &mut said {
-        FromAgent::Delta { text, .. }
-        | FromAgent::Final {
+pub(super) fn bounded(mut event: FromAgent) -> FromAgent {
+    match &mut event {
+        FromAgent::MessageDelta { text, .. }
+        | FromAgent::MessageFinal {
             text: Some(text), ..
-        } => cut(text, TEXT),
-        FromAgent::Tool { tool, .. } => bound_tool(tool),
-        FromAgent::Asked {
-            asked, question, ..
+        } => truncate(text, MAX_TEXT_BYTES),
+        FromAgent::ToolUpdate { tool, .. } => truncate_tool(tool),
+        FromAgent::QuestionAsked {
+            content, question, ..
         } => {
-            cut(question, ID);
-            bound_question(asked);
+            truncate(question, MAX_ID_BYTES);
+            truncate_question(content);
         }
-        FromAgent::Told {
-            answer: Ok(value), ..
+        FromAgent::Response {
+            result: Ok(value), ..
         }
-        | FromAgent::Raw { value, .. } => bound_value(value),
-        FromAgent::Told {
-            answer: Err(declined),
+        | FromAgent::Raw { value, .. } => truncate_value(value),
+        FromAgent::Response {
+            result: Err(declined),
             ..
-        } => cut(&mut declined.message, NAME),
-        FromAgent::Commands(commands) => {
-            commands.truncate(COUNT);
+        } => truncate(&mut declined.message, MAX_NAME_BYTES),
+        FromAgent::CommandsAvailable(commands) => {
+            commands.truncate(MAX_ENTRIES);
             for command in commands {
-                cut(&mut command.name, NAME);
-                cut(&mut command.description, NAME);
+                truncate(&mut command.name, MAX_NAME_BYTES);
+                truncate(&mut command.description, MAX_NAME_BYTES);
             }
         }
-        FromAgent::Plan(steps) => {
-            steps.truncate(COUNT);
+        FromAgent::PlanUpdated(steps) => {
+            steps.truncate(MAX_ENTRIES);
             for step in steps {
-                cut(&mut step.title, NAME);
-                cut(&mut step.status, NAME);
+                truncate(&mut step.title, MAX_NAME_BYTES);
+                truncate(&mut step.status, MAX_NAME_BYTES);
             }
         }
-        FromAgent::Progress { progress, .. } => cut(&mut progress.description, NAME),
-        FromAgent::Title(text) | FromAgent::Thread(text) => cut(text, NAME),
-        FromAgent::Notice { text, .. } => cut(text, VALUE),
-        FromAgent::Ended {
+        FromAgent::RunProgress { progress, .. } => {
+            truncate(&mut progress.description, MAX_NAME_BYTES);
+        }
+        FromAgent::TitleChanged(text) | FromAgent::Thread(text) => truncate(text, MAX_NAME_BYTES),
+        FromAgent::Notice { text, .. } => truncate(text, MAX_VALUE_BYTES),
+        FromAgent::RunEnded {
             outcome: crate::domain::run::RunOutcome::Failed { message, .. },
             ..
         } => shorten(message),
-        FromAgent::Settled { question } => cut(question, ID),
-        FromAgent::Accepted { .. }
-        | FromAgent::Final { .. }
-        | FromAgent::Withdrawn { .. }
+        FromAgent::QuestionWithdrawn { question } => truncate(question, MAX_ID_BYTES),
+        FromAgent::RunAccepted { .. }
+        | FromAgent::MessageFinal { .. }
+        | FromAgent::MessageWithdrawn { .. }
         | FromAgent::Usage(_)
         | FromAgent::ContextLeft(_)
         | FromAgent::Activity(_)
-        | FromAgent::Ended { .. } => {}
+        | FromAgent::RunEnded { .. } => {}
     }
-    said
+    event
 }
 
-fn bound_tool(tool: &mut Tool) {
-    cut(&mut tool.id, ID);
+fn truncate_tool(tool: &mut Tool) {
+    truncate(&mut tool.id, MAX_ID_BYTES);
     for name in [
         &mut tool.name,
         &mut tool.title,
         &mut tool.kind,
         &mut tool.status,
     ] {
-        cut(name, NAME);
+        truncate(name, MAX_NAME_BYTES);
     }
     for value in [&mut tool.input, &mut tool.output].into_iter().flatten() {
-        bound_value(value);
+        truncate_value(value);
     }
 }
 
-fn bound_question(question: &mut Question) {
-    cut(&mut question.title, NAME);
-    cut(&mut question.message, VALUE);
-    question.options.truncate(COUNT);
+fn truncate_question(question: &mut Question) {
+    truncate(&mut question.title, MAX_NAME_BYTES);
+    truncate(&mut question.message, MAX_VALUE_BYTES);
+    question.options.truncate(MAX_ENTRIES);
     for option in &mut question.options {
-        cut(&mut option.id, ID);
-        cut(&mut option.label, NAME);
+        truncate(&mut option.id, MAX_ID_BYTES);
+        truncate(&mut option.label, MAX_NAME_BYTES);
         option
             .detail
             .iter_mut()
-            .for_each(|detail| cut(detail, NAME));
+            .for_each(|detail| truncate(detail, MAX_NAME_BYTES));
     }
     for label in [&mut question.confirm_label, &mut question.cancel_label] {
         for label in label.iter_mut() {
-            cut(label, NAME);
+            truncate(label, MAX_NAME_BYTES);
         }
     }
     question
         .default_value
         .iter_mut()
-        .for_each(|text| cut(text, VALUE));
+        .for_each(|text| truncate(text, MAX_VALUE_BYTES));
     if let Some(tool) = &mut question.tool {
-        cut(&mut tool.tool, ID);
-        cut(&mut tool.name, NAME);
-        bound_value(&mut tool.args);
+        truncate(&mut tool.tool, MAX_ID_BYTES);
+        truncate(&mut tool.name, MAX_NAME_BYTES);
+        truncate_value(&mut tool.args);
     }
 }
 
-/// A value that is too large is replaced by the beginning of how it reads.
-fn bound_value(value: &mut Value) {
-    if bytes_of(value) > VALUE {
+/// A value that is too large becomes the beginning of its text.
+fn truncate_value(value: &mut Value) {
+    if bytes_of(value) > MAX_VALUE_BYTES {
         let mut text = match value.take() {
             Value::String(text) => text,
             other => other.to_string(),
         };
-        cut(&mut text, VALUE);
+        truncate(&mut text, MAX_VALUE_BYTES);
         text.push('…');
         *value = Value::String(text);
     } else {
-        clean(value);
+        replace_nuls(value);
     }
 }
 
-/// About how much room a value takes.
+/// About how many bytes a value takes as JSON.
 pub(super) fn bytes_of(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 8,
@@ -148,35 +148,40 @@ pub(super) fn bytes_of(value: &Value) -> usize {
     }
 }
 
-fn clean(value: &mut Value) {
+fn replace_nuls(value: &mut Value) {
     match value {
-        Value::String(text) => without_nul(text),
-        Value::Array(values) => values.iter_mut().for_each(clean),
+        Value::String(text) => replace_nul(text),
+        Value::Array(values) => values.iter_mut().for_each(replace_nuls),
         Value::Object(fields) => {
             if fields.keys().any(|name| name.contains('\0')) {
-                let odd = std::mem::take(fields).into_iter();
-                *fields = odd
+                let all = std::mem::take(fields).into_iter();
+                *fields = all
                     .map(|(name, value)| (name.replace('\0', "\u{fffd}"), value))
                     .collect();
             }
-            fields.values_mut().for_each(clean);
+            fields.values_mut().for_each(replace_nuls);
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-/// An error message that people read in one piece.
 pub(super) fn shorten(message: &mut String) {
-    cut(message, 4 * NAME);
+    truncate(message, 4 * MAX_NAME_BYTES);
 }
 
-fn cut(text: &mut String, bytes: usize) {
+/// The first printable characters of a name that an agent gave: it may be anything, and the operator
+/// reads it.
+pub(super) fn excerpt(name: &str) -> String {
+    let printable = name.chars().filter(|char| !char.is_control());
+    printable.take(64).collect()
+}
+
+fn truncate(text: &mut String, bytes: usize) {
     text.truncate(text.floor_char_boundary(bytes));
-    without_nul(text);
+    replace_nul(text);
 }
 
-/// `PostgreSQL` keeps every character but this one.
-fn without_nul(text: &mut String) {
+fn replace_nul(text: &mut String) {
     if text.contains('\0') {
         *text = text.replace('\0', "\u{fffd}");
     }
@@ -190,17 +195,21 @@ mod tests {
     use crate::domain::id::RunId;
 
     #[test]
-    fn what_is_too_large_is_cut_and_what_cannot_be_kept_replaced() {
+    fn large_values_are_cut_and_nul_is_replaced() {
         let run = RunId::new();
         let mut tool = Tool::new("t\0", "n".repeat(5_000), "running");
         tool.input = Some(json!({ "a\0": ["b\0"] }));
         tool.output = Some(json!(vec!["é".repeat(1_000); 1_000]));
-        let FromAgent::Tool { tool, .. } = bounded(FromAgent::Tool { run, tool }) else {
+        let FromAgent::ToolUpdate { tool, .. } = bounded(FromAgent::ToolUpdate { run, tool })
+        else {
             panic!("it is a tool");
         };
-        assert_eq!((tool.id.as_str(), tool.name.len()), ("t\u{fffd}", NAME));
+        assert_eq!(
+            (tool.id.as_str(), tool.name.len()),
+            ("t\u{fffd}", MAX_NAME_BYTES)
+        );
         assert_eq!(tool.input, Some(json!({ "a\u{fffd}": ["b\u{fffd}"] })));
         let output = tool.output.unwrap();
-        assert!(output.as_str().unwrap().len() <= VALUE + 3);
+        assert!(output.as_str().unwrap().len() <= MAX_VALUE_BYTES + 3);
     }
 }

@@ -1,59 +1,43 @@
-//! JSON-RPC, as agents write it: with or without `jsonrpc`, with ids of any kind. Pure.
+//! JSON-RPC 2.0 messages: parses and builds them, with or without `jsonrpc`, with ids of any kind. Pure.
 
 use serde_json::{Map, Value, json};
 
-/// What somebody wrote.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Message {
-    /// Wants an answer under this id.
+    /// The response must carry `id` exactly as it came.
     Request {
-        /// To be given back as it came.
         id: Value,
-        /// What is wanted.
         method: String,
-        /// Of what.
         params: Value,
     },
-    /// Wants to be known.
     Notification {
-        /// What it is.
         method: String,
-        /// About what.
         params: Value,
     },
-    /// The answer to a request.
-    Answer {
-        /// Of this id.
+    Response {
         id: Value,
-        /// What came of it.
-        answer: Result<Value, Fault>,
+        result: Result<Value, RpcError>,
     },
-    /// None of these.
-    Odd(Value),
+    Invalid(Value),
 }
 
-/// What went wrong with a request.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Fault {
-    /// Which kind, by the protocol's own table.
+pub(super) struct RpcError {
+    /// Each protocol has a table of its own.
     pub(super) code: i64,
-    /// What a person reads.
     pub(super) message: String,
-    /// More about it.
     pub(super) data: Value,
 }
 
-/// Method not found.
-pub(super) const UNKNOWN_METHOD: i64 = -32601;
+pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 
-/// Reads one message.
-pub(super) fn read(line: Value) -> Message {
+pub(super) fn parse(line: Value) -> Message {
     let Value::Object(mut fields) = line else {
-        return Message::Odd(line);
+        return Message::Invalid(line);
     };
     let method = match fields.get("method") {
         Some(Value::String(method)) => Some(method.clone()),
-        Some(_) => return Message::Odd(Value::Object(fields)),
+        Some(_) => return Message::Invalid(Value::Object(fields)),
         None => None,
     };
     let id = fields.get("id").filter(|id| !id.is_null()).cloned();
@@ -70,21 +54,21 @@ pub(super) fn read(line: Value) -> Message {
         },
         (None, Some(id)) => match take("error") {
             Value::Null if fields.contains_key("result") => {
-                let answer = Ok(fields.remove("result").unwrap_or_default());
-                Message::Answer { id, answer }
+                let result = Ok(fields.remove("result").unwrap_or_default());
+                Message::Response { id, result }
             }
-            Value::Object(error) => Message::Answer {
+            Value::Object(error) => Message::Response {
                 id,
-                answer: Err(fault(error)),
+                result: Err(rpc_error(error)),
             },
-            _ => Message::Odd(Value::Object(fields)),
+            _ => Message::Invalid(Value::Object(fields)),
         },
-        (None, None) => Message::Odd(Value::Object(fields)),
+        (None, None) => Message::Invalid(Value::Object(fields)),
     }
 }
 
-fn fault(mut error: Map<String, Value>) -> Fault {
-    Fault {
+fn rpc_error(mut error: Map<String, Value>) -> RpcError {
+    RpcError {
         code: error
             .get("code")
             .and_then(Value::as_i64)
@@ -94,7 +78,6 @@ fn fault(mut error: Map<String, Value>) -> Fault {
     }
 }
 
-/// A request.
 pub(super) fn request(id: impl Into<Value>, method: &str, params: Value) -> Value {
     message([
         ("id", id.into()),
@@ -103,21 +86,18 @@ pub(super) fn request(id: impl Into<Value>, method: &str, params: Value) -> Valu
     ])
 }
 
-/// A notification.
 pub(super) fn notification(method: &str, params: Value) -> Value {
     message([("method", method.into()), ("params", params)])
 }
 
-/// The answer to a request.
 pub(super) fn result(id: Value, result: Value) -> Value {
     message([("id", id), ("result", result)])
 }
 
-/// The refusal of a request.
-pub(super) fn error(id: Value, code: i64, text: &str) -> Value {
+pub(super) fn error(id: Value, code: i64, message_text: &str) -> Value {
     message([
         ("id", id),
-        ("error", json!({ "code": code, "message": text })),
+        ("error", json!({ "code": code, "message": message_text })),
     ])
 }
 
@@ -131,8 +111,8 @@ fn message<const N: usize>(members: [(&str, Value); N]) -> Value {
     )
 }
 
-/// The same message without the member `jsonrpc`, for protocols that have none.
-pub(super) fn bare(mut message: Value) -> Value {
+/// Removes the member `jsonrpc`, for protocols that have none.
+pub(super) fn unversioned(mut message: Value) -> Value {
     if let Some(fields) = message.as_object_mut() {
         fields.remove("jsonrpc");
     }
@@ -144,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_message_is_told_from_the_others() {
+    fn requests_notifications_and_responses_are_told_apart() {
         let method = || "m".to_owned();
         for (line, message) in [
             (
@@ -164,30 +144,30 @@ mod tests {
             ),
             (
                 json!({ "id": "a", "result": null }),
-                Message::Answer {
+                Message::Response {
                     id: json!("a"),
-                    answer: Ok(Value::Null),
+                    result: Ok(Value::Null),
                 },
             ),
             (
                 json!({ "id": 1, "error": { "code": -1, "message": "no", "data": 2 } }),
-                Message::Answer {
+                Message::Response {
                     id: json!(1),
-                    answer: Err(Fault {
+                    result: Err(RpcError {
                         code: -1,
                         message: "no".into(),
                         data: json!(2),
                     }),
                 },
             ),
-            (json!({ "id": 1 }), Message::Odd(json!({ "id": 1 }))),
+            (json!({ "id": 1 }), Message::Invalid(json!({ "id": 1 }))),
             (
                 json!({ "id": 1, "method": 2 }),
-                Message::Odd(json!({ "id": 1, "method": 2 })),
+                Message::Invalid(json!({ "id": 1, "method": 2 })),
             ),
-            (json!([]), Message::Odd(json!([]))),
+            (json!([]), Message::Invalid(json!([]))),
         ] {
-            assert_eq!(read(line), message);
+            assert_eq!(parse(line), message);
         }
     }
 }

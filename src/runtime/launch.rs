@@ -1,4 +1,4 @@
-//! What starting any agent needs: where it works, what it is found by, who starts processes.
+//! Launch: prepares an agent's workspace, environment and socket, starts its process and connects.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -8,155 +8,147 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::config::AgentConfig;
 use super::dialect::{Protocol, Transport};
-use super::environment::{self, Environment};
-use super::leftovers;
-use super::process::{Plan, Process, Spawner};
-use super::transport::hub::Hub;
-use super::transport::leases::{Lease, Leases};
-use super::transport::{Wire, connect, events_socket};
-use super::trouble::Trouble;
+use super::error::AgentError;
+use super::orphans;
+use super::process::{Process, ProcessSpawner, ProcessSpec};
+use super::process_environment::{self, Environment};
+use super::transport::shared_socket::SharedSocket;
+use super::transport::socket_leases::{Lease, Leases};
+use super::transport::{ByteStream, connect, events_socket};
 use super::workspace;
 use crate::domain::id::{SessionId, UserId};
-use crate::store::Contents;
+use crate::store::Blobs;
 
-/// Names this gateway's processes, also to its next life.
-const MARK_FILE: &str = "agents.mark";
-/// The sockets that processes open for the gateway.
-const SOCKETS: &str = "sockets";
-const SOCKET: &str = "agent.sock";
-/// The longest path to a folder that a socket can be in, with room for its name and `.events`.
-const LONGEST_SOCKET: usize = 80;
+/// Holds the tag of this data directory's processes, also for the next gateway process.
+const TAG_FILE: &str = "agents.mark";
+const SOCKET_DIR: &str = "sockets";
+const SOCKET_NAME: &str = "agent.sock";
+/// The longest path of a socket's directory: Unix sockets have at most 108 bytes, name and `.events`
+/// included.
+const MAX_SOCKET_DIR_BYTES: usize = 80;
 
-/// Where agents are made ready.
 #[derive(Debug)]
-pub(crate) struct Workshop {
+pub(crate) struct Launcher {
     data: PathBuf,
-    mark: String,
-    spawner: Spawner,
+    /// Every process of this data directory carries it, see `orphans`.
+    tag: String,
+    spawner: ProcessSpawner,
     leases: Leases,
-    turns: Mutex<HashMap<SessionId, Weak<tokio::sync::Mutex<()>>>>,
-    contents: Option<Arc<Contents>>,
+    session_locks: Mutex<HashMap<SessionId, Weak<tokio::sync::Mutex<()>>>>,
+    blobs: Option<Arc<Blobs>>,
 }
 
-/// The right to be the agent of a session, until dropped.
-pub(super) type Turn = tokio::sync::OwnedMutexGuard<()>;
+/// One agent at a time for a session: held until its processes have ended.
+pub(super) type SessionLock = tokio::sync::OwnedMutexGuard<()>;
 
-/// Whose agent it is.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
-    /// The session.
+pub(super) struct SessionOwner {
     pub(super) session: SessionId,
-    /// Its owner.
     pub(super) user: UserId,
-    /// The owner's name.
     pub(super) user_name: String,
 }
 
-/// A line that is open.
-pub(super) struct Opened {
-    /// The way for commands.
-    pub(super) main: Wire,
-    /// The way for events, if they have one of their own.
-    pub(super) events: Option<Wire>,
-    /// The process, if the gateway has started it.
+pub(super) struct LaunchedAgent {
+    pub(super) main: ByteStream,
+    /// The separate event stream, if the transport has one.
+    pub(super) events: Option<ByteStream>,
+    /// None if the gateway did not start the process.
     pub(super) process: Option<Process>,
-    /// The socket is this session's alone.
+    /// The exclusive use of a configured socket.
     lease: Option<Lease>,
-    /// Removed at the end.
+    /// The agent's own socket, removed at the end.
     socket: Option<PathBuf>,
 }
 
-impl Opened {
-    /// The number of the process's group, if there is one.
+impl LaunchedAgent {
     pub(super) fn group(&self) -> Option<i32> {
         self.process.as_ref().and_then(Process::group)
     }
 
-    /// The line is closed; the process goes its way.
-    pub(super) fn clear(&mut self) {
+    /// Gives up the socket, after the process has ended.
+    pub(super) fn release(&mut self) {
         self.lease = None;
         if let Some(socket) = self.socket.take() {
-            clear(&socket);
+            remove_sockets(&socket);
         }
     }
 }
 
-/// What is prepared before anything is started.
+/// What a launch needs, looked up before anything is started.
 #[derive(Debug)]
-pub(super) struct Prepared {
-    /// Where the agent works.
+pub(super) struct LaunchPlan {
     pub(super) directory: PathBuf,
     socket: Option<PathBuf>,
-    plan: Option<Plan>,
+    process: Option<ProcessSpec>,
 }
 
-impl Workshop {
-    /// Where everything of the gateway is kept.
+impl Launcher {
     pub(super) fn data(&self) -> &Path {
         &self.data
     }
 
-    /// In a data directory. `launcher` is this binary.
+    /// A launcher for a data directory. `exec_shim` is this binary; without it, programs are started
+    /// directly.
     pub(crate) fn open(
         data: &Path,
-        launcher: Option<PathBuf>,
-        contents: Option<Arc<Contents>>,
+        exec_shim: Option<PathBuf>,
+        blobs: Option<Arc<Blobs>>,
     ) -> io::Result<Self> {
         let data = std::path::absolute(data)?;
         Ok(Self {
-            mark: mark(&data)?,
+            tag: process_tag(&data)?,
             data,
-            spawner: Spawner::new(launcher)?,
+            spawner: ProcessSpawner::new(exec_shim)?,
             leases: Leases::default(),
-            turns: Mutex::default(),
-            contents,
+            session_locks: Mutex::default(),
+            blobs,
         })
     }
 
-    /// Ends the processes that a former life of this gateway has left; says how many.
-    pub(crate) async fn clear_leftovers(&self) -> usize {
-        let mark = format!("{}/", self.mark);
-        let clearing = tokio::task::spawn_blocking(move || leftovers::kill(&mark).len());
-        clearing.await.unwrap_or_default()
+    /// Kills the processes that an earlier gateway process left behind. Returns how many.
+    pub(crate) async fn kill_orphans(&self) -> usize {
+        let tag = format!("{}/", self.tag);
+        let killing = tokio::task::spawn_blocking(move || orphans::kill(&tag).len());
+        killing.await.unwrap_or_default()
     }
 
-    /// Waits until the life before of a session's agent is over, with everything that it started: the
-    /// next one works in the same directory.
-    pub(super) async fn turn(&self, session: SessionId) -> Turn {
-        let turn = {
-            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-            turns.retain(|_, turn| turn.strong_count() > 0);
-            let known = turns.get(&session).and_then(Weak::upgrade);
-            let turn = known.unwrap_or_default();
-            turns.insert(session, Arc::downgrade(&turn));
-            turn
+    /// Waits until the session's former agent has ended with everything that it started: the next one
+    /// works in the same directory.
+    pub(super) async fn lock_session(&self, session: SessionId) -> SessionLock {
+        let lock = {
+            let locks = self.session_locks.lock();
+            let mut locks = locks.unwrap_or_else(PoisonError::into_inner);
+            locks.retain(|_, lock| lock.strong_count() > 0);
+            let known = locks.get(&session).and_then(Weak::upgrade);
+            let lock = known.unwrap_or_default();
+            locks.insert(session, Arc::downgrade(&lock));
+            lock
         };
-        turn.lock_owned().await
+        lock.lock_owned().await
     }
 
-    /// The files of prompts.
-    pub(super) fn contents(&self) -> Option<&Contents> {
-        self.contents.as_deref()
+    pub(super) fn blobs(&self) -> Option<&Blobs> {
+        self.blobs.as_deref()
     }
 
-    /// Looks everything up that an agent needs. Blocks for a few system calls.
+    /// Looks up everything that an agent needs. Blocks for a few system calls.
     pub(super) fn prepare(
         &self,
         config: &AgentConfig,
         protocol: &Protocol,
-        place: &Place,
-    ) -> Result<Prepared, Trouble> {
+        owner: &SessionOwner,
+    ) -> Result<LaunchPlan, AgentError> {
         let link = uuid::Uuid::now_v7().simple().to_string();
         let names = |text: &str| {
-            text.replace("{user}", &place.user_name)
-                .replace("{session}", &place.session.to_string())
+            text.replace("{user}", &owner.user_name)
+                .replace("{session}", &owner.session.to_string())
         };
         let directory = workspace::make(&self.data, &config.workspace, names)?;
         let socket = match config.transport(protocol) {
             Transport::Stdio => None,
             Transport::Unix | Transport::UnixPair => Some(match &config.socket {
                 Some(socket) => self.data.join(names(socket)),
-                None => self.socket(place.session).map_err(Trouble::Spawn)?,
+                None => self.socket_path(owner.session).map_err(AgentError::Spawn)?,
             }),
         };
         let fill = |text: &String| {
@@ -165,7 +157,7 @@ impl Workshop {
                 .replace("{workspace}", &directory.to_string_lossy())
                 .replace("{socket}", &socket.to_string_lossy())
         };
-        let plan = match config.command.split_first() {
+        let process = match config.command.split_first() {
             None => None,
             Some((program, arguments)) => {
                 let set: BTreeMap<_, _> = config
@@ -178,40 +170,40 @@ impl Workshop {
                     Environment::new(own, &config.pass_env, &set, &config.env_files)?;
                 let account = match &config.user {
                     None => None,
-                    Some(user) => Some(settle(&names(user), &directory, &set, &mut environment)?),
+                    Some(user) => Some(run_as(&names(user), &directory, &set, &mut environment)?),
                 };
-                Some(Plan {
+                Some(ProcessSpec {
                     program: environment.program(&fill(program))?,
                     arguments: arguments.iter().map(fill).collect(),
                     directory: directory.clone(),
                     environment,
                     account,
                     umask: config.umask(),
-                    mark: format!("{}/{link}", self.mark),
+                    tag: format!("{}/{link}", self.tag),
                 })
             }
         };
-        Ok(Prepared {
+        Ok(LaunchPlan {
             directory,
             socket,
-            plan,
+            process,
         })
     }
 
-    /// Starts the process, if there is one to start, and opens the line.
-    pub(super) async fn connect(
+    /// Starts the process, if there is one to start, and connects.
+    pub(super) async fn launch(
         &self,
-        prepared: Prepared,
+        plan: LaunchPlan,
         config: &AgentConfig,
         protocol: &Protocol,
-        hub: Option<&Hub>,
+        shared_socket: Option<&SharedSocket>,
         session: SessionId,
-    ) -> Result<Opened, (Trouble, Option<Process>)> {
-        if let (Some(hub), Some(path)) = (hub, &prepared.socket) {
-            let main = hub.attach(&session.to_string());
+    ) -> Result<LaunchedAgent, (AgentError, Option<Process>)> {
+        if let (Some(shared_socket), Some(path)) = (shared_socket, &plan.socket) {
+            let main = shared_socket.attach(&session.to_string());
             let path = path.clone();
-            let main = main.ok_or((Trouble::NoPeer { path }, None))?;
-            return Ok(Opened {
+            let main = main.ok_or((AgentError::NoPeer { path }, None))?;
+            return Ok(LaunchedAgent {
                 main,
                 events: None,
                 process: None,
@@ -219,85 +211,85 @@ impl Workshop {
                 socket: None,
             });
         }
-        let lease = match &prepared.socket {
-            // One that serves many conversations may be shared, and one that was started here is not.
-            Some(path) if prepared.plan.is_none() && !(protocol.shares)(&config.options) => {
-                let taken = || (Trouble::Taken { path: path.clone() }, None);
+        let lease = match &plan.socket {
+            // A socket that serves many conversations needs no lease, and our own process is not shared.
+            Some(path) if plan.process.is_none() && !(protocol.shares)(&config.options) => {
+                let taken = || (AgentError::Taken { path: path.clone() }, None);
                 Some(self.leases.take(path.clone()).ok_or_else(taken)?)
             }
             _ => None,
         };
-        let own_socket = prepared.socket.clone().filter(|_| prepared.plan.is_some());
+        let own_socket = plan.socket.clone().filter(|_| plan.process.is_some());
         if let Some(socket) = &own_socket {
-            clear(socket);
+            remove_sockets(socket);
         }
-        let mut process = match prepared.plan {
+        let mut process = match plan.process {
             None => None,
-            Some(plan) => {
-                let directory = plan.directory.clone();
-                let started = self.spawner.start(plan).await;
+            Some(spec) => {
+                let directory = spec.directory.clone();
+                let started = self.spawner.start(spec).await;
                 Some(started.map_err(|error| {
                     let denied = error.kind() == io::ErrorKind::PermissionDenied;
-                    let trouble = match config.user.clone().filter(|_| denied) {
-                        Some(user) => Trouble::OutOfReach { user, directory },
-                        None => Trouble::Spawn(error),
+                    let error = match config.user.clone().filter(|_| denied) {
+                        Some(user) => AgentError::OutOfReach { user, directory },
+                        None => AgentError::Spawn(error),
                     };
-                    (trouble, None)
+                    (error, None)
                 })?)
             }
         };
         let pair = config.transport(protocol) == Transport::UnixPair;
-        let wires = wires(prepared.socket.as_deref(), pair, &mut process).await;
-        match wires {
-            Ok((main, events)) => Ok(Opened {
+        let streams = connect_streams(plan.socket.as_deref(), pair, &mut process).await;
+        match streams {
+            Ok((main, events)) => Ok(LaunchedAgent {
                 main,
                 events,
                 process,
                 lease,
                 socket: own_socket,
             }),
-            Err(trouble) => Err((trouble, process)),
+            Err(error) => Err((error, process)),
         }
     }
 
-    /// A path for a socket that a process is to open: the same for every life of a session's agent,
-    /// because some keep what they remember beside it.
-    fn socket(&self, session: SessionId) -> io::Result<PathBuf> {
+    /// The path of the socket that a process is to open: always the same for a session, because some
+    /// agents keep their memory beside it.
+    fn socket_path(&self, session: SessionId) -> io::Result<PathBuf> {
         let session = session.to_string();
         let short = &session[session.len() - 16..];
-        let mut dir = self.data.join(SOCKETS).join(short);
-        if dir.as_os_str().len() > LONGEST_SOCKET {
-            let root = format!("switchboard-{}", &self.mark[..16]);
+        let mut dir = self.data.join(SOCKET_DIR).join(short);
+        if dir.as_os_str().len() > MAX_SOCKET_DIR_BYTES {
+            let root = format!("switchboard-{}", &self.tag[..16]);
             dir = std::env::temp_dir().join(root).join(short);
         }
         std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&dir)?;
-        Ok(dir.join(SOCKET))
+        Ok(dir.join(SOCKET_NAME))
     }
 }
 
-/// Removes the sockets of a life that has ended: nobody listens there.
-fn clear(socket: &Path) {
+/// Removes the sockets of a process that has ended.
+fn remove_sockets(socket: &Path) {
     for path in [&events_socket(socket), socket] {
         std::fs::remove_file(path).ok();
     }
 }
 
-async fn wires(
+async fn connect_streams(
     socket: Option<&Path>,
     pair: bool,
     process: &mut Option<Process>,
-) -> Result<(Wire, Option<Wire>), Trouble> {
+) -> Result<(ByteStream, Option<ByteStream>), AgentError> {
     let Some(socket) = socket else {
         let pipes = process.as_mut().and_then(Process::pipes);
         let (reader, writer) =
-            pipes.ok_or_else(|| Trouble::Spawn(io::Error::other("it has no pipes")))?;
-        return Ok((Wire::new(reader, writer), None));
+            pipes.ok_or_else(|| AgentError::Spawn(io::Error::other("it has no pipes")))?;
+        return Ok((ByteStream::new(reader, writer), None));
     };
     if let Some(process) = process.as_mut() {
-        process.listen_to_output();
+        process.capture_stdout();
     }
     let main = connect(socket, process).await?;
     let events = if pair {
@@ -308,25 +300,26 @@ async fn wires(
     Ok((main, events))
 }
 
-/// The user that an agent runs as: its directory is theirs, and their home is its home.
-fn settle(
+/// The system user that an agent runs as. The workspace becomes theirs, and their home its home.
+fn run_as(
     user: &str,
     directory: &Path,
     set: &BTreeMap<String, String>,
     environment: &mut Environment,
-) -> Result<environment::Account, Trouble> {
+) -> Result<process_environment::Account, AgentError> {
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let (account, home) = environment::account(&users, user).ok_or_else(|| Trouble::NoUser {
-        user: user.to_owned(),
-    })?;
+    let (account, home) =
+        process_environment::account(&users, user).ok_or_else(|| AgentError::NoUser {
+            user: user.to_owned(),
+        })?;
     std::os::unix::fs::chown(directory, Some(account.uid), Some(account.gid))
-        .map_err(Trouble::Spawn)?;
+        .map_err(AgentError::Spawn)?;
     for (name, value) in [
         ("HOME", home.into_os_string()),
         ("USER", user.into()),
         ("LOGNAME", user.into()),
     ] {
-        // What the operator has set stays.
+        // The operator's own settings win.
         if !set.contains_key(name) {
             environment.variables.insert(name.into(), value);
         }
@@ -334,16 +327,16 @@ fn settle(
     Ok(account)
 }
 
-/// What this data directory's processes are known by: made once, and kept.
-fn mark(data: &Path) -> io::Result<String> {
-    let path = data.join(MARK_FILE);
-    if let Ok(mark) = std::fs::read_to_string(&path)
-        && mark.len() == 32
-        && mark.bytes().all(|byte| byte.is_ascii_hexdigit())
+/// The tag of this data directory's processes: made once, then kept in a file.
+fn process_tag(data: &Path) -> io::Result<String> {
+    let path = data.join(TAG_FILE);
+    if let Ok(tag) = std::fs::read_to_string(&path)
+        && tag.len() == 32
+        && tag.bytes().all(|byte| byte.is_ascii_hexdigit())
     {
-        return Ok(mark);
+        return Ok(tag);
     }
-    let mark = uuid::Uuid::now_v7().simple().to_string();
+    let tag = uuid::Uuid::now_v7().simple().to_string();
     let mut options = std::fs::OpenOptions::new();
     let mut file = options
         .create(true)
@@ -351,6 +344,6 @@ fn mark(data: &Path) -> io::Result<String> {
         .write(true)
         .mode(0o600)
         .open(path)?;
-    io::Write::write_all(&mut file, mark.as_bytes())?;
-    Ok(mark)
+    io::Write::write_all(&mut file, tag.as_bytes())?;
+    Ok(tag)
 }

@@ -1,51 +1,47 @@
-//! Cuts what an agent writes into lines, and reads each as JSON. Pure.
+//! Lines: splits an agent's byte stream at its delimiter and parses each line as JSON. Pure.
 //!
-//! It never gives up: a line that is too long, not text or not JSON is an item like any other, and
-//! the next one is read as if nothing had happened.
+//! No line is fatal: one that is too long, not text or not JSON is an item like any other, and the
+//! next one is read.
 
 use serde_json::Value;
 
 use super::dialect::Framing;
-use crate::domain::surrogate::{REPLACEMENT, without_lone_halves};
+use crate::domain::lone_surrogates::{REPLACEMENT, replace_lone_surrogates};
 
-/// How much of a line that is not JSON is shown to the operator.
-const EXCERPT: usize = 200;
-/// A line of more values than this is like one that is too long.
-const PARTS: usize = 200_000;
-/// A buffer that has become larger than this is given back when it is empty.
-const KEPT: usize = 256 * 1024;
+/// Of a line that is not JSON, for the operator.
+const MAX_EXCERPT_BYTES: usize = 200;
+/// A line of more JSON values than this counts as too long.
+const MAX_VALUES: usize = 200_000;
+/// An empty buffer with more capacity than this is freed.
+const MAX_IDLE_CAPACITY: usize = 256 * 1024;
 
-/// One line.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Line {
-    /// A message.
     Message(Value),
-    /// Longer or of more values than allowed; its content is gone.
+    /// Over the limit of bytes or values; its content is dropped.
     TooLong,
-    /// Not JSON, or not even text; the beginning of it.
+    /// Its beginning; bytes that are not UTF-8 are replaced.
     NotJson(String),
 }
 
-/// The lines of one stream of bytes.
 #[derive(Debug)]
 pub(super) struct Lines {
     delimiter: u8,
-    longest: usize,
+    max_bytes: usize,
     bytes: Vec<u8>,
-    /// Where the line that is to be read next begins.
+    /// Where the next line begins.
     start: usize,
-    /// Up to here there is no delimiter.
+    /// No delimiter stands before this.
     searched: usize,
-    /// The rest of a line that is too long is passed by.
+    /// The rest of a line that is too long is dropped.
     skipping: bool,
 }
 
 impl Lines {
-    /// Nothing yet.
-    pub(super) fn new(framing: Framing, longest: usize) -> Self {
+    pub(super) fn new(framing: Framing, max_bytes: usize) -> Self {
         Self {
             delimiter: framing.delimiter(),
-            longest,
+            max_bytes,
             bytes: Vec::new(),
             start: 0,
             searched: 0,
@@ -53,7 +49,6 @@ impl Lines {
         }
     }
 
-    /// These bytes came.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         if self.start > 0 {
             self.bytes.drain(..self.start);
@@ -63,47 +58,46 @@ impl Lines {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next line, if all of it is there. Empty ones are passed by.
+    /// The next whole line; empty ones are skipped.
     pub(super) fn next(&mut self) -> Option<Line> {
         loop {
             let found = self.bytes[self.searched..]
                 .iter()
                 .position(|byte| *byte == self.delimiter);
             let Some(found) = found else {
-                return self.wait();
+                return self.wait_for_delimiter();
             };
             let end = self.searched + found;
             let line = &self.bytes[self.start..end];
-            let read = if std::mem::take(&mut self.skipping) {
+            let parsed = if std::mem::take(&mut self.skipping) {
                 None
-            } else if line.len() > self.longest {
+            } else if line.len() > self.max_bytes {
                 Some(Line::TooLong)
             } else {
-                read(line)
+                parse(line)
             };
             self.start = end + 1;
             self.searched = self.start;
-            if read.is_some() {
-                return read;
+            if parsed.is_some() {
+                return parsed;
             }
         }
     }
 
-    /// What is not read yet, for somebody else to go on with.
+    /// The unread bytes, for another reader of the stream.
     pub(super) fn rest(self) -> Vec<u8> {
         self.bytes[self.start..].to_vec()
     }
 
-    /// The end of the line is not there yet. One that is too long already is told now, and the rest of
-    /// it not kept.
-    fn wait(&mut self) -> Option<Line> {
+    /// A line that is too long already is reported now, and its rest not kept.
+    fn wait_for_delimiter(&mut self) -> Option<Line> {
         self.searched = self.bytes.len();
-        if self.skipping || self.searched - self.start > self.longest {
+        if self.skipping || self.searched - self.start > self.max_bytes {
             self.bytes.clear();
             (self.start, self.searched) = (0, 0);
             return (!std::mem::replace(&mut self.skipping, true)).then_some(Line::TooLong);
         }
-        if self.start == self.searched && self.bytes.capacity() > KEPT {
+        if self.start == self.searched && self.bytes.capacity() > MAX_IDLE_CAPACITY {
             self.bytes = Vec::new();
             (self.start, self.searched) = (0, 0);
         }
@@ -111,32 +105,34 @@ impl Lines {
     }
 }
 
-fn read(line: &[u8]) -> Option<Line> {
+fn parse(line: &[u8]) -> Option<Line> {
     let line = line.trim_ascii();
     if line.is_empty() {
         return None;
     }
-    if parts(line) > PARTS {
+    if count_values(line) > MAX_VALUES {
         return Some(Line::TooLong);
     }
-    let message = serde_json::from_slice(line).ok().or_else(|| mended(line));
+    let message = serde_json::from_slice(line)
+        .ok()
+        .or_else(|| parse_repaired(line));
     Some(message.map_or_else(
         || {
-            let start = &line[..line.len().min(EXCERPT)];
+            let start = &line[..line.len().min(MAX_EXCERPT_BYTES)];
             Line::NotJson(String::from_utf8_lossy(start).into_owned())
         },
         Line::Message,
     ))
 }
 
-/// Agents that count in UTF-16 cut a text between the halves of a character. One letter less is
-/// better than the whole line.
-fn mended(line: &[u8]) -> Option<Value> {
-    serde_json::from_slice(&without_lone_halves(line, REPLACEMENT)?).ok()
+/// Agents that count in UTF-16 cut a text between two surrogates: losing one character is better than
+/// losing the line.
+fn parse_repaired(line: &[u8]) -> Option<Value> {
+    serde_json::from_slice(&replace_lone_surrogates(line, REPLACEMENT)?).ok()
 }
 
-/// Of how many parts a value consists, about: each takes much more room in memory than on the line.
-fn parts(line: &[u8]) -> usize {
+/// Roughly how many JSON values a line has: each takes much more memory than its bytes.
+fn count_values(line: &[u8]) -> usize {
     let (mut count, mut in_text, mut escaped) = (0, false, false);
     for byte in line {
         match byte {
@@ -191,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_character_that_is_cut_in_two_costs_no_other_text() {
+    fn a_character_cut_in_two_costs_no_other_text() {
         let mut lines = Lines::new(Framing::Newline, 100);
         lines.push(b"{\"text\":\"Hello \\ud83d\"}\n{\"text\":\"\\ude00 world\"}\n\"\\ud83d\n");
         let found = all(&mut lines);
@@ -204,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_told_once_and_not_kept() {
+    fn a_line_that_is_too_long_is_reported_once_and_not_kept() {
         for size in [1, 7, 64, 1_000] {
             let mut lines = Lines::new(Framing::Newline, 50);
             let mut found = Vec::new();
@@ -234,10 +230,10 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_too_many_values_is_like_one_that_is_too_long() {
+    fn a_line_of_too_many_values_counts_as_too_long() {
         let mut lines = Lines::new(Framing::Newline, 10 * 1024 * 1024);
-        let bomb = format!("[{}1]\n", "{},".repeat(PARTS));
-        let text = format!("{}\n", json!(",[{\"".repeat(PARTS)));
+        let bomb = format!("[{}1]\n", "{},".repeat(MAX_VALUES));
+        let text = format!("{}\n", json!(",[{\"".repeat(MAX_VALUES)));
         lines.push(bomb.as_bytes());
         lines.push(text.as_bytes());
         let found = all(&mut lines);
@@ -249,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_feed_ends_a_line_where_that_is_the_custom() {
+    fn a_form_feed_ends_a_line_in_form_feed_framing() {
         let mut lines = Lines::new(Framing::FormFeed, 100);
         lines.push(b"{\"a\":\n1}\x0c2\x0c");
         assert_eq!(

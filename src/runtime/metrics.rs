@@ -1,4 +1,4 @@
-//! What agents do, counted when somebody asks.
+//! Agent metrics: read from the catalog at each scrape.
 
 use std::fmt;
 
@@ -8,13 +8,14 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::catalog::{Catalog, Described};
-use super::memory;
+use super::rss;
 
-/// The agents of a catalog. Their names are the operator's: there are never many.
+/// Collects the metrics of a catalog. Agent names are labels: the operator configures them, so there
+/// are few.
 #[derive(Debug)]
 pub(crate) struct Agents(pub(crate) Catalog);
 
-/// A name, what it counts, and where that stands.
+/// A name, a help text, and the value.
 type Count = (&'static str, &'static str, fn(&Described) -> u64);
 
 const COUNTS: [Count; 4] = [
@@ -31,12 +32,12 @@ const COUNTS: [Count; 4] = [
     (
         "agent_strays",
         "What agents said about conversations of others; dropped",
-        |agent| agent.strays,
+        |agent| agent.misrouted,
     ),
     (
         "agent_odd_lines",
         "Lines of agents that made no sense; dropped",
-        |agent| agent.odd,
+        |agent| agent.unexpected,
     ),
 ];
 
@@ -50,7 +51,7 @@ impl Collector for Agents {
             gauge.encode(live.encode_family(&[("agent", agent.name.as_str())])?)?;
         }
         let wanted = agents.iter().flat_map(|agent| &agent.groups).copied();
-        let held = memory::of_groups(&wanted.collect());
+        let held = rss::of_groups(&wanted.collect());
         let help = "Memory of agents and of what they have started, in bytes";
         let mut memory = encoder.encode_descriptor("agent_memory_bytes", help, None, kind)?;
         for agent in &agents {
@@ -62,7 +63,7 @@ impl Collector for Agents {
             let gauge = ConstGauge::new(i64::try_from(bytes).unwrap_or(i64::MAX));
             gauge.encode(memory.encode_family(&[("agent", agent.name.as_str())])?)?;
         }
-        let (taken, all) = self.0.places();
+        let (taken, all) = self.0.slots();
         for (name, help, count) in [
             (
                 "agent_places_taken",

@@ -1,33 +1,39 @@
-//! Requests on their way to an agent, by the number they were sent under. Pure.
+//! Pending requests: what each unanswered request to an agent was for, by its number. Pure.
 
 use std::collections::HashMap;
 
-/// What each waiting request was for.
+use serde_json::Value;
+
+/// Numbers requests and keeps what each was for until it is answered.
 #[derive(Debug)]
-pub(super) struct Pending<K> {
+pub(super) struct PendingRequests<K> {
     next: u64,
     waiting: HashMap<u64, K>,
 }
 
-impl<K> Pending<K> {
+impl<K> PendingRequests<K> {
     /// Nothing waits; the first request gets this number.
-    pub(super) fn from(first: u64) -> Self {
+    pub(super) fn numbered_from(first: u64) -> Self {
         Self {
             next: first,
             waiting: HashMap::new(),
         }
     }
 
-    /// Notes a request, and gives it its number.
-    pub(super) fn add(&mut self, what: K) -> u64 {
+    pub(super) fn add(&mut self, request: K) -> u64 {
         let id = self.next;
         self.next += 1;
-        self.waiting.insert(id, what);
+        self.waiting.insert(id, request);
         id
     }
 
-    /// What the request was for; it waits no more.
     pub(super) fn take(&mut self, id: u64) -> Option<K> {
         self.waiting.remove(&id)
+    }
+
+    /// Removes the request that a response with this id answers, and returns it with its number.
+    pub(super) fn take_answered(&mut self, id: &Value) -> Option<(u64, K)> {
+        let id = id.as_u64()?;
+        Some((id, self.take(id)?))
     }
 }

@@ -1,5 +1,4 @@
-//! A process of an agent: started in a group of its own with a mark, and ended with everything that it
-//! started.
+//! Process: one process group of an agent, tagged, and ended with everything that it started.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,71 +13,62 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::environment::{Account, Environment};
-use super::last_words::LastWords;
-use super::launcher;
-use super::leftovers;
+use super::orphans;
+use super::parent_death_shim;
+use super::process_environment::{Account, Environment};
+use super::stderr_tail::StderrTail;
 
-/// Starts that wait for the one before. Full: whoever starts another one waits.
-const WAITING: usize = 16;
-/// After its end, the rest of what it wrote to its standard error is waited for so long.
-const LAST_BREATH: Duration = Duration::from_millis(200);
+/// Starts that wait for the spawn thread. Full: the starter waits.
+const MAX_QUEUED_STARTS: usize = 16;
+/// How long the rest of the standard error is read after the end.
+const STDERR_DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Everything that is needed to start a process.
 #[derive(Debug)]
-pub(super) struct Plan {
-    /// The program, looked up.
+pub(super) struct ProcessSpec {
+    /// An absolute path.
     pub(super) program: PathBuf,
-    /// Its arguments.
     pub(super) arguments: Vec<String>,
-    /// Where it works.
     pub(super) directory: PathBuf,
-    /// Its variables.
     pub(super) environment: Environment,
-    /// As whom it runs, if not as the gateway.
+    /// The system user, if not the gateway's.
     pub(super) account: Option<Account>,
-    /// Which permissions its files do not get.
     pub(super) umask: Option<u32>,
-    /// What it and everything that it starts is found by.
-    pub(super) mark: String,
+    /// `orphans` finds the process and everything that it starts by this.
+    pub(super) tag: String,
 }
 
-/// A running process.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
     pid: Option<Pid>,
-    mark: String,
-    words: LastWords,
-    /// Reads the standard error.
-    listening: JoinSet<()>,
+    tag: String,
+    stderr: StderrTail,
+    readers: JoinSet<()>,
 }
 
 impl Process {
-    /// Its two ends; each can be taken once.
+    /// Its standard output and input; they can be taken once.
     pub(super) fn pipes(&mut self) -> Option<(ChildStdout, ChildStdin)> {
         self.child.stdout.take().zip(self.child.stdin.take())
     }
 
-    /// Reads its standard output like its standard error, when its lines travel another way.
-    pub(super) fn listen_to_output(&mut self) {
+    /// Adds the standard output to the stderr tail, when lines travel over a socket.
+    pub(super) fn capture_stdout(&mut self) {
         if let Some(stdout) = self.child.stdout.take() {
-            self.listening.spawn(self.words.clone().follow(stdout));
+            self.readers.spawn(self.stderr.clone().follow(stdout));
         }
     }
 
-    /// The number of its group.
     pub(super) fn group(&self) -> Option<i32> {
         self.pid.map(|pid| pid.as_raw_nonzero().get())
     }
 
-    /// What it wrote to its standard error.
-    pub(super) fn words(&self) -> &LastWords {
-        &self.words
+    pub(super) fn stderr(&self) -> &StderrTail {
+        &self.stderr
     }
 
-    /// Waits for its end. Cancel-safe. Whatever is left of its group ends with it: now, because its
-    /// number may soon be somebody else's.
+    /// Waits for its end. Cancel-safe. Kills the rest of its group at once, because the group's id may
+    /// be reused soon.
     pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
         let ended = self.child.wait().await;
         self.signal(Signal::KILL);
@@ -86,66 +76,66 @@ impl Process {
         ended
     }
 
-    /// Ends it: waits a while for it to go by itself, asks it, forces it. Then whatever it started is
-    /// ended, too.
-    pub(super) async fn end(mut self, patience: Duration, grace: Duration) {
-        if timeout(patience, self.wait()).await.is_err() {
+    /// Ends it: waits for its exit, then sends SIGTERM, then SIGKILL. Then kills everything that it
+    /// started.
+    pub(super) async fn end(mut self, exit_timeout: Duration, term_timeout: Duration) {
+        if timeout(exit_timeout, self.wait()).await.is_err() {
             self.signal(Signal::TERM);
-            if timeout(grace, self.wait()).await.is_err() {
+            if timeout(term_timeout, self.wait()).await.is_err() {
                 self.signal(Signal::KILL);
-                // Nothing survives this but a process that the kernel itself holds.
-                drop(timeout(grace, self.wait()).await);
+                // Only a process stuck in the kernel survives this.
+                drop(timeout(term_timeout, self.wait()).await);
             }
         }
-        self.bury().await;
+        self.kill_orphans().await;
     }
 
-    /// Ends what a process that is dead has left.
-    async fn bury(&mut self) {
+    /// Kills what the dead process left behind.
+    async fn kill_orphans(&mut self) {
         self.signal(Signal::KILL);
-        let mark = std::mem::take(&mut self.mark);
-        // A look at all processes is not for the threads that serve.
-        drop(tokio::task::spawn_blocking(move || leftovers::kill(&mark)).await);
-        self.last_breath().await;
+        let tag = std::mem::take(&mut self.tag);
+        // Scanning all processes blocks.
+        drop(tokio::task::spawn_blocking(move || orphans::kill(&tag)).await);
+        self.drain_stderr().await;
     }
 
-    /// To all of its group.
+    /// Signals the whole group.
     fn signal(&self, signal: Signal) {
         if let Some(pid) = self.pid {
-            // An error means that there is nobody left.
+            // An error means that the group is empty.
             kill_process_group(pid, signal).ok();
         }
     }
 
-    /// Waits until what it wrote to its standard error before its end is read.
-    pub(super) async fn last_breath(&mut self) {
-        let reading = async { while self.listening.join_next().await.is_some() {} };
-        // What it started may hold it open.
-        drop(timeout(LAST_BREATH, reading).await);
+    /// Waits until its standard error is read to the end.
+    pub(super) async fn drain_stderr(&mut self) {
+        let reading = async { while self.readers.join_next().await.is_some() {} };
+        // A child may hold it open.
+        drop(timeout(STDERR_DRAIN_TIMEOUT, reading).await);
     }
 }
 
 impl Drop for Process {
-    /// Whoever drops it without ending it leaves nothing behind, either.
+    /// Dropping it without `end` leaves nothing behind either.
     fn drop(&mut self) {
-        if self.mark.is_empty() {
+        if self.tag.is_empty() {
             return;
         }
         self.signal(Signal::KILL);
-        let mark = std::mem::take(&mut self.mark);
-        let thread = std::thread::Builder::new().name("leftovers".into());
-        // Nobody can wait for it here; it ends with its look at all processes.
-        drop(thread.spawn(move || leftovers::kill(&mark)));
+        let tag = std::mem::take(&mut self.tag);
+        let thread = std::thread::Builder::new().name("orphans".into());
+        // Cannot be awaited here; it ends after one scan of all processes.
+        drop(thread.spawn(move || orphans::kill(&tag)));
     }
 }
 
-/// Starts processes, on a thread of its own: the signal for the death of the parent comes when the
-/// *thread* dies that has started a process, and this one lives as long as the gateway.
+/// Starts processes on a thread of its own: the parent-death signal fires when the *thread* that
+/// spawned a process dies, and this one lives as long as the gateway.
 #[derive(Clone, Debug)]
-pub(super) struct Spawner {
+pub(super) struct ProcessSpawner {
     requests: mpsc::Sender<Request>,
-    /// The binary that launches; without one, programs are started directly.
-    launcher: Option<PathBuf>,
+    /// The binary with the exec shim; without it, programs are started directly.
+    exec_shim: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -155,75 +145,77 @@ struct Request {
     reply: oneshot::Sender<io::Result<Child>>,
 }
 
-impl Spawner {
-    /// With its thread, which ends with the last clone.
-    pub(super) fn new(launcher: Option<PathBuf>) -> io::Result<Self> {
-        let (requests, mut received) = mpsc::channel::<Request>(WAITING);
+impl ProcessSpawner {
+    /// Starts the thread, which ends with the last clone.
+    pub(super) fn new(exec_shim: Option<PathBuf>) -> io::Result<Self> {
+        let (requests, mut received) = mpsc::channel::<Request>(MAX_QUEUED_STARTS);
         let thread = std::thread::Builder::new().name("spawner".into());
-        // Nobody awaits it: it ends when there is nobody left to ask it.
+        // Not awaited: it ends with the last sender.
         drop(thread.spawn(move || {
             while let Some(mut request) = received.blocking_recv() {
                 let _context = request.runtime.enter();
                 drop(request.reply.send(request.command.spawn()));
             }
         })?);
-        Ok(Self { requests, launcher })
+        Ok(Self {
+            requests,
+            exec_shim,
+        })
     }
 
-    /// Starts a process.
-    pub(super) async fn start(&self, plan: Plan) -> io::Result<Process> {
-        let words = LastWords::without(&plan.environment.secrets);
-        let (mark, command) = (plan.mark.clone(), Box::new(self.command(plan)));
+    pub(super) async fn start(&self, spec: ProcessSpec) -> io::Result<Process> {
+        let stderr = StderrTail::redacting(&spec.environment.secrets);
+        let (tag, command) = (spec.tag.clone(), Box::new(self.command(spec)));
         let (reply, started) = oneshot::channel();
         let request = Request {
             command,
             runtime: Handle::current(),
             reply,
         };
-        let gone = || io::Error::other("the gateway stops");
-        self.requests.send(request).await.map_err(|_| gone())?;
-        let mut child = started.await.map_err(|_| gone())??;
-        let mut listening = JoinSet::new();
-        if let Some(stderr) = child.stderr.take() {
-            listening.spawn(words.clone().follow(stderr));
+        let stopping = || io::Error::other("the gateway stops");
+        self.requests.send(request).await.map_err(|_| stopping())?;
+        let mut child = started.await.map_err(|_| stopping())??;
+        let mut readers = JoinSet::new();
+        if let Some(pipe) = child.stderr.take() {
+            readers.spawn(stderr.clone().follow(pipe));
         }
         let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         Ok(Process {
             child,
             pid,
-            mark,
-            words,
-            listening,
+            tag,
+            stderr,
+            readers,
         })
     }
 
-    fn command(&self, plan: Plan) -> Command {
-        let mut command = match &self.launcher {
-            None => Command::new(&plan.program),
-            Some(launcher) => {
-                let mut command = Command::new(launcher);
+    fn command(&self, spec: ProcessSpec) -> Command {
+        let mut command = match &self.exec_shim {
+            None => Command::new(&spec.program),
+            Some(exec_shim) => {
+                let mut command = Command::new(exec_shim);
                 let parent = std::process::id().to_string();
-                command.args([launcher::SUBCOMMAND, "--parent", &parent]);
-                if let Some(mask) = plan.umask {
+                command.args([parent_death_shim::SUBCOMMAND, "--parent", &parent]);
+                if let Some(mask) = spec.umask {
                     command.args(["--umask", &format!("{mask:o}")]);
                 }
-                command.arg("--").arg(&plan.program);
+                command.arg("--").arg(&spec.program);
                 command
             }
         };
         command
-            .args(plan.arguments)
+            .args(spec.arguments)
             .env_clear()
-            .envs(plan.environment.variables)
-            .env(leftovers::VARIABLE, OsString::from(plan.mark))
-            .current_dir(plan.directory)
+            .envs(spec.environment.variables)
+            .env(orphans::VARIABLE, OsString::from(spec.tag))
+            .current_dir(spec.directory)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
-            // If whoever has started it is dropped without a word, it must not stay.
+            // A dropped start must leave no process.
             .kill_on_drop(true);
-        if let Some(Account { uid, gid }) = plan.account {
+        if let Some(Account { uid, gid }) = spec.account {
             command.gid(gid).uid(uid);
         }
         command

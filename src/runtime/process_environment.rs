@@ -1,14 +1,14 @@
-//! What an agent's process is given: a program that was looked up, variables by an allow-list, a user.
+//! Process environment: the program, variables and system user of an agent's process.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::trouble::Trouble;
+use super::error::AgentError;
 
-/// Handed on from the gateway's own environment: where things are, and in which language.
-const HANDED_ON: [&str; 14] = [
+/// Always passed on from the gateway's own environment.
+const INHERITED: [&str; 14] = [
     "PATH",
     "HOME",
     "USER",
@@ -24,36 +24,32 @@ const HANDED_ON: [&str; 14] = [
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
 ];
-/// Names that say that the value is nobody's business.
-const SECRETIVE: [&str; 6] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "AUTH"];
-/// A shorter value is not worth hiding, and would hide too much else.
-const SECRET_BYTES: usize = 6;
+const SECRET_NAMES: [&str; 6] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "AUTH"];
+/// Redacting a shorter value would hide too much else.
+const MIN_SECRET_BYTES: usize = 6;
 
-/// The variables of one process.
 #[derive(Debug)]
 pub(super) struct Environment {
-    /// Names and values.
     pub(super) variables: BTreeMap<String, OsString>,
-    /// Values that must not be seen in what the process writes.
+    /// Values to redact from the process's output.
     pub(super) secrets: Vec<String>,
 }
 
 impl Environment {
-    /// Put together from what is handed on, `pass_env`, `env` and `env_files`, each above the ones
-    /// before.
+    /// Inherited variables, then `pass_env`, `env` and `env_files`; later ones win.
     pub(super) fn new(
         own: impl Fn(&str) -> Option<OsString>,
         passed: &[String],
         set: &BTreeMap<String, String>,
         files: &BTreeMap<String, PathBuf>,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, AgentError> {
         let (mut variables, mut secrets) = (BTreeMap::new(), Vec::new());
         let mut hide = |name: &str, value: &str, always: bool| {
-            if (always || is_secretive(name)) && value.len() >= SECRET_BYTES {
+            if (always || is_secret_name(name)) && value.len() >= MIN_SECRET_BYTES {
                 secrets.push(value.to_owned());
             }
         };
-        for name in HANDED_ON {
+        for name in INHERITED {
             variables.extend(own(name).map(|value| (name.to_owned(), value)));
         }
         for name in passed {
@@ -67,7 +63,7 @@ impl Environment {
             variables.insert(name.clone(), value.into());
         }
         for (name, path) in files {
-            let read = std::fs::read_to_string(path).map_err(|source| Trouble::EnvFile {
+            let read = std::fs::read_to_string(path).map_err(|source| AgentError::EnvFile {
                 variable: name.clone(),
                 path: path.clone(),
                 source,
@@ -79,54 +75,51 @@ impl Environment {
         Ok(Self { variables, secrets })
     }
 
-    /// The program that a word of `command` means: a path, or a name that is looked up in `PATH`.
-    pub(super) fn program(&self, word: &str) -> Result<PathBuf, Trouble> {
-        let not_found = || Trouble::NotFound {
+    /// The program for the first word of `command`: a path, or a name that is looked up in `PATH`.
+    pub(super) fn program(&self, word: &str) -> Result<PathBuf, AgentError> {
+        let not_found = || AgentError::NotFound {
             program: word.to_owned(),
         };
         if word.contains('/') {
             let path = std::path::absolute(word).map_err(|_| not_found())?;
             return match executable(&path) {
                 Some(true) => Ok(path),
-                Some(false) => Err(Trouble::NotExecutable { path }),
+                Some(false) => Err(AgentError::NotExecutable { path }),
                 None => Err(not_found()),
             };
         }
-        let places = self.variables.get("PATH").cloned().unwrap_or_default();
-        let mut barred = None;
-        for path in std::env::split_paths(&places).map(|dir| dir.join(word)) {
+        let directories = self.variables.get("PATH").cloned().unwrap_or_default();
+        let mut not_executable = None;
+        for path in std::env::split_paths(&directories).map(|dir| dir.join(word)) {
             match executable(&path) {
                 Some(true) => return Ok(path),
-                Some(false) => barred = barred.or(Some(path)),
+                Some(false) => not_executable = not_executable.or(Some(path)),
                 None => {}
             }
         }
-        Err(barred.map_or_else(not_found, |path| Trouble::NotExecutable { path }))
+        Err(not_executable.map_or_else(not_found, |path| AgentError::NotExecutable { path }))
     }
 }
 
-/// Does a name say that its value is nobody's business?
-pub(super) fn is_secretive(name: &str) -> bool {
+pub(super) fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    SECRETIVE.iter().any(|part| name.contains(part))
+    SECRET_NAMES.iter().any(|part| name.contains(part))
 }
 
-/// May the file be executed, if it is there?
+/// Whether the file can be executed; none if there is no file.
 fn executable(path: &Path) -> Option<bool> {
-    let about = std::fs::metadata(path).ok()?;
-    Some(about.is_file() && about.permissions().mode() & 0o111 != 0)
+    let metadata = std::fs::metadata(path).ok()?;
+    Some(metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
-/// A user of this machine.
+/// A system user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Account {
-    /// Their number.
     pub(super) uid: u32,
-    /// The number of their group.
     pub(super) gid: u32,
 }
 
-/// The user of that name (or number) in the list of users, and their home.
+/// The user of this name or id in the text of `/etc/passwd`, and their home.
 pub(super) fn account(users: &str, name: &str) -> Option<(Account, PathBuf)> {
     users.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -161,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_allowed_is_handed_on() {
+    fn only_allowed_variables_are_passed_on() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "from-a-file\n").unwrap();
         let set = [("MODE", "fast"), ("MY_TOKEN", "set-secret")];
@@ -184,26 +177,26 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_found_or_it_is_said_why_not() {
+    fn a_program_is_found_or_the_error_says_why_not() {
         let none = BTreeMap::new();
         let environment = Environment::new(own, &[], &none, &BTreeMap::new()).unwrap();
         assert!(environment.program("sh").is_ok());
         assert!(matches!(
             environment.program("no-such-program"),
-            Err(Trouble::NotFound { .. })
+            Err(AgentError::NotFound { .. })
         ));
         assert!(matches!(
             environment.program("/etc/passwd"),
-            Err(Trouble::NotExecutable { .. })
+            Err(AgentError::NotExecutable { .. })
         ));
         assert!(matches!(
             environment.program("/no/such"),
-            Err(Trouble::NotFound { .. })
+            Err(AgentError::NotFound { .. })
         ));
     }
 
     #[test]
-    fn users_are_found_by_name_and_number() {
+    fn users_are_found_by_name_and_id() {
         let users = "root:x:0:0:root:/root:/bin/bash\nada:x:1000:1001:Ada:/home/ada:/bin/sh\nbad\n";
         let ada = Some((
             Account {

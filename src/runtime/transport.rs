@@ -1,4 +1,4 @@
-//! The ways between the gateway and an agent: bytes only, whatever they mean.
+//! Transport: byte streams between the gateway and an agent.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,29 +7,24 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::time::Instant;
 
+use super::error::AgentError;
 use super::process::Process;
-use super::trouble::Trouble;
 
-pub(super) mod hub;
-pub(super) mod leases;
+pub(super) mod shared_socket;
+pub(super) mod socket_leases;
 
-/// Between two attempts to reach a socket that is not there yet.
-const BETWEEN: Duration = Duration::from_millis(30);
-/// How long a process may take to open its socket.
-const OPENING: Duration = Duration::from_secs(20);
-/// How long a socket that others open may be away.
-const AWAY: Duration = Duration::from_secs(2);
+const RETRY_DELAY: Duration = Duration::from_millis(30);
+/// How long our own process may take to open its socket.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a socket of a foreign process may be missing.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// One way, in both directions.
-pub(super) struct Wire {
-    /// From the agent.
+pub(super) struct ByteStream {
     pub(super) reader: Box<dyn AsyncRead + Send + Unpin>,
-    /// To the agent.
     pub(super) writer: Box<dyn AsyncWrite + Send + Unpin>,
 }
 
-impl Wire {
-    /// Of two ends.
+impl ByteStream {
     pub(super) fn new(
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
@@ -39,33 +34,37 @@ impl Wire {
             writer: Box::new(writer),
         }
     }
-}
 
-impl Wire {
-    /// One that leads nowhere: the other side finds the line closed.
+    /// A stream without a peer; replacing another one with it closes that one.
     pub(super) fn closed() -> Self {
         Self::new(tokio::io::empty(), tokio::io::sink())
     }
 }
 
-impl From<UnixStream> for Wire {
+impl From<UnixStream> for ByteStream {
     fn from(stream: UnixStream) -> Self {
         let (reader, writer) = stream.into_split();
         Self::new(reader, writer)
     }
 }
 
-/// The socket for events beside the one for commands.
 pub(super) fn events_socket(socket: &Path) -> PathBuf {
     let mut path = socket.as_os_str().to_owned();
     path.push(".events");
     path.into()
 }
 
-/// Connects to a socket. One that the process is about to open is waited for, unless the process ends.
-pub(super) async fn connect(path: &Path, process: &mut Option<Process>) -> Result<Wire, Trouble> {
-    let patience = if process.is_some() { OPENING } else { AWAY };
-    let until = Instant::now() + patience;
+/// Connects to a socket. Waits for our own process to open it, unless the process ends.
+pub(super) async fn connect(
+    path: &Path,
+    process: &mut Option<Process>,
+) -> Result<ByteStream, AgentError> {
+    let timeout = if process.is_some() {
+        OPEN_TIMEOUT
+    } else {
+        CONNECT_TIMEOUT
+    };
+    let until = Instant::now() + timeout;
     loop {
         let source = match UnixStream::connect(path).await {
             Ok(stream) => return Ok(stream.into()),
@@ -73,19 +72,19 @@ pub(super) async fn connect(path: &Path, process: &mut Option<Process>) -> Resul
         };
         if Instant::now() >= until {
             let path = path.to_owned();
-            return Err(Trouble::Connect { path, source });
+            return Err(AgentError::Connect { path, source });
         }
         let Some(process) = process.as_mut() else {
-            tokio::time::sleep(BETWEEN).await;
+            tokio::time::sleep(RETRY_DELAY).await;
             continue;
         };
         tokio::select! {
             ended = process.wait() => {
-                let status = ended.map_err(Trouble::Spawn)?;
-                process.last_breath().await;
-                return Err(Trouble::Ended { status });
+                let status = ended.map_err(AgentError::Spawn)?;
+                process.drain_stderr().await;
+                return Err(AgentError::Ended { status });
             }
-            () = tokio::time::sleep(BETWEEN) => {}
+            () = tokio::time::sleep(RETRY_DELAY) => {}
         }
     }
 }

@@ -1,37 +1,22 @@
-//! The working directory of a session's agent: made when it is needed, inside the place that the
-//! operator configured and nowhere else.
+//! Workspace: creates an agent's working directory, inside the configured root and nowhere else.
 
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// Why there is no working directory.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WorkspaceError {
-    /// It cannot be made.
     #[error("the working directory {} cannot be made: {source}", .path.display())]
-    Make {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// It leads out of where it has to be.
+    Make { path: PathBuf, source: io::Error },
     #[error(
         "the working directory {} leads out of {}: look for symbolic links", .path.display(), .root.display()
     )]
-    Outside {
-        /// Where it leads.
-        path: PathBuf,
-        /// Where it has to be.
-        root: PathBuf,
-    },
+    Outside { path: PathBuf, root: PathBuf },
 }
 
-/// Makes the directory that a pattern such as `workspaces/{user}/{session}` means, below `base` if it
-/// is relative. Whatever the names are, the result lies below the part of the pattern before the
-/// first of them.
+/// Creates the directory of a pattern such as `workspaces/{user}/{session}`, below `base` if it is
+/// relative. No name can lead out of the fixed part of the pattern, before the first placeholder.
 pub(super) fn make(
     base: &Path,
     pattern: &str,
@@ -52,7 +37,7 @@ pub(super) fn make(
         path: path.clone(),
         source,
     };
-    build(&path).map_err(failed)?;
+    create(&path).map_err(failed)?;
     let root = root.canonicalize().map_err(failed)?;
     let real = path.canonicalize().map_err(failed)?;
     if !real.starts_with(&root) {
@@ -61,16 +46,17 @@ pub(super) fn make(
     Ok(real)
 }
 
-fn build(path: &Path) -> io::Result<()> {
+fn create(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// A name that is one step of a path and nothing else.
+/// A name as exactly one component of a path.
 fn safe(name: &str) -> String {
-    let is_fit = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.' | '@');
+    let is_safe =
+        |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.' | '@');
     let name: String = name
         .chars()
-        .map(|letter| if is_fit(letter) { letter } else { '_' })
+        .map(|letter| if is_safe(letter) { letter } else { '_' })
         .collect();
     match Path::new(&name).components().next() {
         Some(Component::Normal(_)) => name,
@@ -101,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_leads_out_is_refused() {
+    fn a_symlink_that_leads_out_is_refused() {
         let (base, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         std::fs::create_dir(base.path().join("spaces")).unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), base.path().join("spaces/ada")).unwrap();

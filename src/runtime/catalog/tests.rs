@@ -1,4 +1,4 @@
-//! The catalog without anything to start.
+//! The catalog, without starting anything.
 
 use std::num::NonZeroU32;
 
@@ -14,15 +14,15 @@ fn names(json: &str) -> Vec<String> {
 }
 
 impl Catalog {
-    /// Without a place to start anything in.
+    /// A catalog that cannot start processes: its data directory is gone.
     pub(crate) fn for_tests(config: &Config) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let workshop = Workshop::open(dir.path(), None, None).unwrap();
+        let launcher = Launcher::open(dir.path(), None, None).unwrap();
         let limits = Limits {
             max_agents: NonZeroU32::MAX,
             max_agents_per_user: NonZeroU32::MAX,
         };
-        Self::new(config, &limits, workshop, Clock::system())
+        Self::new(config, &limits, launcher, Clock::system())
     }
 }
 
@@ -40,7 +40,7 @@ fn the_demo_agent_is_there_unless_it_is_disabled() {
 }
 
 #[test]
-fn whoever_runs_the_gateway_sees_the_disabled_ones_too() {
+fn the_operator_sees_disabled_agents_too() {
     let json = r#"{"demo": {"enabled": false}, "toy": {"protocol": "demo"}}"#;
     let described: Vec<_> = catalog(json)
         .described()
@@ -55,7 +55,7 @@ fn whoever_runs_the_gateway_sees_the_disabled_ones_too() {
 }
 
 #[test]
-fn settings_stay_within_what_the_agent_was_given() {
+fn settings_outside_the_configured_bounds_are_rejected() {
     let json = r#"{"toy": {"protocol": "demo", "models": ["a", "b"], "modes": ["ask"],
         "max_tokens": 100, "max_temperature": 0.5}}"#;
     let catalog = catalog(json);
@@ -92,7 +92,7 @@ fn settings_stay_within_what_the_agent_was_given() {
 }
 
 #[test]
-fn only_the_demo_agent_may_be_answered_for_without_a_word_of_the_operator() {
+fn only_the_demo_agent_is_auto_approved_without_configuration() {
     let json = r#"{"strict": {"protocol": "demo", "auto_approve": false}}"#;
     let catalog = catalog(json);
     assert!(catalog.permits_auto_approve("demo"));
@@ -105,11 +105,11 @@ async fn an_agent_that_is_not_in_the_catalog_cannot_be_started() {
     let catalog = catalog(r#"{"demo": {"enabled": false}}"#);
     assert!(!catalog.contains("demo"));
     assert!(catalog.capabilities("demo").is_empty());
-    let (back, _heard) = mpsc::channel(1);
+    let (sender, _events) = mpsc::channel(1);
     let started = catalog.start(
         "demo",
         start(),
-        back,
+        sender,
         &CancellationToken::new(),
         &TaskTracker::new(),
     );

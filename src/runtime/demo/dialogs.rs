@@ -1,4 +1,4 @@
-//! The questions that the demo agent asks, and how it goes on. Pure.
+//! Dialogs: the questions of the demo agent and how it continues. Pure.
 
 use std::time::Duration;
 
@@ -9,45 +9,40 @@ use super::script::{Step, Steps, answer};
 use crate::domain::event::Activity;
 use crate::domain::id::RunId;
 use crate::domain::question::{
-    Answer, Choice, ChoiceKind, Question, QuestionKind, Resolution, Said, Severity, ToolUse,
+    Answer, AnswerValue, Choice, ChoiceKind, Question, QuestionKind, Resolution, Severity, ToolUse,
 };
 use crate::domain::tool::Tool;
 
-/// The one tool that it has.
 pub(super) const TOOL: &str = "date";
-/// What the tool says: the same on every clock.
+/// Output of the tool: the same on every clock.
 const TOOL_OUTPUT: &str = "Thu Jan  1 00:00:00 UTC 1970";
 const COLOURS: [&str; 3] = ["red", "green", "blue"];
 
-/// What it was told once and holds on to.
+/// Choices that outlive a run.
 #[derive(Debug, Default)]
-pub(super) struct Habits {
-    /// The tools that it may use; all if nobody has chosen.
+pub(super) struct Preferences {
+    /// Enabled tools; `None` for all.
     pub(super) tools: Option<Vec<String>>,
-    /// May the tool be used without asking again?
     allowed: Option<bool>,
 }
 
-/// One occasion to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scene {
+pub(super) enum Dialog {
     Tool,
     Confirm,
     Prompt,
     Pick,
 }
 
-/// A question that was asked: its name, and what it was about.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Asked {
+pub(super) struct PendingQuestion {
     pub(super) name: String,
-    scene: Scene,
+    dialog: Dialog,
     options: Vec<Choice>,
 }
 
-impl Scene {
-    /// The scene that the first word of a prompt asks for.
-    pub(super) fn of(word: &str) -> Option<Self> {
+impl Dialog {
+    pub(super) fn from_command(word: &str) -> Option<Self> {
         match word {
             "/tool" => Some(Self::Tool),
             "/confirm" => Some(Self::Confirm),
@@ -57,43 +52,45 @@ impl Scene {
         }
     }
 
-    /// Asks. A number among the words is how many seconds it waits; `secret` and `multi` are other
-    /// kinds of the same question.
-    pub(super) fn play(self, run: RunId, words: &str, habits: &Habits) -> Steps {
-        let has = |wanted: &str| words.split_whitespace().any(|word| word == wanted);
-        let seconds = words.split_whitespace().find_map(|word| word.parse().ok());
+    /// The steps that ask. A number is the timeout in seconds; `secret` and `multi` are variants of
+    /// the question.
+    pub(super) fn steps(self, run: RunId, arguments: &str, preferences: &Preferences) -> Steps {
+        let has = |name: &str| arguments.split_whitespace().any(|word| word == name);
+        let seconds = arguments
+            .split_whitespace()
+            .find_map(|word| word.parse().ok());
         if self == Self::Tool {
-            let chosen = habits.tools.as_ref();
+            let chosen = preferences.tools.as_ref();
             if chosen.is_some_and(|tools| !tools.iter().any(|tool| tool == TOOL)) {
-                let skipped = Step::Tell(tool(run, "skipped", None));
+                let skipped = Step::Emit(tool(run, "skipped", None));
                 let text = format!("The tool `{TOOL}` is switched off.");
                 return Box::new(std::iter::once(skipped).chain(answer(run, text)));
             }
-            if let Some(allowed) = habits.allowed {
-                return tool_decided(run, allowed, None);
+            if let Some(allowed) = preferences.allowed {
+                return decided_tool_steps(run, allowed, None);
             }
         }
         let question = self.question(run, has("secret"), has("multi"));
-        let asked = Asked {
+        let asked = PendingQuestion {
             name: self.name(run, question.secret),
-            scene: self,
+            dialog: self,
             options: question.options.clone(),
         };
-        let wanted = (self == Self::Tool).then(|| Step::Tell(tool(run, "pending", None)));
-        let asks = [
-            Step::Tell(FromAgent::Activity(Activity::WaitingForInput)),
-            Step::Tell(FromAgent::Asked {
+        let pending_tool = (self == Self::Tool).then(|| Step::Emit(tool(run, "pending", None)));
+        let ask = [
+            Step::Emit(FromAgent::Activity(Activity::WaitingForInput)),
+            Step::Emit(FromAgent::QuestionAsked {
                 run,
                 question: asked.name.clone(),
-                asked: Box::new(question),
-                patience: seconds.map(Duration::from_secs),
+                content: Box::new(question),
+                timeout: seconds.map(Duration::from_secs),
             }),
             Step::Await(asked),
         ];
-        Box::new(wanted.into_iter().chain(asks))
+        Box::new(pending_tool.into_iter().chain(ask))
     }
 
-    /// Its own name for the question; says what it needs to know after a restart.
+    /// The question's id; it carries what is needed after a restart.
     fn name(self, run: RunId, secret: bool) -> String {
         let kind = if secret { ".secret" } else { "" };
         format!("{run}.{self:?}{kind}").to_lowercase()
@@ -155,7 +152,7 @@ impl Scene {
             tool: (self == Self::Tool).then(|| ToolUse {
                 tool: tool_id(run),
                 name: TOOL.into(),
-                args: arguments(),
+                args: tool_arguments(),
             }),
             confirm_label: (self == Self::Confirm).then(|| "Go on".into()),
             cancel_label: (self == Self::Confirm).then(|| "Stop".into()),
@@ -169,59 +166,58 @@ impl Scene {
     }
 }
 
-impl Asked {
-    /// The question that another life of this agent had asked under that name.
+impl PendingQuestion {
+    /// A question that was asked before a restart.
     pub(super) fn resumed(prompt: &str, name: &str) -> Option<Self> {
-        let scene = Scene::of(prompt.split_whitespace().next()?)?;
-        let options = scene.question(RunId::new(), false, false).options;
+        let dialog = Dialog::from_command(prompt.split_whitespace().next()?)?;
+        let options = dialog.question(RunId::new(), false, false).options;
         Some(Self {
             name: name.to_owned(),
-            scene,
+            dialog,
             options,
         })
     }
 
-    /// What follows from the answer.
-    pub(super) fn answered(
+    pub(super) fn steps_after(
         &self,
         run: RunId,
         resolution: &Resolution,
-        habits: &mut Habits,
+        preferences: &mut Preferences,
     ) -> Steps {
-        let thinking = Step::Tell(FromAgent::Activity(Activity::Thinking));
+        let thinking = Step::Emit(FromAgent::Activity(Activity::Thinking));
         let given = match resolution {
             Resolution::Answered(given) => given,
-            Resolution::Expired if self.scene == Scene::Tool => {
-                return tool_decided(run, false, Some("nobody answered in time"));
+            Resolution::Expired if self.dialog == Dialog::Tool => {
+                return decided_tool_steps(run, false, Some("nobody answered in time"));
             }
             Resolution::Expired => {
                 let text = "Nobody answered in time; I take that as a no.".to_owned();
                 return Box::new(std::iter::once(thinking).chain(answer(run, text)));
             }
-            // The end of the run is on its way.
+            // The end of the run follows.
             Resolution::Cancelled => return Box::new(std::iter::once(Step::Hang)),
         };
-        if self.scene == Scene::Tool {
-            let (allowed, for_good) = self.decision(given);
-            if for_good {
-                habits.allowed = Some(allowed);
+        if self.dialog == Dialog::Tool {
+            let (allowed, remember) = self.decision(given);
+            if remember {
+                preferences.allowed = Some(allowed);
             }
-            return tool_decided(run, allowed, given.reason.as_deref());
+            return decided_tool_steps(run, allowed, given.reason.as_deref());
         }
-        let text = self.reaction(given);
+        let text = self.reply_text(given);
         Box::new(std::iter::once(thinking).chain(answer(run, text)))
     }
 
-    /// Is it a yes, and for good?
+    /// Returns whether it is allowed, and whether to remember that.
     fn decision(&self, given: &Answer) -> (bool, bool) {
-        let kind = match &given.said {
-            Said::Ok(ok) => return (*ok, given.remember),
-            Said::Option(id) => self
+        let kind = match &given.value {
+            AnswerValue::Ok(ok) => return (*ok, given.remember),
+            AnswerValue::Option(id) => self
                 .options
                 .iter()
                 .find(|option| option.id == *id)
                 .and_then(|option| option.kind),
-            Said::Value(_) | Said::Ids(_) => None,
+            AnswerValue::Text(_) | AnswerValue::Ids(_) => None,
         };
         let always = matches!(
             kind,
@@ -231,34 +227,34 @@ impl Asked {
         (allowed, always || given.remember)
     }
 
-    fn reaction(&self, given: &Answer) -> String {
+    fn reply_text(&self, given: &Answer) -> String {
         let because = given
             .reason
             .as_ref()
             .map(|reason| format!(" Because: {reason}"))
             .unwrap_or_default();
-        match (self.scene, &given.said) {
-            (Scene::Confirm, Said::Ok(true)) => format!("You said yes.{because}"),
-            (_, Said::Ok(_)) => format!("You said no.{because}"),
-            (_, Said::Value(Some(text))) if self.name.ends_with("secret") => {
+        match (self.dialog, &given.value) {
+            (Dialog::Confirm, AnswerValue::Ok(true)) => format!("You said yes.{because}"),
+            (_, AnswerValue::Ok(_)) => format!("You said no.{because}"),
+            (_, AnswerValue::Text(Some(text))) if self.name.ends_with("secret") => {
                 format!("Your secret has {} characters.", text.chars().count())
             }
-            (_, Said::Value(Some(text))) => format!("You said: {text}"),
-            (_, Said::Value(None)) => "You said nothing.".into(),
-            (_, Said::Option(id)) => format!("You picked: {id}"),
-            (_, Said::Ids(ids)) if ids.is_empty() => "You picked nothing.".into(),
-            (_, Said::Ids(ids)) => format!("You picked: {}", ids.join(", ")),
+            (_, AnswerValue::Text(Some(text))) => format!("You said: {text}"),
+            (_, AnswerValue::Text(None)) => "You said nothing.".into(),
+            (_, AnswerValue::Option(id)) => format!("You picked: {id}"),
+            (_, AnswerValue::Ids(ids)) if ids.is_empty() => "You picked nothing.".into(),
+            (_, AnswerValue::Ids(ids)) => format!("You picked: {}", ids.join(", ")),
         }
     }
 }
 
-fn tool_decided(run: RunId, allowed: bool, reason: Option<&str>) -> Steps {
+fn decided_tool_steps(run: RunId, allowed: bool, reason: Option<&str>) -> Steps {
     if allowed {
         let done = [
-            Step::Tell(FromAgent::Activity(Activity::ExecutingTool)),
-            Step::Tell(tool(run, "running", None)),
-            Step::Tell(tool(run, "completed", Some(TOOL_OUTPUT))),
-            Step::Tell(FromAgent::Activity(Activity::Thinking)),
+            Step::Emit(FromAgent::Activity(Activity::ExecutingTool)),
+            Step::Emit(tool(run, "running", None)),
+            Step::Emit(tool(run, "completed", Some(TOOL_OUTPUT))),
+            Step::Emit(FromAgent::Activity(Activity::Thinking)),
         ];
         let text = format!("I ran `{TOOL}`. It said: {TOOL_OUTPUT}");
         return Box::new(done.into_iter().chain(answer(run, text)));
@@ -267,8 +263,8 @@ fn tool_decided(run: RunId, allowed: bool, reason: Option<&str>) -> Steps {
         .map(|reason| format!(" Because: {reason}"))
         .unwrap_or_default();
     let denied = [
-        Step::Tell(tool(run, "denied", None)),
-        Step::Tell(FromAgent::Activity(Activity::Thinking)),
+        Step::Emit(tool(run, "denied", None)),
+        Step::Emit(FromAgent::Activity(Activity::Thinking)),
     ];
     let text = format!("I did not run `{TOOL}`.{because}");
     Box::new(denied.into_iter().chain(answer(run, text)))
@@ -281,16 +277,16 @@ fn tool(run: RunId, status: &str, output: Option<&str>) -> FromAgent {
         name: TOOL.into(),
         title: format!("Run `{TOOL}`"),
         status: status.into(),
-        input: Some(arguments()),
+        input: Some(tool_arguments()),
         output: output.map(|text| json!({ "text": text })),
     };
-    FromAgent::Tool { run, tool }
+    FromAgent::ToolUpdate { run, tool }
 }
 
 fn tool_id(run: RunId) -> String {
     format!("{run}.{TOOL}")
 }
 
-fn arguments() -> serde_json::Value {
+fn tool_arguments() -> serde_json::Value {
     json!({ "command": [TOOL] })
 }

@@ -1,21 +1,21 @@
-//! What the demo agent tells about itself when asked. Pure.
+//! Query answers: the demo agent about itself. Pure.
 
 use serde_json::{Value, json};
 
 use super::super::Declined;
-use super::scene::TOOL;
-use crate::domain::code::Code;
-use crate::domain::command::{Inquiry, Topic};
+use super::dialogs::TOOL;
+use crate::domain::command::{AgentRequest, Topic};
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::AgentCommand;
 
-/// The prompts that it understands, and what they make it do.
+/// Prompts that it understands, with their descriptions.
 const COMMANDS: [(&str, &str); 18] = [
     ("/echo TEXT", "Says the text"),
     (
         "/stream N [MS]",
         "Says N numbered words, MS milliseconds apart",
     ),
-    ("/chunks N BYTES", "Says N pieces of that size"),
+    ("/chunks N BYTES", "Says N chunks of BYTES bytes"),
     ("/tool [SECONDS]", "Asks for permission and uses a tool"),
     ("/confirm [SECONDS]", "Asks yes or no"),
     ("/prompt [secret] [SECONDS]", "Asks for a text"),
@@ -23,17 +23,16 @@ const COMMANDS: [(&str, &str); 18] = [
     ("/think", "Thinks before it answers"),
     ("/plan", "Makes a plan and follows it"),
     ("/edit", "Changes a file, and shows how"),
-    ("/markdown", "Shows what an answer can look like"),
-    ("/usage", "Tells what it used"),
+    ("/markdown", "Shows an answer with all kinds of markup"),
+    ("/usage", "Reports its token usage"),
     ("/fail", "Fails"),
-    ("/crash", "Ends without a word"),
+    ("/crash", "Crashes in the middle of an answer"),
     ("/hang", "Does nothing until cancelled"),
     ("/image", "Shows an image"),
     ("/commands", "Announces these commands"),
     ("/title TEXT", "Gives the session a title"),
 ];
 
-/// The prompts that it understands.
 pub(super) fn commands() -> Vec<AgentCommand> {
     COMMANDS
         .iter()
@@ -44,19 +43,18 @@ pub(super) fn commands() -> Vec<AgentCommand> {
         .collect()
 }
 
-/// The answer to an inquiry.
-pub(super) fn answer(inquiry: &Inquiry) -> Result<Value, Declined> {
+pub(super) fn answer(inquiry: &AgentRequest) -> Result<Value, Declined> {
     match inquiry {
-        Inquiry::Query { topic, params } => Ok(tell(*topic, params)),
-        Inquiry::Extension { name, payload } if name == "echo" => Ok(payload.clone()),
-        Inquiry::Extension { name, .. } => Err(Declined {
-            code: Code::Unsupported,
+        AgentRequest::Query { topic, params } => Ok(query_answer(*topic, params)),
+        AgentRequest::Extension { name, payload } if name == "echo" => Ok(payload.clone()),
+        AgentRequest::Extension { name, .. } => Err(Declined {
+            code: ErrorCode::Unsupported,
             message: format!("The demo agent knows the extension `echo`, not `{name}`."),
         }),
     }
 }
 
-fn tell(topic: Topic, params: &Value) -> Value {
+fn query_answer(topic: Topic, params: &Value) -> Value {
     match topic {
         Topic::Models => {
             let details = params["include_details"] == true;

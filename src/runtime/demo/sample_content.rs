@@ -1,15 +1,13 @@
-//! What the demo agent shows to try a page with: an answer with everything in it, and a changed file.
-//! Pure.
+//! Sample content to try a page with: an answer with all kinds of markup, and a changed file. Pure.
 
 use serde_json::{Value, json};
 
 use super::super::FromAgent;
-use super::script::{Step, Steps, WORD_PAUSE, answer, completed, spoken, words};
+use super::script::{Step, Steps, WORD_PAUSE, answer, completed, stream_pieces, words};
 use crate::domain::event::{Activity, Channel};
 use crate::domain::id::RunId;
 use crate::domain::tool::Tool;
 
-/// What an answer can look like.
 const MARKDOWN: &str = "\
 The retry loop gives up too early, because *every* error counts as final. Three things to know:
 
@@ -65,18 +63,18 @@ pub fn fetch(url: &str) -> Result<Page, Error> {
 
 /// `/markdown`: an answer with a list, code, a table, a quotation and a link.
 pub(super) fn markdown(run: RunId) -> Steps {
-    let said = spoken(run, Channel::Text, words(MARKDOWN), WORD_PAUSE);
+    let said = stream_pieces(run, Channel::Text, words(MARKDOWN), WORD_PAUSE);
     Box::new(said.chain(completed(run, None)))
 }
 
-/// `/edit`: a tool that changes a file, and says how.
+/// `/edit`: a tool that changes a file and reports the diff.
 pub(super) fn edit(run: RunId) -> Steps {
     let diffs = json!({ "diffs": [{ "path": FILE, "oldText": BEFORE, "newText": AFTER }] });
     let done = [
-        Step::Tell(FromAgent::Activity(Activity::ExecutingTool)),
-        Step::Tell(tool(run, "running", None)),
-        Step::Tell(tool(run, "completed", Some(diffs))),
-        Step::Tell(FromAgent::Activity(Activity::Thinking)),
+        Step::Emit(FromAgent::Activity(Activity::ExecutingTool)),
+        Step::Emit(tool(run, "running", None)),
+        Step::Emit(tool(run, "completed", Some(diffs))),
+        Step::Emit(FromAgent::Activity(Activity::Thinking)),
     ];
     let text = format!("I changed `{FILE}`: what is not final is tried again.");
     Box::new(done.into_iter().chain(answer(run, text)))
@@ -90,5 +88,5 @@ fn tool(run: RunId, status: &str, output: Option<Value>) -> FromAgent {
         output,
         ..Tool::new(format!("{run}.edit"), "edit", status)
     };
-    FromAgent::Tool { run, tool }
+    FromAgent::ToolUpdate { run, tool }
 }

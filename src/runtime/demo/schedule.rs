@@ -1,68 +1,61 @@
-//! What the demo agent has to do next: the script of its run, and what is said besides.
+//! Schedule: the steps of the current run, and replies beside it.
 //!
-//! Bookkeeping without tasks or channels; reads Tokio's time.
+//! Bookkeeping without tasks or channels; reads Tokio's clock.
 
 use std::collections::VecDeque;
 
 use tokio::time::Instant;
 
 use super::super::{FromAgent, ToAgent};
-use super::facts;
-use super::scene::Habits;
+use super::dialogs::Preferences;
+use super::query_answers;
 use super::script::{Script, Step};
-use crate::domain::code::Code;
+use crate::domain::error_code::ErrorCode;
 use crate::domain::id::RunId;
 use crate::domain::run::RunOutcome;
 
-/// So many answers wait to be told. With as many, nothing more is heard until one was.
-const WAITING_ANSWERS: usize = 16;
+/// At this limit no command is taken until a reply was sent.
+const MAX_QUEUED_REPLIES: usize = 16;
 
-/// What the agent has to do.
 #[derive(Default)]
-pub(super) struct Agenda {
-    current: Option<Current>,
-    /// What is said besides the run: refusals of others, answers to inquiries.
-    aside: VecDeque<FromAgent>,
-    habits: Habits,
+pub(super) struct Schedule {
+    current: Option<CurrentRun>,
+    /// Events outside the run: refusals of other runs, answers to queries.
+    replies: VecDeque<FromAgent>,
+    preferences: Preferences,
 }
 
-/// The run under way.
-struct Current {
+struct CurrentRun {
     run: RunId,
     script: Script,
     /// Taken from the script and not done yet.
     step: Option<Step>,
-    /// When `step` was taken.
     since: Instant,
 }
 
-/// The kind of thing to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    /// Say what [`Agenda::take`] gives.
-    Tell,
-    /// Wait until [`Agenda::waits_until`], then [`Agenda::skip`].
+pub(super) enum NextAction {
+    /// Send what [`Schedule::pop_event`] returns.
+    Send,
+    /// Wait until [`Schedule::wait_deadline`], then call [`Schedule::finish_wait`].
     Wait,
-    /// End without a word.
     Crash,
-    /// Nothing, until something is heard.
-    Listen,
+    Receive,
 }
 
-impl Agenda {
-    /// Whether it may hear more. If not, there is something to tell.
-    pub(super) fn has_room(&self) -> bool {
-        self.aside.len() < WAITING_ANSWERS
+impl Schedule {
+    /// If not, there is a reply to send.
+    pub(super) fn can_take_commands(&self) -> bool {
+        self.replies.len() < MAX_QUEUED_REPLIES
     }
 
-    /// Takes a command in.
-    pub(super) fn hear(&mut self, command: ToAgent) {
+    pub(super) fn handle_command(&mut self, command: ToAgent) {
         match (command, &mut self.current) {
             (ToAgent::Prompt { run, .. } | ToAgent::Resume { run, .. }, Some(_)) => {
-                self.aside.push_back(refusal(run));
+                self.replies.push_back(refusal(run));
             }
             (ToAgent::Prompt { run, prompt }, None) => {
-                self.current = Current::new(run, Script::new(run, &prompt, &self.habits));
+                self.current = CurrentRun::new(run, Script::new(run, &prompt, &self.preferences));
             }
             (
                 ToAgent::Resume {
@@ -72,10 +65,10 @@ impl Agenda {
                 },
                 None,
             ) => {
-                self.current = Current::new(run, Script::resumed(run, &prompt, &questions));
+                self.current = CurrentRun::new(run, Script::resumed(run, &prompt, &questions));
             }
             (ToAgent::Cancel { run }, Some(current)) if current.run == run => {
-                self.current = Current::new(run, Script::cancelled(run));
+                self.current = CurrentRun::new(run, Script::cancelled(run));
             }
             (
                 ToAgent::Answer {
@@ -88,16 +81,23 @@ impl Agenda {
                     && asked.name == question
                 {
                     let run = current.run;
-                    let steps = asked.answered(run, &resolution, &mut self.habits);
-                    self.current = Current::new(run, Script::going_on(steps));
+                    let steps = asked.steps_after(run, &resolution, &mut self.preferences);
+                    self.current = CurrentRun::new(run, Script::from_steps(steps));
                 }
             }
-            (ToAgent::Inquire { id, inquiry }, _) => {
-                let answer = facts::answer(&inquiry);
-                self.aside.push_back(FromAgent::Told { id, answer });
+            (
+                ToAgent::Request {
+                    id,
+                    request: inquiry,
+                },
+                _,
+            ) => {
+                let answer = query_answers::answer(&inquiry);
+                self.replies
+                    .push_back(FromAgent::Response { id, result: answer });
             }
-            (ToAgent::Tools(tools), _) => self.habits.tools = Some(tools),
-            // A run that has ended already or never was; and what makes no difference to a demo.
+            (ToAgent::Tools(tools), _) => self.preferences.tools = Some(tools),
+            // A run that has ended or never existed; and what makes no difference to a demo.
             (
                 ToAgent::Cancel { .. }
                 | ToAgent::Answer { .. }
@@ -110,36 +110,34 @@ impl Agenda {
         }
     }
 
-    /// What there is to do.
-    pub(super) fn next(&self) -> Next {
-        if !self.aside.is_empty() {
-            return Next::Tell;
+    pub(super) fn next(&self) -> NextAction {
+        if !self.replies.is_empty() {
+            return NextAction::Send;
         }
         match self
             .current
             .as_ref()
             .and_then(|current| current.step.as_ref())
         {
-            Some(Step::Tell(_)) => Next::Tell,
-            Some(Step::Wait(_)) => Next::Wait,
-            Some(Step::Crash) => Next::Crash,
-            Some(Step::Hang | Step::Await(_)) | None => Next::Listen,
+            Some(Step::Emit(_)) => NextAction::Send,
+            Some(Step::Wait(_)) => NextAction::Wait,
+            Some(Step::Crash) => NextAction::Crash,
+            Some(Step::Hang | Step::Await(_)) | None => NextAction::Receive,
         }
     }
 
-    /// What is to be told, and is told herewith.
-    pub(super) fn take(&mut self) -> Option<FromAgent> {
-        if let Some(said) = self.aside.pop_front() {
-            return Some(said);
+    pub(super) fn pop_event(&mut self) -> Option<FromAgent> {
+        if let Some(reply) = self.replies.pop_front() {
+            return Some(reply);
         }
         match self.advance() {
-            Some(Step::Tell(told)) => Some(told),
+            Some(Step::Emit(event)) => Some(event),
             _ => None,
         }
     }
 
-    /// Until when to wait: now, if there is nothing to wait for.
-    pub(super) fn waits_until(&self) -> Instant {
+    /// Now, if there is nothing to wait for.
+    pub(super) fn wait_deadline(&self) -> Instant {
         match &self.current {
             Some(current) => match current.step {
                 Some(Step::Wait(duration)) => current.since + duration,
@@ -149,12 +147,11 @@ impl Agenda {
         }
     }
 
-    /// The wait is over.
-    pub(super) fn skip(&mut self) {
+    pub(super) fn finish_wait(&mut self) {
         self.advance();
     }
 
-    /// Takes the step at hand; after the last one the run is over.
+    /// Takes the current step; after the last one the run is over.
     fn advance(&mut self) -> Option<Step> {
         let current = self.current.as_mut()?;
         let done = current.step.take();
@@ -168,7 +165,7 @@ impl Agenda {
     }
 }
 
-impl Current {
+impl CurrentRun {
     fn new(run: RunId, mut script: Script) -> Option<Self> {
         let step = Some(script.next()?);
         Some(Self {
@@ -181,10 +178,10 @@ impl Current {
 }
 
 fn refusal(run: RunId) -> FromAgent {
-    FromAgent::Ended {
+    FromAgent::RunEnded {
         run,
         outcome: RunOutcome::Failed {
-            code: Code::Busy,
+            code: ErrorCode::Busy,
             message: "The demo agent does one thing at a time and is busy with another run.".into(),
         },
         usage: None,

@@ -1,15 +1,15 @@
-//! What a prompt makes the demo agent do, step by step. Pure.
+//! Script: turns a prompt into steps. Pure.
 //!
-//! Steps are made when they are wanted: a million words take no room.
+//! Steps are made on demand: a million words take no memory.
 
 use std::time::Duration;
 
 use super::super::FromAgent;
-use super::facts;
-use super::scene::{Asked, Habits, Scene};
-use super::showcase;
-use crate::domain::code::Code;
-use crate::domain::command::Prompt;
+use super::super::prompt_content::PromptContent;
+use super::dialogs::{Dialog, PendingQuestion, Preferences};
+use super::query_answers;
+use super::sample_content;
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::{Activity, Channel, PlanStep};
 use crate::domain::id::RunId;
 use crate::domain::question::OpenQuestion;
@@ -19,9 +19,8 @@ const MAX_COUNT: u64 = 1_000_000;
 const MAX_BYTES: u64 = 100_000;
 const MAX_PAUSE_MS: u64 = 60_000;
 
-/// Between two words that a person reads along.
+/// Pause between two words, at reading speed.
 pub(super) const WORD_PAUSE: Duration = Duration::from_millis(15);
-/// Between two steps of a plan.
 const PLAN_PAUSE: Duration = Duration::from_millis(100);
 
 const INTRODUCTION: &str = "I am the demo agent: built in, with no model behind me. A prompt that \
@@ -32,55 +31,48 @@ const PLAN: [&str; 3] = ["Read the prompt", "Do what it says", "Tell how it went
 /// One pixel of translucent green.
 const IMAGE: &str = "![One pixel](data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==)";
 
-/// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
-    /// Say it.
-    Tell(FromAgent),
-    /// Wait so long.
+    Emit(FromAgent),
     Wait(Duration),
-    /// End the agent without another word.
+    /// End the agent without another event.
     Crash,
-    /// Do nothing until cancelled.
+    /// Do nothing until a cancel.
     Hang,
-    /// Do nothing until this is answered.
-    Await(Asked),
+    /// Do nothing until the answer.
+    Await(PendingQuestion),
 }
 
-/// The steps of one run, the end of the run included.
 pub(super) struct Script(Box<dyn Iterator<Item = Step> + Send>);
 
 impl Script {
-    /// What a prompt asks for.
-    pub(super) fn new(run: RunId, prompt: &Prompt, habits: &Habits) -> Self {
+    pub(super) fn new(run: RunId, prompt: &PromptContent, preferences: &Preferences) -> Self {
         let opening = [
-            Step::Tell(FromAgent::Accepted { run }),
-            Step::Tell(FromAgent::Activity(Activity::Thinking)),
+            Step::Emit(FromAgent::RunAccepted { run }),
+            Step::Emit(FromAgent::Activity(Activity::Thinking)),
         ];
-        Self(Box::new(opening.into_iter().chain(body(
+        Self(Box::new(opening.into_iter().chain(steps_for(
             run,
             &prompt.text,
-            habits,
+            preferences,
         ))))
     }
 
-    /// What is left of a run that another life of this agent had begun.
-    pub(super) fn resumed(run: RunId, prompt: &Prompt, questions: &[OpenQuestion]) -> Self {
+    /// The rest of a run that began before a restart.
+    pub(super) fn resumed(run: RunId, prompt: &PromptContent, questions: &[OpenQuestion]) -> Self {
         let waiting = questions
             .iter()
-            .find_map(|open| Asked::resumed(&prompt.text, &open.asked_as));
-        Self::going_on(match waiting {
+            .find_map(|open| PendingQuestion::resumed(&prompt.text, &open.native_id));
+        Self::from_steps(match waiting {
             Some(asked) => Box::new(std::iter::once(Step::Await(asked))),
             None => fail(run),
         })
     }
 
-    /// These steps.
-    pub(super) fn going_on(steps: Steps) -> Self {
+    pub(super) fn from_steps(steps: Steps) -> Self {
         Self(steps)
     }
 
-    /// The end of a run that somebody cancelled.
     pub(super) fn cancelled(run: RunId) -> Self {
         Self(Box::new(ended(run, RunOutcome::Cancelled, None)))
     }
@@ -96,8 +88,7 @@ impl Iterator for Script {
 
 pub(super) type Steps = Box<dyn Iterator<Item = Step> + Send>;
 
-/// All that follows the opening.
-fn body(run: RunId, text: &str, habits: &Habits) -> Steps {
+fn steps_for(run: RunId, text: &str, preferences: &Preferences) -> Steps {
     let (word, rest) = text
         .trim_start()
         .split_once(char::is_whitespace)
@@ -122,17 +113,17 @@ fn body(run: RunId, text: &str, habits: &Habits) -> Steps {
             format!("Usage: /chunks N BYTES, N from 1 to {MAX_COUNT}, BYTES from 1 to {MAX_BYTES}"),
         ),
         ("/title", _) if rest.trim().is_empty() => answer(run, "Usage: /title TEXT".into()),
-        ("/title", _) => telling(
+        ("/title", _) => emit_and_answer(
             run,
-            FromAgent::Title(rest.trim().into()),
-            "So it is called.",
+            FromAgent::TitleChanged(rest.trim().into()),
+            "The title is set.",
         ),
         ("/commands", _) => {
-            let told = FromAgent::Commands(facts::commands());
-            telling(run, told, "These are the commands that I understand.")
+            let event = FromAgent::CommandsAvailable(query_answers::commands());
+            emit_and_answer(run, event, "These are the commands that I understand.")
         }
-        ("/markdown", _) => showcase::markdown(run),
-        ("/edit", _) => showcase::edit(run),
+        ("/markdown", _) => sample_content::markdown(run),
+        ("/edit", _) => sample_content::edit(run),
         ("/think", _) => think(run),
         ("/plan", _) => plan(run),
         ("/usage", _) => usage(run),
@@ -140,14 +131,13 @@ fn body(run: RunId, text: &str, habits: &Habits) -> Steps {
         ("/crash", _) => crash(run),
         ("/hang", _) => Box::new(std::iter::once(Step::Hang)),
         ("/image", _) => answer(run, format!("I made an image: {IMAGE}")),
-        _ => match Scene::of(word) {
-            Some(scene) => scene.play(run, rest, habits),
+        _ => match Dialog::from_command(word) {
+            Some(dialog) => dialog.steps(run, rest, preferences),
             None => introduction(run, text),
         },
     }
 }
 
-/// The words of a text as numbers, if they all are.
 fn numbers(text: &str) -> Option<Vec<u64>> {
     text.split_whitespace()
         .map(|word| word.parse().ok())
@@ -155,26 +145,25 @@ fn numbers(text: &str) -> Option<Vec<u64>> {
 }
 
 pub(super) fn answer(run: RunId, text: String) -> Steps {
-    Box::new(std::iter::once(said(run, Channel::Text, text)).chain(completed(run, None)))
+    Box::new(std::iter::once(delta(run, Channel::Text, text)).chain(completed(run, None)))
 }
 
-/// Tells something, and says so.
-fn telling(run: RunId, told: FromAgent, text: &str) -> Steps {
-    Box::new(std::iter::once(Step::Tell(told)).chain(answer(run, text.into())))
+fn emit_and_answer(run: RunId, event: FromAgent, text: &str) -> Steps {
+    Box::new(std::iter::once(Step::Emit(event)).chain(answer(run, text.into())))
 }
 
 fn stream(run: RunId, count: u64, pause_ms: u64) -> Steps {
     let words = (1..=count).map(|number| format!("{number} "));
     let pause = Duration::from_millis(pause_ms);
-    Box::new(spoken(run, Channel::Text, words, pause).chain(completed(run, None)))
+    Box::new(stream_pieces(run, Channel::Text, words, pause).chain(completed(run, None)))
 }
 
 fn chunks(run: RunId, count: u64, bytes: u64) -> Steps {
     let chunks = (1..=count).map(move |number| chunk(number, bytes));
-    Box::new(spoken(run, Channel::Text, chunks, Duration::ZERO).chain(completed(run, None)))
+    Box::new(stream_pieces(run, Channel::Text, chunks, Duration::ZERO).chain(completed(run, None)))
 }
 
-/// Its number, then one letter again and again. A chunk too short for its number has the end of it.
+/// Its number, then one letter repeated. A chunk shorter than its number holds the end of it.
 fn chunk(number: u64, bytes: u64) -> String {
     let bytes = usize::try_from(bytes).expect("at most MAX_BYTES");
     let mut text = format!("{number:07}");
@@ -185,9 +174,9 @@ fn chunk(number: u64, bytes: u64) -> String {
 }
 
 fn think(run: RunId) -> Steps {
-    let thoughts = words("Somebody wants to see how I think. I think in pieces, like this.");
-    let steps = spoken(run, Channel::Thought, thoughts, WORD_PAUSE)
-        .chain([said(run, Channel::Text, "I thought about it.".into())])
+    let thoughts = words("The user wants to see how I think. I think in pieces, like this.");
+    let steps = stream_pieces(run, Channel::Thought, thoughts, WORD_PAUSE)
+        .chain([delta(run, Channel::Text, "I thought about it.".into())])
         .chain(completed(run, None));
     Box::new(steps)
 }
@@ -195,9 +184,9 @@ fn think(run: RunId) -> Steps {
 fn plan(run: RunId) -> Steps {
     let states = (0..=PLAN.len()).flat_map(move |done| {
         let pause = (done > 0).then_some(Step::Wait(PLAN_PAUSE));
-        let told = Step::Tell(FromAgent::Plan(plan_steps(done)));
+        let event = Step::Emit(FromAgent::PlanUpdated(plan_steps(done)));
         let progress = PLAN.get(done).map(|title| {
-            Step::Tell(FromAgent::Progress {
+            Step::Emit(FromAgent::RunProgress {
                 run,
                 progress: Progress {
                     current: done as u64,
@@ -206,17 +195,16 @@ fn plan(run: RunId) -> Steps {
                 },
             })
         });
-        pause.into_iter().chain([told]).chain(progress)
+        pause.into_iter().chain([event]).chain(progress)
     });
     let text = "The plan is carried out.".into();
     Box::new(states.chain(answer(run, text)))
 }
 
-/// The plan when so many steps of it are done.
 fn plan_steps(done: usize) -> Vec<PlanStep> {
-    let step = |(place, title): (usize, &&str)| PlanStep {
+    let step = |(index, title): (usize, &&str)| PlanStep {
         title: (*title).into(),
-        status: match place.cmp(&done) {
+        status: match index.cmp(&done) {
             std::cmp::Ordering::Less => "completed",
             std::cmp::Ordering::Equal => "running",
             std::cmp::Ordering::Greater => "pending",
@@ -227,27 +215,27 @@ fn plan_steps(done: usize) -> Vec<PlanStep> {
 }
 
 fn usage(run: RunId) -> Steps {
-    let left = Step::Tell(FromAgent::ContextLeft(93));
+    let left = Step::Emit(FromAgent::ContextLeft(93));
     let usage = Usage {
         input: 1200,
         output: 345,
         cost: Some(0.0125),
     };
     let text = "This took 1200 tokens to read, 345 to write, and cost 0.0125.".into();
-    let steps = [said(run, Channel::Text, text), left].into_iter();
+    let steps = [delta(run, Channel::Text, text), left].into_iter();
     Box::new(steps.chain(completed(run, Some(usage))))
 }
 
 fn fail(run: RunId) -> Steps {
     let outcome = RunOutcome::Failed {
-        code: Code::TaskFailed,
+        code: ErrorCode::TaskFailed,
         message: "The demo agent failed because it was asked to.".into(),
     };
     Box::new(ended(run, outcome, None))
 }
 
 fn crash(run: RunId) -> Steps {
-    let last_words = said(run, Channel::Text, "I am about to crash.".into());
+    let last_words = delta(run, Channel::Text, "I am about to crash.".into());
     Box::new([last_words, Step::Crash].into_iter())
 }
 
@@ -258,40 +246,39 @@ fn introduction(run: RunId, prompt: &str) -> Steps {
         output: words(INTRODUCTION).count() as u64,
         cost: None,
     };
-    let steps = spoken(run, Channel::Text, words(INTRODUCTION), WORD_PAUSE)
+    let steps = stream_pieces(run, Channel::Text, words(INTRODUCTION), WORD_PAUSE)
         .chain(completed(run, Some(usage)));
     Box::new(steps)
 }
 
-/// The words of a text, each with the space behind it.
+/// Each word with the space behind it.
 pub(super) fn words(text: &'static str) -> impl Iterator<Item = String> {
     text.split_inclusive(' ').map(str::to_owned)
 }
 
-/// Says pieces, so long apart; without any wait in between if that is zero.
-pub(super) fn spoken(
+pub(super) fn stream_pieces(
     run: RunId,
     channel: Channel,
     pieces: impl Iterator<Item = String>,
     pause: Duration,
 ) -> impl Iterator<Item = Step> {
-    pieces.enumerate().flat_map(move |(place, text)| {
-        let pause = (place > 0 && !pause.is_zero()).then_some(Step::Wait(pause));
-        pause.into_iter().chain([said(run, channel, text)])
+    pieces.enumerate().flat_map(move |(index, text)| {
+        let pause = (index > 0 && !pause.is_zero()).then_some(Step::Wait(pause));
+        pause.into_iter().chain([delta(run, channel, text)])
     })
 }
 
-fn said(run: RunId, channel: Channel, text: String) -> Step {
-    Step::Tell(FromAgent::Delta { run, channel, text })
+fn delta(run: RunId, channel: Channel, text: String) -> Step {
+    Step::Emit(FromAgent::MessageDelta { run, channel, text })
 }
 
 pub(super) fn completed(run: RunId, usage: Option<Usage>) -> impl Iterator<Item = Step> {
-    let answered = Step::Tell(FromAgent::Final { run, text: None });
+    let answered = Step::Emit(FromAgent::MessageFinal { run, text: None });
     std::iter::once(answered).chain(ended(run, RunOutcome::Completed, usage))
 }
 
 fn ended(run: RunId, outcome: RunOutcome, usage: Option<Usage>) -> impl Iterator<Item = Step> {
-    std::iter::once(Step::Tell(FromAgent::Ended {
+    std::iter::once(Step::Emit(FromAgent::RunEnded {
         run,
         outcome,
         usage,

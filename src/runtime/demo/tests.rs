@@ -1,4 +1,4 @@
-//! The demo agent from the session's side: a session to talk to it.
+//! Tests of the demo agent over its link.
 
 use std::time::Duration;
 
@@ -6,36 +6,36 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-mod life;
+mod lifecycle;
 mod prompts;
 
+use super::super::prompt_content::PromptContent;
 use super::super::{Catalog, Config, FromAgent, Link, ToAgent};
-use crate::domain::command::{Mode, Prompt};
+use crate::domain::command::Mode;
 use crate::domain::event::{Activity, Channel};
 use crate::domain::id::RunId;
 use crate::domain::run::RunOutcome;
 
-/// Longer than any script, shorter than for ever. Time is paused: nobody waits for it.
-const PATIENCE: Duration = Duration::from_hours(1);
+/// Longer than any script. Time is paused: it costs nothing.
+const LONG_WAIT: Duration = Duration::from_hours(1);
 
-/// A session that talks to the demo agent.
 struct Session {
     link: Link,
-    heard: mpsc::Receiver<FromAgent>,
+    events: mpsc::Receiver<FromAgent>,
     stop: CancellationToken,
     tracker: TaskTracker,
 }
 
 impl Session {
     fn start(capacity: usize) -> Self {
-        let (back, heard) = mpsc::channel(capacity);
+        let (sender, events) = mpsc::channel(capacity);
         let (stop, tracker) = (CancellationToken::new(), TaskTracker::new());
         let catalog = Catalog::for_tests(&Config::default());
         let link = catalog
             .start(
                 "demo",
                 super::super::catalog::tests::start(),
-                back,
+                sender,
                 &stop,
                 &tracker,
             )
@@ -43,7 +43,7 @@ impl Session {
         tracker.close();
         Self {
             link,
-            heard,
+            events,
             stop,
             tracker,
         }
@@ -59,64 +59,67 @@ impl Session {
         self.link.send(ToAgent::Cancel { run }).await.unwrap();
     }
 
-    async fn hears(&mut self) -> FromAgent {
-        let told = tokio::time::timeout(PATIENCE, self.heard.recv()).await;
-        told.expect("silence").expect("the agent is gone")
+    async fn receives(&mut self) -> FromAgent {
+        let event = tokio::time::timeout(LONG_WAIT, self.events.recv()).await;
+        event.expect("silence").expect("the agent is gone")
     }
 
-    async fn hears_nothing_more(&mut self) {
-        let told = tokio::time::timeout(PATIENCE, self.heard.recv()).await;
-        assert!(told.is_err(), "{told:?}");
+    async fn receives_nothing_more(&mut self) {
+        let event = tokio::time::timeout(LONG_WAIT, self.events.recv()).await;
+        assert!(event.is_err(), "{event:?}");
     }
 
-    /// All that is said until a run ends, in order; the opening is checked and left out.
-    async fn hears_run(&mut self, run: RunId) -> Vec<FromAgent> {
-        assert_eq!(self.hears().await, FromAgent::Accepted { run });
-        assert_eq!(self.hears().await, FromAgent::Activity(Activity::Thinking));
-        self.hears_rest(run).await
+    /// All events until the end of a run; checks and skips the opening.
+    async fn receives_run(&mut self, run: RunId) -> Vec<FromAgent> {
+        assert_eq!(self.receives().await, FromAgent::RunAccepted { run });
+        assert_eq!(
+            self.receives().await,
+            FromAgent::Activity(Activity::Thinking)
+        );
+        self.receives_rest(run).await
     }
 
-    async fn hears_rest(&mut self, run: RunId) -> Vec<FromAgent> {
-        let mut heard = Vec::new();
+    async fn receives_rest(&mut self, run: RunId) -> Vec<FromAgent> {
+        let mut events = Vec::new();
         loop {
-            let told = self.hears().await;
-            let is_end = matches!(told, FromAgent::Ended { run: ended, .. } if ended == run);
-            heard.push(told);
+            let event = self.receives().await;
+            let is_end = matches!(event, FromAgent::RunEnded { run: ended, .. } if ended == run);
+            events.push(event);
             if is_end {
-                return heard;
+                return events;
             }
         }
     }
 
-    async fn hears_refusal(&mut self) -> FromAgent {
+    async fn receives_refusal(&mut self) -> FromAgent {
         loop {
-            let told = self.hears().await;
-            if matches!(told, FromAgent::Ended { .. }) {
-                return told;
+            let event = self.receives().await;
+            if matches!(event, FromAgent::RunEnded { .. }) {
+                return event;
             }
         }
     }
 }
 
 fn prompt(run: RunId, text: &str) -> ToAgent {
-    let prompt = Prompt::new(text, Mode::Act);
+    let prompt = PromptContent::new(text, Mode::Act);
     ToAgent::Prompt { run, prompt }
 }
 
 fn ended(run: RunId, outcome: RunOutcome) -> FromAgent {
-    FromAgent::Ended {
+    FromAgent::RunEnded {
         run,
         outcome,
         usage: None,
     }
 }
 
-fn spoken(heard: &[FromAgent], wanted: Channel) -> Vec<&str> {
-    let piece = |told: &'_ FromAgent| matches!(told, FromAgent::Delta { channel, .. } if *channel == wanted);
-    let pieces = heard.iter().filter(|told| piece(told));
+fn deltas(events: &[FromAgent], wanted: Channel) -> Vec<&str> {
+    let piece = |event: &'_ FromAgent| matches!(event, FromAgent::MessageDelta { channel, .. } if *channel == wanted);
+    let pieces = events.iter().filter(|event| piece(event));
     pieces
-        .filter_map(|told| match told {
-            FromAgent::Delta { text, .. } => Some(text.as_str()),
+        .filter_map(|event| match event {
+            FromAgent::MessageDelta { text, .. } => Some(text.as_str()),
             _ => None,
         })
         .collect()

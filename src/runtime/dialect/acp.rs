@@ -1,60 +1,47 @@
-//! The Agent Client Protocol, version 1: JSON-RPC, one message per line, both sides ask.
+//! ACP: the Agent Client Protocol, version 1. JSON-RPC, one message per line, requests in both
+//! directions.
 //!
-//! The agent keeps the conversation under an id of its own. A prompt is a request whose answer is the
-//! end of the run; everything in between comes as `session/update`. Both sides number their requests
-//! by themselves: what we asked is in `pending`, what the agent asked is in `permissions`.
+//! The agent keeps the conversation under a session id of its own. A prompt is a request whose response
+//! ends the run; everything in between comes as `session/update`. Each side numbers its own requests:
+//! ours are in `pending`, the agent's in `permissions`.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Act, Dialect, Framing, Lane, Order, Out, Protocol, Setup, Transport, unsupported};
-use crate::domain::code::Code;
-use crate::domain::command::{Inquiry, SettingsChange, Topic};
+use super::{
+    Actions, Dialect, Framing, Protocol, Setup, StreamKind, ToAgent, Transport, unsupported,
+};
+use crate::domain::command::{AgentRequest, SettingsChange, Topic};
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::{AgentCommand, Level};
 use crate::domain::id::RunId;
-use crate::runtime::jsonrpc::{self, Fault, Message, UNKNOWN_METHOD};
-use crate::runtime::pending::Pending;
+use crate::runtime::event_truncation::excerpt;
+use crate::runtime::jsonrpc::{self, METHOD_NOT_FOUND, Message, RpcError};
+use crate::runtime::pending_requests::PendingRequests;
 
-mod choice;
+mod auth_errors;
+mod config_options;
 mod content;
-mod login;
-mod meter;
-mod opening;
+mod handshake;
 mod permission;
 mod run;
-mod tool;
+mod tool_calls;
 mod update;
+mod usage;
 
-use choice::{Choice, Choices, Way};
-use meter::Meter;
-use opening::Offers;
+use config_options::{ConfigKind, ConfigOptions, ConfigTarget};
+use handshake::AgentCapabilities;
 use permission::Permissions;
 use run::Run;
-use tool::Tools;
+use tool_calls::ToolCalls;
+use usage::UsageMeter;
 
-/// The protocol as the configuration knows it.
 pub(super) const PROTOCOL: Protocol = Protocol {
     name: "acp",
     about: "Agent Client Protocol, version 1",
-    capabilities: &[
-        "cancel",
-        "thoughts",
-        "plan",
-        "usage",
-        "tools",
-        "questions",
-        "queue",
-        "followUp",
-        "branch",
-        "query",
-        "models",
-        "commands",
-        "images",
-        "attachments",
-        "modes",
-        "resume",
-    ],
+    capabilities: "cancel thoughts plan usage tools questions queue followUp branch query models \
+        commands images attachments modes resume",
     transport: Transport::Stdio,
     framing: Framing::Newline,
     resumes: true,
@@ -70,78 +57,71 @@ pub(super) const PROTOCOL: Protocol = Protocol {
             "the id of the agent's own way to log in that needs no human, for example with an API key",
         ),
     ],
-    speaker: |setup| Box::new(Acp::new(setup)),
+    build: |setup| Box::new(Acp::new(setup)),
 };
 
-/// What a request of ours was for.
 #[derive(Debug)]
-enum Asked {
+enum PendingRequest {
     Initialize,
     Authenticate,
-    /// A conversation of its own.
-    New,
-    /// The one from before.
-    TakeUp {
+    NewSession,
+    /// `session/resume` or `session/load`.
+    ResumeSession {
         method: &'static str,
     },
     Prompt {
         run: RunId,
     },
-    /// Another mode or model.
-    Set {
-        way: Way,
+    SetConfig {
+        target: ConfigTarget,
         value: String,
     },
-    Close,
+    CloseSession,
 }
 
-impl Asked {
-    /// As the protocol calls it, for people who read what went wrong.
+impl PendingRequest {
     fn method(&self) -> &'static str {
         match self {
             Self::Initialize => "initialize",
             Self::Authenticate => "authenticate",
-            Self::New => "session/new",
-            Self::TakeUp { method } => method,
+            Self::NewSession => "session/new",
+            Self::ResumeSession { method } => method,
             Self::Prompt { .. } => "session/prompt",
-            Self::Set { way, .. } => way.method(),
-            Self::Close => "session/close",
+            Self::SetConfig { target, .. } => target.method(),
+            Self::CloseSession => "session/close",
         }
     }
 
-    /// How long its answer may take. A prompt takes as long as it takes, and nobody waits for a
-    /// goodbye.
+    /// A prompt may take any time; the response to a close is not awaited.
     fn deadline(&self) -> Option<Duration> {
         match self {
-            // Real agents are slow to start: they load models, plug-ins, a whole Node.
+            // Agents are slow to start: they load models, plug-ins, a whole Node.
             Self::Initialize | Self::Authenticate => Some(Duration::from_secs(30)),
-            Self::New | Self::TakeUp { .. } => Some(Duration::from_mins(1)),
-            Self::Set { .. } => Some(Duration::from_secs(15)),
-            Self::Prompt { .. } | Self::Close => None,
+            Self::NewSession | Self::ResumeSession { .. } => Some(Duration::from_mins(1)),
+            Self::SetConfig { .. } => Some(Duration::from_secs(15)),
+            Self::Prompt { .. } | Self::CloseSession => None,
         }
     }
 }
 
-/// Speaks it with one agent.
 struct Acp {
     setup: Setup,
-    offers: Offers,
-    /// The agent's name for the conversation, once it is known.
+    capabilities: AgentCapabilities,
+    /// The agent's session id, once it is known.
     session: Option<String>,
-    /// Is the handshake over?
     ready: bool,
-    /// Was the conversation begun in an earlier life of the agent?
-    taken_up: bool,
-    /// Updates that came before the name of the conversation was known.
-    early: Vec<Value>,
-    pending: Pending<Asked>,
-    /// How many changes of mode or model wait for their answer: prompts go out after them.
-    setting: usize,
-    choices: Choices,
+    /// The session was begun by an earlier process of the agent.
+    resumed: bool,
+    /// Updates that came before the session id was known.
+    early_updates: Vec<Value>,
+    pending: PendingRequests<PendingRequest>,
+    /// Unanswered changes of mode or model: prompts are sent after them.
+    pending_sets: usize,
+    config: ConfigOptions,
     commands: Vec<AgentCommand>,
-    meter: Meter,
+    usage: UsageMeter,
     run: Option<Run>,
-    tools: Tools,
+    tools: ToolCalls,
     permissions: Permissions,
 }
 
@@ -149,29 +129,28 @@ impl Acp {
     fn new(setup: Setup) -> Self {
         Self {
             setup,
-            offers: Offers::default(),
+            capabilities: AgentCapabilities::default(),
             session: None,
             ready: false,
-            taken_up: false,
-            early: Vec::new(),
-            pending: Pending::from(0),
-            setting: 0,
-            choices: Choices::default(),
+            resumed: false,
+            early_updates: Vec::new(),
+            pending: PendingRequests::numbered_from(0),
+            pending_sets: 0,
+            config: ConfigOptions::default(),
             commands: Vec::new(),
-            meter: Meter::default(),
+            usage: UsageMeter::default(),
             run: None,
-            tools: Tools::default(),
+            tools: ToolCalls::default(),
             permissions: Permissions::default(),
         }
     }
 
-    /// Sends a request, with its deadline.
-    fn ask(&mut self, asked: Asked, params: Value, out: &mut Out) {
-        let (method, deadline) = (asked.method(), asked.deadline());
-        let id = self.pending.add(asked);
+    fn send_request(&mut self, request: PendingRequest, params: Value, out: &mut Actions) {
+        let (method, deadline) = (request.method(), request.deadline());
+        let id = self.pending.add(request);
         out.write(jsonrpc::request(id, method, params));
         if let Some(deadline) = deadline {
-            out.timer(id, deadline);
+            out.set_timer(id, deadline);
         }
     }
 
@@ -179,181 +158,188 @@ impl Acp {
         self.session.as_deref().unwrap_or_default()
     }
 
-    fn settings(&mut self, change: SettingsChange, out: &mut Out) {
+    fn apply_settings(&mut self, change: SettingsChange, out: &mut Actions) {
         if let Some(mode) = change.mode {
-            // Taken up with the next prompt: the run under way keeps the mode that it began in.
-            if !self.choices.wish(&mode) {
-                self.unknown_choice("mode", &mode, out);
+            // Applied with the next prompt: the current run keeps its mode.
+            if !self.config.request_mode(&mode) {
+                self.warn_unknown("mode", &mode, out);
             }
         }
         let Some(model) = change.model else {
             return;
         };
-        let Some(value) = self.choices.model(&model) else {
-            if self.choices.has_models() {
-                self.unknown_choice("model", &model, out);
+        let Some(value) = self.config.find_model(&model) else {
+            if self.config.has_models() {
+                self.warn_unknown("model", &model, out);
             }
             return;
         };
-        if !self.choices.is_current_model(&value) {
-            self.set(Choice::Model, value, out);
+        if !self.config.is_current_model(&value) {
+            self.set_config(ConfigKind::Model, value, out);
         }
     }
 
-    fn unknown_choice(&self, what: &str, name: &str, out: &mut Out) {
+    fn warn_unknown(&self, what: &str, name: &str, out: &mut Actions) {
         let agent = &self.setup.agent;
         let text = format!("The agent `{agent}` has no {what} called `{name}`; it stays as it is.");
-        out.notice(Level::Warn, text);
+        out.emit_notice(Level::Warn, text);
     }
 
-    /// Wants another mode or model.
-    fn set(&mut self, choice: Choice, value: String, out: &mut Out) {
-        let way = self.choices.way(choice);
-        let params = way.params(self.session_id(), &value);
-        self.setting += 1;
-        self.ask(Asked::Set { way, value }, params, out);
+    fn set_config(&mut self, kind: ConfigKind, value: String, out: &mut Actions) {
+        let target = self.config.target(kind);
+        let params = target.params(self.session_id(), &value);
+        self.pending_sets += 1;
+        self.send_request(PendingRequest::SetConfig { target, value }, params, out);
     }
 
-    /// What came of it; a reason if it did not work.
-    fn set_done(&mut self, way: &Way, value: &str, came: Result<Value, String>, out: &mut Out) {
-        self.setting = self.setting.saturating_sub(1);
-        match came {
-            Ok(result) => self.choices.was_set(way, value, &result),
+    /// A change of mode or model was answered, or failed for a reason.
+    fn config_set(
+        &mut self,
+        target: &ConfigTarget,
+        value: &str,
+        result: Result<Value, String>,
+        out: &mut Actions,
+    ) {
+        self.pending_sets = self.pending_sets.saturating_sub(1);
+        match result {
+            Ok(result) => self.config.applied(target, value, &result),
             Err(why) => {
-                self.choices.is_unknown(way.choice);
-                let (agent, what) = (&self.setup.agent, way.noun());
+                self.config.forget_current(target.kind);
+                let (agent, what) = (&self.setup.agent, target.noun());
                 let text =
                     format!("The agent `{agent}` did not change its {what} to `{value}`: {why}");
-                out.notice(Level::Warn, text);
+                out.emit_notice(Level::Warn, text);
             }
         }
-        self.go_on(out);
+        self.send_prompt(out);
     }
 
-    fn inquire(&self, id: u64, inquiry: &Inquiry, out: &mut Out) {
+    fn answer_query(&self, id: u64, request: &AgentRequest, out: &mut Actions) {
         let agent = &self.setup.agent;
-        let refuse = |out: &mut Out, what: &str| {
-            let why = unsupported(agent, what);
-            out.decline(id, why.code, why.message);
-        };
-        match inquiry {
-            Inquiry::Query { topic, .. } => match topic {
-                Topic::Models if self.choices.has_models() => {
-                    out.answer(id, self.choices.list_models(agent));
+        let refuse = |out: &mut Actions, what: &str| out.decline_with(id, unsupported(agent, what));
+        match request {
+            AgentRequest::Query { topic, .. } => match topic {
+                Topic::Models if self.config.has_models() => {
+                    out.respond(id, self.config.list_models(agent));
                 }
                 Topic::Models => refuse(out, "tell which models it has"),
-                Topic::Commands => out.answer(id, json!({ "commands": self.commands })),
+                Topic::Commands => out.respond(id, json!({ "commands": self.commands })),
                 Topic::Mcp => refuse(out, "tell which MCP servers it is connected to"),
                 Topic::Skills => refuse(out, "tell which skills it has"),
                 Topic::Tree => refuse(out, "tell how its conversation branches"),
             },
-            Inquiry::Extension { .. } => refuse(out, "do anything special"),
+            AgentRequest::Extension { .. } => refuse(out, "do anything special"),
         }
     }
 
-    fn answered(&mut self, asked: Asked, answer: Result<Value, Fault>, out: &mut Out) {
-        match asked {
-            Asked::Initialize => self.initialized(answer, out),
-            Asked::Authenticate => self.authenticated(answer, out),
-            Asked::New => self.begun(answer, out),
-            Asked::TakeUp { method } => self.took_up(method, answer, out),
-            Asked::Prompt { run } => self.prompted(run, answer, out),
-            Asked::Set { way, value } => {
-                let came = answer.map_err(|fault| login::said(&fault));
-                self.set_done(&way, &value, came, out);
+    fn handle_response(
+        &mut self,
+        request: PendingRequest,
+        response: Result<Value, RpcError>,
+        out: &mut Actions,
+    ) {
+        match request {
+            PendingRequest::Initialize => self.handle_initialized(response, out),
+            PendingRequest::Authenticate => self.handle_authenticated(response, out),
+            PendingRequest::NewSession => self.session_created(response, out),
+            PendingRequest::ResumeSession { method } => self.session_resumed(method, response, out),
+            PendingRequest::Prompt { run } => self.handle_prompt_response(run, response, out),
+            PendingRequest::SetConfig { target, value } => {
+                let result = response.map_err(|error| auth_errors::error_text(&error));
+                self.config_set(&target, &value, result, out);
             }
-            Asked::Close => {}
+            PendingRequest::CloseSession => {}
         }
     }
 
-    /// The agent wants something of us.
-    fn request(&mut self, id: Value, method: &str, params: &Value, out: &mut Out) {
+    fn handle_request(&mut self, id: Value, method: &str, params: &Value, out: &mut Actions) {
         if method == "session/request_permission" {
-            self.permission(id, params, out);
+            self.request_permission(id, params, out);
         } else {
-            // Neither files nor terminals were offered, and nothing else is known.
-            out.write(jsonrpc::error(id, UNKNOWN_METHOD, "method not found"));
+            // We declared neither `fs` nor `terminal`.
+            out.write(jsonrpc::error(id, METHOD_NOT_FOUND, "method not found"));
         }
     }
 
-    /// The agent wants something to be known.
-    fn notification(&mut self, method: &str, params: Value, out: &mut Out) {
+    fn handle_notification(&mut self, method: &str, params: Value, out: &mut Actions) {
         match method {
             "session/update" => self.update(params, out),
-            "$/cancel_request" => self.taken_back(&params["requestId"], out),
-            // Vendors talk to their own.
+            "$/cancel_request" => self.withdraw_permission(&params["requestId"], out),
+            // Vendor extensions.
             other if other.starts_with("$/") || other.starts_with('_') => {}
-            other => out.act(Act::Odd(format!("a notification `{}`", short(other)))),
+            other => out.unexpected(format!("a notification `{}`", excerpt(other))),
         }
     }
 }
 
 impl Dialect for Acp {
-    fn open(&mut self, out: &mut Out) {
-        self.introduce(out);
+    fn open(&mut self, out: &mut Actions) {
+        self.initialize(out);
     }
 
-    fn hear(&mut self, order: Order, out: &mut Out) {
-        match order {
-            Order::Prompt { run, brief } => self.prompt(run, &brief, out),
-            Order::Cancel { run } => self.cancel(run, out),
-            Order::Answer {
+    fn handle(&mut self, command: ToAgent, out: &mut Actions) {
+        match command {
+            ToAgent::Prompt { run, prompt } => self.prompt(run, &prompt, out),
+            ToAgent::Resume { run, .. } => out.refuse_resume(run),
+            ToAgent::Cancel { run } => self.cancel(run, out),
+            ToAgent::Answer {
                 question,
                 resolution,
-            } => self.permitted(&question, &resolution, out),
-            Order::Inquire { id, inquiry } => self.inquire(id, &inquiry, out),
-            Order::Settings(change) => self.settings(change, out),
-            // The protocol has no word for these.
-            Order::Steer { .. } | Order::Tools(_) | Order::Context(_) | Order::QueueModes(_) => {}
+            } => self.answer_permission(&question, &resolution, out),
+            ToAgent::Request { id, request } => self.answer_query(id, &request, out),
+            ToAgent::Settings(change) => self.apply_settings(change, out),
+            // Not in the protocol.
+            ToAgent::Steer { .. }
+            | ToAgent::Tools(_)
+            | ToAgent::Context(_)
+            | ToAgent::QueueModes(_) => {}
         }
     }
 
-    fn read(&mut self, _lane: Lane, line: Value, out: &mut Out) {
-        match jsonrpc::read(line) {
-            Message::Request { id, method, params } => self.request(id, &method, &params, out),
-            Message::Notification { method, params } => self.notification(&method, params, out),
-            Message::Answer { id, answer } => {
-                let number = id.as_u64();
-                let asked = number.and_then(|number| Some((number, self.pending.take(number)?)));
-                let Some((number, asked)) = asked else {
-                    return out.act(Act::Odd("an answer to nothing that waits".into()));
-                };
-                if asked.deadline().is_some() {
-                    out.no_timer(number);
-                }
-                self.answered(asked, answer, out);
+    fn read(&mut self, _stream: StreamKind, line: Value, out: &mut Actions) {
+        match jsonrpc::parse(line) {
+            Message::Request { id, method, params } => {
+                self.handle_request(id, &method, &params, out);
             }
-            Message::Odd(_) => out.act(Act::Odd("a line that is not a message".into())),
+            Message::Notification { method, params } => {
+                self.handle_notification(&method, params, out);
+            }
+            Message::Response { id, result } => {
+                let Some((number, request)) = self.pending.take_answered(&id) else {
+                    return out.unexpected("an answer to nothing that waits");
+                };
+                if request.deadline().is_some() {
+                    out.clear_timer(number);
+                }
+                self.handle_response(request, result, out);
+            }
+            Message::Invalid(_) => {
+                out.unexpected("a line that is not a message");
+            }
         }
     }
 
-    fn late(&mut self, timer: u64, out: &mut Out) {
-        let Some(asked) = self.pending.take(timer) else {
+    fn on_timer(&mut self, timer: u64, out: &mut Actions) {
+        let Some(request) = self.pending.take(timer) else {
             return;
         };
-        let waited = asked.deadline().unwrap_or_default().as_secs();
-        if let Asked::Set { way, value } = &asked {
+        let waited = request.deadline().unwrap_or_default().as_secs();
+        if let PendingRequest::SetConfig { target, value } = &request {
             let why = format!("it did not answer within {waited} s.");
-            return self.set_done(way, value, Err(why), out);
+            return self.config_set(target, value, Err(why), out);
         }
         let message = format!(
             "The agent `{}` did not answer `{}` within {waited} s.",
             self.setup.agent,
-            asked.method()
+            request.method()
         );
-        out.fail(Code::ConnectionLost, message);
+        out.fail(ErrorCode::ConnectionLost, message);
     }
 
-    fn close(&mut self, out: &mut Out) {
-        if self.offers.close && self.session.is_some() {
+    fn close(&mut self, out: &mut Actions) {
+        if self.capabilities.close && self.session.is_some() {
             let params = json!({ "sessionId": self.session_id() });
-            self.ask(Asked::Close, params, out);
+            self.send_request(PendingRequest::CloseSession, params, out);
         }
     }
-}
-
-/// The beginning of a name that the agent gave, for the operator: it may be anything.
-fn short(name: &str) -> String {
-    let plain = name.chars().filter(|char| !char.is_control());
-    plain.take(64).collect()
 }

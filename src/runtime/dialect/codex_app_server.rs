@@ -1,18 +1,16 @@
-//! `codex app-server`: one thread per session, one turn per run. JSON-RPC without `jsonrpc`.
+//! Codex app-server: one thread per session, one turn per run. JSON-RPC without `jsonrpc`.
 //!
-//! The conversation is begun by `opening`. What the agent writes by itself is sorted by `events`; the
-//! turn is kept by `turn`, what is used in it is read by `item`, what the agent asks is put by
-//! `approval`, what it tells about itself is put into shape by `inventory`.
+//! `handshake` opens the thread, `notifications` routes them, `turn_events` applies those of the current turn,
+//! `item` reads its items, `approval` asks the user, `queries` asks about models, MCP and skills.
 
 mod approval;
-mod events;
-mod input;
-mod inventory;
+mod handshake;
 mod item;
-mod meter;
-mod opening;
-mod rights;
-mod turn;
+mod notifications;
+mod permission_text;
+mod queries;
+mod turn_events;
+mod usage;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -20,44 +18,25 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use self::approval::Approvals;
-use self::meter::Meter;
-use self::turn::{Stage, Stop, Turn};
+use self::turn_events::{Interruption, PromptStage, Turn};
+use self::usage::UsageMeter;
 use super::{
-    Act, Brief, Dialect, Framing, FromAgent, Lane, Order, Out, Protocol, Setup, Transport,
-    unsupported,
+    Actions, Dialect, Framing, FromAgent, PromptContent, Protocol, Setup, StreamKind, ToAgent,
+    Transport, unsupported,
 };
-use crate::domain::code::Code;
 use crate::domain::command::{Mode, Topic};
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::Level;
 use crate::domain::id::RunId;
 use crate::domain::run::RunOutcome;
-use crate::runtime::jsonrpc::{self, Fault, Message};
-use crate::runtime::pending::Pending;
+use crate::runtime::jsonrpc::{self, Message, RpcError};
+use crate::runtime::pending_requests::PendingRequests;
 
-/// The protocol.
 pub(super) const PROTOCOL: Protocol = Protocol {
     name: "codex-app-server",
     about: "Codex, as its app server speaks",
-    capabilities: &[
-        "cancel",
-        "thoughts",
-        "plan",
-        "usage",
-        "tools",
-        "questions",
-        "queue",
-        "steer",
-        "followUp",
-        "query",
-        "models",
-        "mcp",
-        "skills",
-        "branch",
-        "images",
-        "attachments",
-        "modes",
-        "resume",
-    ],
+    capabilities: "cancel thoughts plan usage tools questions queue steer followUp query models \
+        mcp skills branch images attachments modes resume",
     transport: Transport::Stdio,
     framing: Framing::Newline,
     resumes: true,
@@ -75,32 +54,31 @@ pub(super) const PROTOCOL: Protocol = Protocol {
         ),
         ("effort", "how hard the model thinks: low, medium, high, …"),
     ],
-    speaker: |setup| Box::new(Codex::new(setup)),
+    build: |setup| Box::new(Codex::new(setup)),
 };
 
-/// How long the agent may take to introduce itself, to begin a thread, or to take a prompt. Beginning a
-/// thread may start MCP servers, so this is generous.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// Generous: starting a thread may start MCP servers.
+const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// How long it may take to tell something about itself.
-const QUERY_PATIENCE: Duration = Duration::from_secs(30);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// So many threads of helpers are kept in mind; the oldest is forgotten first.
-const CHILDREN: usize = 256;
+const NO_ANSWER: &str = "no answer in time.";
 
-/// What a request was for.
+/// The oldest is forgotten first.
+const MAX_CHILD_THREADS: usize = 256;
+
 #[derive(Debug)]
-enum Asked {
+enum PendingRequest {
     Initialize,
-    Account,
-    Resume,
-    Start,
-    /// Plan from now on, or do not; then the prompt follows.
-    Mode {
+    ReadAccount,
+    ResumeThread,
+    StartThread,
+    /// The prompt follows its response.
+    SetMode {
         run: RunId,
-        brief: Box<Brief>,
+        content: Box<PromptContent>,
     },
-    Turn {
+    StartTurn {
         run: RunId,
     },
     Steer,
@@ -112,73 +90,77 @@ enum Asked {
     },
 }
 
-/// Someone who speaks with one app server.
 struct Codex {
     setup: Setup,
-    asked: Pending<Asked>,
-    /// Our thread.
+    pending: PendingRequests<PendingRequest>,
     thread: Option<String>,
-    /// Was its name told? Only then can it be taken up again: Codex keeps no thread without a turn.
-    told_thread: bool,
-    /// Threads of helpers that our thread has started, the newest last. They may outlive their turn.
-    children: VecDeque<String>,
+    /// Reported with its first turn: Codex keeps no thread without one, so it could not be resumed.
+    thread_reported: bool,
+    /// Threads of sub-agents that our thread started, the newest last. They may outlive their turn.
+    child_threads: VecDeque<String>,
     provider: String,
     model: Option<String>,
-    /// A model that was chosen and that the agent does not know about yet.
-    chosen_model: Option<String>,
-    /// What the thread is set to; a thread that was taken up may have been left either way.
+    /// Sent with the next turn.
+    requested_model: Option<String>,
+    /// Unknown for a resumed thread.
     mode: Option<Mode>,
     needs_login: bool,
     turn: Option<Turn>,
-    meter: Meter,
+    usage: UsageMeter,
     approvals: Approvals,
 }
 
 impl Codex {
     fn new(setup: Setup) -> Self {
         Self {
-            asked: Pending::from(0),
+            pending: PendingRequests::numbered_from(0),
             thread: None,
-            told_thread: false,
-            children: VecDeque::new(),
+            thread_reported: false,
+            child_threads: VecDeque::new(),
             provider: "openai".into(),
             model: None,
-            chosen_model: None,
+            requested_model: None,
             mode: None,
             needs_login: false,
             turn: None,
-            meter: Meter::default(),
+            usage: UsageMeter::default(),
             approvals: Approvals::default(),
             setup,
         }
     }
 
-    fn ask(&mut self, what: Asked, method: &str, params: Value, out: &mut Out) {
-        let patience = match what {
-            Asked::Query { .. } => QUERY_PATIENCE,
-            _ => PATIENCE,
+    fn send_request(
+        &mut self,
+        request: PendingRequest,
+        method: &str,
+        params: Value,
+        out: &mut Actions,
+    ) {
+        let timeout = match request {
+            PendingRequest::Query { .. } => QUERY_TIMEOUT,
+            _ => REQUEST_TIMEOUT,
         };
-        let id = self.asked.add(what);
-        out.write(jsonrpc::bare(jsonrpc::request(id, method, params)));
-        out.timer(id, patience);
+        let id = self.pending.add(request);
+        out.write(jsonrpc::unversioned(jsonrpc::request(id, method, params)));
+        out.set_timer(id, timeout);
     }
 
-    fn prompt(&mut self, run: RunId, brief: Brief, out: &mut Out) {
-        if let Err(name) = input::check(&brief) {
+    fn prompt(&mut self, run: RunId, content: PromptContent, out: &mut Actions) {
+        if let Some(name) = content.unsupported_file() {
             let what = format!("read the file `{name}`: it takes text and images only");
-            return out.refuse(run, unsupported(&self.setup.agent, &what));
+            return out.refuse_run(run, unsupported(&self.setup.agent, &what));
         }
         self.turn = Some(Turn::new(run));
-        if self.mode == Some(brief.mode) {
-            return self.begin_turn(run, &brief, out);
+        if self.mode == Some(content.mode) {
+            return self.start_turn(run, &content, out);
         }
-        // A request of its own: an agent that does not know it says so, while it would take no
-        // notice of an unknown field in the prompt, and act.
-        let mode = match brief.mode {
+        // A request of its own: an agent that does not know it answers with an error, but it would ignore
+        // an unknown field of `turn/start`, and act.
+        let mode = match content.mode {
             Mode::Plan => "plan",
             Mode::Act => "default",
         };
-        let model = self.chosen_model.as_ref().or(self.model.as_ref());
+        let model = self.requested_model.as_ref().or(self.model.as_ref());
         let params = json!({
             "threadId": self.thread,
             "collaborationMode": { "mode": mode, "settings": {
@@ -186,176 +168,196 @@ impl Codex {
                 "developer_instructions": null,
             } },
         });
-        let brief = Box::new(brief);
-        let what = Asked::Mode { run, brief };
-        self.ask(what, "thread/settings/update", params, out);
+        let content = Box::new(content);
+        let request = PendingRequest::SetMode { run, content };
+        self.send_request(request, "thread/settings/update", params, out);
     }
 
-    fn begin_turn(&mut self, run: RunId, brief: &Brief, out: &mut Out) {
+    fn start_turn(&mut self, run: RunId, content: &PromptContent, out: &mut Actions) {
         if let Some(turn) = &mut self.turn {
-            turn.stage = Stage::HandedOver;
+            turn.stage = PromptStage::Sent;
         }
-        let mut params = json!({ "threadId": self.thread, "input": input::of(brief) });
-        if let Some(model) = self.chosen_model.take() {
+        let mut params = json!({ "threadId": self.thread, "input": input(content) });
+        if let Some(model) = self.requested_model.take() {
             params["model"] = model.as_str().into();
             self.model = Some(model);
         }
         if let Some(effort) = self.setup.option("effort") {
             params["effort"] = effort.into();
         }
-        self.ask(Asked::Turn { run }, "turn/start", params, out);
+        self.send_request(PendingRequest::StartTurn { run }, "turn/start", params, out);
     }
 
-    fn mode_set(&mut self, run: RunId, brief: &Brief, answer: Result<Value, Fault>, out: &mut Out) {
+    fn handle_mode_set(
+        &mut self,
+        run: RunId,
+        content: &PromptContent,
+        answer: Result<Value, RpcError>,
+        out: &mut Actions,
+    ) {
         let Some(turn) = self.turn.as_ref().filter(|turn| turn.run == run) else {
             return;
         };
         match answer {
-            Ok(_) => self.mode = Some(brief.mode),
-            // Who cannot plan does not do so now.
-            Err(_) if self.mode.is_none() && brief.mode == Mode::Act => {
+            Ok(_) => self.mode = Some(content.mode),
+            // A Codex without plan mode acts.
+            Err(_) if self.mode.is_none() && content.mode == Mode::Act => {
                 self.mode = Some(Mode::Act);
             }
-            Err(fault) => {
-                let what = format!("change between planning and acting: {}", fault.message);
+            Err(error) => {
+                let what = format!("change between planning and acting: {}", error.message);
                 let declined = unsupported(&self.setup.agent, &what);
-                self.leave_unsaid(out);
+                self.drop_early_steers(out);
                 self.turn = None;
-                return out.refuse(run, declined);
+                return out.refuse_run(run, declined);
             }
         }
-        if turn.stop != Stop::No {
-            self.leave_unsaid(out);
+        if turn.interruption != Interruption::None {
+            self.drop_early_steers(out);
             self.turn = None;
-            return out.end(run, RunOutcome::Cancelled, None);
+            return out.end_run(run, RunOutcome::Cancelled, None);
         }
-        self.begin_turn(run, brief, out);
+        self.start_turn(run, content, out);
     }
 
-    /// The agent works on our prompt, in the turn of this name.
-    fn has_turn(&mut self, id: &str, out: &mut Out) {
+    /// Codex works on our prompt, in the turn of this id.
+    fn turn_started(&mut self, id: &str, out: &mut Actions) {
         let Some(turn) = self.turn.as_mut() else {
             return;
         };
-        if let Some(thread) = self.thread.clone().filter(|_| !self.told_thread) {
-            self.told_thread = true;
-            out.tell(FromAgent::Thread(thread));
+        if let Some(thread) = self.thread.clone().filter(|_| !self.thread_reported) {
+            self.thread_reported = true;
+            out.emit(FromAgent::Thread(thread));
         }
         turn.id = Some(id.to_owned());
-        if turn.stage != Stage::Accepted {
-            turn.stage = Stage::Accepted;
-            out.tell(FromAgent::Accepted { run: turn.run });
+        if turn.stage != PromptStage::Accepted {
+            turn.stage = PromptStage::Accepted;
+            out.emit(FromAgent::RunAccepted { run: turn.run });
         }
-        if turn.stop != Stop::No {
-            self.leave_unsaid(out);
+        if turn.interruption != Interruption::None {
+            self.drop_early_steers(out);
             return self.interrupt(out);
         }
-        for text in std::mem::take(&mut turn.unsaid) {
+        for text in std::mem::take(&mut turn.early_steers) {
             self.steer(text, out);
         }
     }
 
-    fn steer(&mut self, text: String, out: &mut Out) {
+    fn steer(&mut self, text: String, out: &mut Actions) {
         let Some(turn) = self.turn.as_mut() else {
             return;
         };
         let Some(id) = turn.id.clone() else {
-            return turn.unsaid.push(text);
+            return turn.early_steers.push(text);
         };
         let params = json!({
             "threadId": self.thread, "expectedTurnId": id, "input": [super::text_block(&text)],
         });
-        self.ask(Asked::Steer, "turn/steer", params, out);
+        self.send_request(PendingRequest::Steer, "turn/steer", params, out);
     }
 
-    /// What was said before the turn had a name is not heard any more.
-    fn leave_unsaid(&mut self, out: &mut Out) {
-        let unsaid = self
-            .turn
-            .as_mut()
-            .map(|turn| std::mem::take(&mut turn.unsaid));
-        if unsaid.is_some_and(|unsaid| !unsaid.is_empty()) {
-            self.unheard(out);
+    /// The turn ends before its early steers could be sent.
+    fn drop_early_steers(&mut self, out: &mut Actions) {
+        let turn = self.turn.as_mut();
+        let dropped = turn.map(|turn| std::mem::take(&mut turn.early_steers));
+        if dropped.is_some_and(|dropped| !dropped.is_empty()) {
+            self.warn_steer_missed(out);
         }
     }
 
-    fn unheard(&self, out: &mut Out) {
+    fn warn_steer_missed(&self, out: &mut Actions) {
         let agent = &self.setup.agent;
         let text = format!("The agent `{agent}` did not hear what was said to it: the run is over");
-        out.notice(Level::Warn, text);
+        out.emit_notice(Level::Warn, text);
     }
 
-    fn interrupt(&mut self, out: &mut Out) {
+    fn interrupt(&mut self, out: &mut Actions) {
         let Some(turn) = self.turn.as_mut() else {
             return;
         };
-        // Before the turn has a name there is nothing to interrupt: it is done once it has one.
-        if let Some(id) = turn.id.clone().filter(|_| turn.stop == Stop::Wanted) {
-            turn.stop = Stop::Told;
+        // Without an id there is nothing to interrupt: `turn_started` tries again.
+        if turn.interruption == Interruption::Requested
+            && let Some(id) = turn.id.clone()
+        {
+            turn.interruption = Interruption::Sent;
             let params = json!({ "threadId": self.thread, "turnId": id });
-            self.ask(Asked::Interrupt, "turn/interrupt", params, out);
+            self.send_request(PendingRequest::Interrupt, "turn/interrupt", params, out);
         }
     }
 
-    fn answered(&mut self, what: Asked, answer: Result<Value, Fault>, out: &mut Out) {
-        match (what, answer) {
-            (Asked::Initialize, Ok(_)) => self.introduced(out),
-            (Asked::Resume, Err(_)) => {
+    fn handle_response(
+        &mut self,
+        request: PendingRequest,
+        answer: Result<Value, RpcError>,
+        out: &mut Actions,
+    ) {
+        match (request, answer) {
+            (PendingRequest::Initialize, Ok(_)) => self.handle_initialized(out),
+            (PendingRequest::ResumeThread, Err(_)) => {
                 self.thread = None;
                 let params = self.thread_params();
-                self.start(params, out);
+                self.start_thread(params, out);
             }
-            (Asked::Resume | Asked::Start, Ok(answer)) => self.has_thread(&answer, out),
-            (Asked::Initialize | Asked::Start, Err(fault)) => {
-                let message = self.complaint(&fault.message);
-                out.fail(Code::TaskFailed, message);
+            (PendingRequest::ResumeThread | PendingRequest::StartThread, Ok(answer)) => {
+                self.thread_opened(&answer, out);
             }
-            (Asked::Account, Ok(answer)) => {
+            (PendingRequest::Initialize | PendingRequest::StartThread, Err(error)) => {
+                let message = self.agent_message(&error.message);
+                out.fail(ErrorCode::TaskFailed, message);
+            }
+            (PendingRequest::ReadAccount, Ok(answer)) => {
                 self.needs_login =
                     answer["account"].is_null() && answer["requiresOpenaiAuth"] == true;
                 if self.needs_login {
-                    out.notice(Level::Warn, self.login_hint());
+                    out.emit_notice(Level::Warn, self.login_hint());
                 }
             }
-            (Asked::Mode { run, brief }, answer) => self.mode_set(run, &brief, answer, out),
-            (Asked::Turn { run }, Ok(answer)) => {
+            (PendingRequest::SetMode { run, content }, answer) => {
+                self.handle_mode_set(run, &content, answer, out);
+            }
+            (PendingRequest::StartTurn { run }, Ok(answer)) => {
                 let ours = self.turn.as_ref().is_some_and(|turn| turn.run == run);
                 if let Some(id) = answer["turn"]["id"].as_str().filter(|_| ours) {
-                    self.has_turn(id, out);
+                    self.turn_started(id, out);
                 }
             }
-            (Asked::Turn { run }, Err(fault)) => {
+            (PendingRequest::StartTurn { run }, Err(error)) => {
                 let ours = self.turn.as_ref().is_some_and(|turn| turn.run == run);
                 if ours {
-                    self.leave_unsaid(out);
+                    self.drop_early_steers(out);
                 }
                 if let Some(turn) = self.turn.take_if(|_| ours) {
-                    let message = self.complaint(&fault.message);
+                    let message = self.agent_message(&error.message);
                     turn.fail(message, out);
                 }
             }
-            (Asked::Steer, Err(fault)) => {
-                let message = self.complaint(&format!("did not hear that: {}", fault.message));
-                out.notice(Level::Warn, message);
+            (PendingRequest::Steer, Err(error)) => {
+                let message = self.agent_message(&format!("did not hear that: {}", error.message));
+                out.emit_notice(Level::Warn, message);
             }
-            (Asked::Query { id, topic, params }, Ok(answer)) => {
-                let model = self.chosen_model.as_deref().or(self.model.as_deref());
-                let told = match topic {
-                    Topic::Models => inventory::models(&answer, &self.provider, model),
-                    Topic::Mcp => inventory::servers(&answer, &params),
-                    _ => inventory::skills(&answer),
+            (PendingRequest::Query { id, topic, params }, Ok(answer)) => {
+                let model = self.requested_model.as_deref().or(self.model.as_deref());
+                let answer = match topic {
+                    Topic::Models => queries::models(&answer, &self.provider, model),
+                    Topic::Mcp => queries::servers(&answer, &params),
+                    _ => queries::skills(&answer),
                 };
-                out.answer(id, told);
+                out.respond(id, answer);
             }
-            (Asked::Query { id, .. }, Err(fault)) => {
-                out.decline(id, Code::TaskFailed, self.complaint(&fault.message));
+            (PendingRequest::Query { id, .. }, Err(error)) => {
+                out.decline(
+                    id,
+                    ErrorCode::TaskFailed,
+                    self.agent_message(&error.message),
+                );
             }
-            // The end of the turn tells what came of an interruption.
-            (Asked::Account | Asked::Interrupt, _) | (Asked::Steer, Ok(_)) => {}
+            // The end of the turn shows the result of an interruption.
+            (PendingRequest::ReadAccount | PendingRequest::Interrupt, _)
+            | (PendingRequest::Steer, Ok(_)) => {}
         }
     }
 
-    fn complaint(&self, message: &str) -> String {
+    fn agent_message(&self, message: &str) -> String {
         format!("The agent `{}`: {message}", self.setup.agent)
     }
 
@@ -368,81 +370,93 @@ impl Codex {
 }
 
 impl Dialect for Codex {
-    fn open(&mut self, out: &mut Out) {
+    fn open(&mut self, out: &mut Actions) {
         let params = json!({
             "clientInfo": {
                 "name": "switchboard", "title": "Switchboard", "version": self.setup.version,
             },
-            // Planning is behind this.
+            // Plan mode needs it.
             "capabilities": { "experimentalApi": true },
         });
-        self.ask(Asked::Initialize, "initialize", params, out);
+        self.send_request(PendingRequest::Initialize, "initialize", params, out);
     }
 
-    fn hear(&mut self, order: Order, out: &mut Out) {
-        match order {
-            Order::Prompt { run, brief } => self.prompt(run, brief, out),
-            Order::Steer { run, text } => {
+    fn handle(&mut self, command: ToAgent, out: &mut Actions) {
+        match command {
+            ToAgent::Prompt { run, prompt } => self.prompt(run, prompt, out),
+            ToAgent::Resume { run, .. } => out.refuse_resume(run),
+            ToAgent::Steer { run, text } => {
                 if self.turn.as_ref().is_some_and(|turn| turn.run == run) {
                     self.steer(text, out);
                 } else {
-                    self.unheard(out);
+                    self.warn_steer_missed(out);
                 }
             }
-            Order::Cancel { run } => {
+            ToAgent::Cancel { run } => {
                 if let Some(turn) = self.turn.as_mut().filter(|turn| turn.run == run) {
-                    if turn.stop == Stop::No {
-                        turn.stop = Stop::Wanted;
+                    if turn.interruption == Interruption::None {
+                        turn.interruption = Interruption::Requested;
                     }
                     self.interrupt(out);
                 }
             }
-            Order::Answer {
+            ToAgent::Answer {
                 question,
                 resolution,
             } => self.approvals.answer(&question, &resolution, out),
-            Order::Inquire { id, inquiry } => self.inquire(id, inquiry, out),
-            Order::Settings(change) => {
+            ToAgent::Request { id, request } => self.send_query(id, request, out),
+            ToAgent::Settings(change) => {
                 if change.model.is_some() {
-                    self.chosen_model = change.model;
+                    self.requested_model = change.model;
                 }
             }
-            Order::Tools(_) | Order::Context(_) | Order::QueueModes(_) => {}
+            ToAgent::Tools(_) | ToAgent::Context(_) | ToAgent::QueueModes(_) => {}
         }
     }
 
-    fn read(&mut self, _lane: Lane, line: Value, out: &mut Out) {
-        match jsonrpc::read(line) {
-            Message::Request { id, method, params } => self.requested(id, &method, &params, out),
-            Message::Notification { method, params } => self.noted(&method, &params, out),
-            Message::Answer { id, answer } => {
-                let number = id.as_u64();
-                let asked = number.and_then(|number| Some((number, self.asked.take(number)?)));
-                let Some((number, what)) = asked else {
-                    let id = events::brief(&id);
-                    return out.act(Act::Odd(format!("an answer to nothing: {id}")));
+    fn read(&mut self, _stream: StreamKind, line: Value, out: &mut Actions) {
+        match jsonrpc::parse(line) {
+            Message::Request { id, method, params } => {
+                self.handle_request(id, &method, &params, out);
+            }
+            Message::Notification { method, params } => {
+                self.handle_notification(&method, &params, out);
+            }
+            Message::Response { id, result } => {
+                let Some((number, request)) = self.pending.take_answered(&id) else {
+                    let id = notifications::id_excerpt(&id);
+                    return out.unexpected(format!("an answer to nothing: {id}"));
                 };
-                out.no_timer(number);
-                self.answered(what, answer, out);
+                out.clear_timer(number);
+                self.handle_response(request, result, out);
             }
-            Message::Odd(_) => out.act(Act::Odd("a line that is not a message".into())),
+            Message::Invalid(_) => {
+                out.unexpected("a line that is not a message");
+            }
         }
     }
 
-    fn late(&mut self, timer: u64, out: &mut Out) {
-        match self.asked.take(timer) {
-            Some(Asked::Query { id, .. }) => {
-                out.decline(
-                    id,
-                    Code::ConnectionLost,
-                    self.complaint("no answer in time."),
-                );
+    fn on_timer(&mut self, timer: u64, out: &mut Actions) {
+        match self.pending.take(timer) {
+            Some(PendingRequest::Query { id, .. }) => {
+                out.decline(id, ErrorCode::ConnectionLost, self.agent_message(NO_ANSWER));
             }
-            Some(Asked::Account | Asked::Steer | Asked::Interrupt) | None => {}
+            Some(
+                PendingRequest::ReadAccount | PendingRequest::Steer | PendingRequest::Interrupt,
+            )
+            | None => {}
             Some(_) => {
                 self.turn = None;
-                out.fail(Code::ConnectionLost, self.complaint("no answer in time."));
+                out.fail(ErrorCode::ConnectionLost, self.agent_message(NO_ANSWER));
             }
         }
     }
+}
+
+/// The text with the text files, then the images.
+fn input(content: &PromptContent) -> Value {
+    let image = |(media_type, base64)| json!({ "type": "image", "url": format!("data:{media_type};base64,{base64}") });
+    let mut input = vec![super::text_block(&content.text_with_files().0)];
+    input.extend(content.all_images().map(image));
+    input.into()
 }

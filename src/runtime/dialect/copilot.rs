@@ -1,54 +1,45 @@
-//! The Copilot CLI: makes user interfaces out of API specifications. JSON-RPC over standard input and
-//! output, one request after the other.
+//! Copilot CLI: makes user interfaces out of API specifications. JSON-RPC over stdio, one request at a
+//! time.
 //!
-//! It remembers nothing between requests: the code that it made and what was said are kept here and
-//! given to it again. It can hold 100 requests; a session has at most one on its way, so that limit
-//! is never met. There is no word to stop a request, so a cancel ends the process.
+//! It is stateless: the generated code and the messages are kept here and sent again. Its queue of 100
+//! requests is never full, because a session has at most one. A request cannot be cancelled, so a cancel
+//! ends the process.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::{
-    Act, Brief, Dialect, Framing, Lane, Order, Out, Protocol, Setup, Transport, text_of,
-    unsupported,
+    Action, Actions, Dialect, Framing, PromptContent, Protocol, Setup, StreamKind, ToAgent,
+    Transport, text_of, unsupported,
 };
-use crate::domain::code::Code;
-use crate::domain::command::{Inquiry, Mode};
+use crate::domain::command::{AgentRequest, Mode};
+use crate::domain::error_code::ErrorCode;
 use crate::domain::id::RunId;
 use crate::domain::question::Resolution;
 use crate::domain::run::RunOutcome;
-use crate::runtime::jsonrpc::{self, Fault, Message};
-use crate::runtime::talk::FromAgent;
+use crate::runtime::jsonrpc::{self, Message, RpcError};
+use crate::runtime::messages::FromAgent;
 
+mod api_spec_detection;
 mod clarification;
-mod greeting;
-mod memory;
-mod reply;
+mod handshake;
 mod request;
-mod specification;
+mod response;
+mod session_context;
 mod stream;
 
 use clarification::Clarification;
-use greeting::Greeting;
-use memory::Memory;
-use reply::Reply;
-use request::{Request, Style};
-use stream::Stream;
+use handshake::Handshake;
+use request::{GenerateOptions, Request};
+use response::Response;
+use session_context::SessionContext;
+use stream::ChunkStream;
 
-/// What is known about the Copilot CLI beforehand.
 pub(super) const PROTOCOL: Protocol = Protocol {
     name: "copilot",
     about: "The Copilot CLI that makes user interfaces out of API specifications",
-    capabilities: &[
-        "cancel",
-        "questions",
-        "queue",
-        "followUp",
-        "branch",
-        "attachments",
-        "resume",
-    ],
+    capabilities: "cancel questions queue followUp branch attachments resume",
     transport: Transport::Stdio,
     framing: Framing::Newline,
     resumes: true,
@@ -65,124 +56,115 @@ pub(super) const PROTOCOL: Protocol = Protocol {
         ("include_auth", "whether it has a login: true by default"),
         ("pagination", "whether lists have pages: true by default"),
     ],
-    speaker,
+    build: |setup| Box::new(Copilot::new(setup)),
 };
 
-fn speaker(setup: Setup) -> Box<dyn Dialect> {
-    Box::new(Copilot::new(setup))
-}
-
-/// The timer of a request; those of the introduction are its own.
-const LATE: u64 = 3;
-/// The timer of the pause before it is sent again.
-const AGAIN: u64 = 4;
+/// Those of the handshake are 1 and 2.
+const REQUEST_TIMER: u64 = 3;
+const RETRY_TIMER: u64 = 4;
 
 struct Copilot {
     agent: String,
     version: &'static str,
     session: String,
-    style: Style,
-    /// The number of the next request.
-    next: u64,
-    greeting: Greeting,
-    memory: Memory,
-    turn: Option<Turn>,
+    generate_options: GenerateOptions,
+    next_id: u64,
+    handshake: Handshake,
+    context: SessionContext,
+    run: Option<Run>,
 }
 
-/// A run.
-struct Turn {
-    run: RunId,
-    /// What the user said, and what was cleared up since.
+struct Run {
+    id: RunId,
+    /// The prompt, and the clarifications since.
     text: String,
     request: Request,
-    /// How many tries of this request have failed.
-    failed: usize,
-    /// The number of the try that is on its way.
-    id: Option<u64>,
-    stream: Stream,
-    /// What the agent wants to know before it goes on.
-    question: Option<Clarification>,
+    failed_attempts: usize,
+    /// Of the attempt under way.
+    request_id: Option<u64>,
+    stream: ChunkStream,
+    clarification: Option<Clarification>,
 }
 
 impl Copilot {
     fn new(setup: Setup) -> Self {
         Self {
-            style: Style::from(&setup),
-            memory: Memory::of(&setup.history),
+            generate_options: GenerateOptions::from(&setup),
+            context: SessionContext::from_history(&setup.history),
             agent: setup.agent,
             version: setup.version,
             session: setup.session,
-            next: 1,
-            greeting: Greeting::default(),
-            turn: None,
+            next_id: 1,
+            handshake: Handshake::default(),
+            run: None,
         }
     }
 
-    fn number(&mut self) -> u64 {
-        let id = self.next;
-        self.next += 1;
+    fn next_request_id(&mut self) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
         id
     }
 
-    fn initialize(&mut self, out: &mut Out) {
-        let id = self.number();
-        self.greeting.send(id, self.version, out);
+    fn initialize(&mut self, out: &mut Actions) {
+        let id = self.next_request_id();
+        self.handshake.send(id, self.version, out);
     }
 
-    fn prompt(&mut self, run: RunId, brief: &Brief, out: &mut Out) {
+    fn prompt(&mut self, run: RunId, content: &PromptContent, out: &mut Actions) {
         let agent = &self.agent;
-        if self.turn.is_some() {
+        if self.run.is_some() {
             let message = format!("The agent `{agent}` is busy with another prompt.");
-            return out.fail_run(run, Code::Busy, message);
+            return out.fail_run(run, ErrorCode::Busy, message);
         }
-        match self.request_for(brief) {
+        match self.choose_request(content) {
             Ok((text, request)) => {
-                out.tell(FromAgent::Accepted { run });
-                self.turn = Some(Turn {
-                    run,
+                out.emit(FromAgent::RunAccepted { run });
+                self.run = Some(Run {
+                    id: run,
                     text,
-                    stream: Stream::new(request.is_code()),
+                    stream: ChunkStream::new(request.is_code()),
                     request,
-                    failed: 0,
-                    id: None,
-                    question: None,
+                    failed_attempts: 0,
+                    request_id: None,
+                    clarification: None,
                 });
                 self.send(out);
             }
             Err(what) => {
-                out.refuse(run, unsupported(agent, &what));
+                out.refuse_run(run, unsupported(agent, &what));
             }
         }
     }
 
-    /// Which request a prompt is; or what of it is impossible, completing "The agent cannot …".
-    fn request_for(&self, brief: &Brief) -> Result<(String, Request), String> {
-        if brief.mode == Mode::Plan {
+    /// The request for a prompt; or what is unsupported, completing "The agent cannot …".
+    fn choose_request(&self, content: &PromptContent) -> Result<(String, Request), String> {
+        if content.mode == Mode::Plan {
             return Err("plan without acting".into());
         }
-        if !brief.images.is_empty() {
+        if !content.images.is_empty() {
             return Err("look at images".into());
         }
-        let mut brief = brief.clone();
-        let spec = brief
+        let mut content = content.clone();
+        let spec = content
             .files
             .iter()
             .enumerate()
-            .find_map(|(place, file)| Some((place, specification::of(file)?)));
-        if let Some((place, _)) = spec {
-            brief.files.remove(place);
+            .find_map(|(index, file)| Some((index, api_spec_detection::parse(file)?)));
+        if let Some((index, _)) = spec {
+            content.files.remove(index);
         }
-        let (text, others) = brief.text_with_files();
-        if !others.is_empty() {
-            let others = others.join(", ");
-            return Err(format!("read files that are not text ({others})"));
+        let (text, binary_files) = content.text_with_files();
+        if !binary_files.is_empty() {
+            let binary_files = binary_files.join(", ");
+            return Err(format!("read files that are not text ({binary_files})"));
         }
         let request = match spec {
-            Some(_) if self.greeting.excludes("codeGeneration") => {
+            Some(_) if self.handshake.lacks("codeGeneration") => {
                 return Err("generate code".into());
             }
             Some((_, spec)) => Request::Generate { spec },
-            None if self.memory.has_code() && !self.greeting.excludes("customization") => {
+            None if self.context.has_code() && !self.handshake.lacks("customization") => {
                 Request::Customize
             }
             None => Request::Chat,
@@ -190,243 +172,247 @@ impl Copilot {
         Ok((text, request))
     }
 
-    /// Sends the request of the run, for the first time or again.
-    fn send(&mut self, out: &mut Out) {
-        let id = self.number();
-        let Some(turn) = &mut self.turn else { return };
-        let params = match &turn.request {
-            Request::Generate { spec } => self.style.generate(spec, &turn.text),
-            Request::Customize => self.memory.customize(&turn.text),
-            Request::Chat => self.memory.chat(&self.session, &turn.text),
+    fn send(&mut self, out: &mut Actions) {
+        let id = self.next_request_id();
+        let Some(run) = &mut self.run else { return };
+        let params = match &run.request {
+            Request::Generate { spec } => self.generate_options.generate(spec, &run.text),
+            Request::Customize => self.context.customize(&run.text),
+            Request::Chat => self.context.chat(&self.session, &run.text),
         };
-        turn.id = Some(id);
-        turn.stream = Stream::new(turn.request.is_code());
-        out.write(jsonrpc::request(id, turn.request.method(), params));
-        out.timer(LATE, turn.request.within());
+        run.request_id = Some(id);
+        run.stream = ChunkStream::new(run.request.is_code());
+        out.write(jsonrpc::request(id, run.request.method(), params));
+        out.set_timer(REQUEST_TIMER, run.request.timeout());
     }
 
-    fn answered(&mut self, id: &Value, answer: Result<Value, Fault>, out: &mut Out) {
-        if self.greeting.is_sent_as(id) {
-            return self.greeting.answered(&self.agent, answer, out);
+    fn handle_response(&mut self, id: &Value, answer: Result<Value, RpcError>, out: &mut Actions) {
+        if self.handshake.is_pending(id) {
+            return self.handshake.handle_response(&self.agent, answer, out);
         }
-        let sent = self.turn.as_ref().and_then(|turn| turn.id);
+        let sent = self.run.as_ref().and_then(|run| run.request_id);
         if sent.is_none() || id.as_u64() != sent {
-            // Most likely of a try that was given up.
+            // Most likely of an abandoned attempt.
             let id = text_of(id);
-            return out.act(Act::Odd(format!("an answer to nothing: id {id:.64}")));
+            return out.unexpected(format!("an answer to nothing: id {id:.64}"));
         }
-        out.no_timer(LATE);
+        out.clear_timer(REQUEST_TIMER);
         match answer {
-            Ok(result) if result["clarificationNeeded"] == true => self.ask(&result, out),
-            Ok(result) => self.finish(&Reply::read(&result), out),
-            Err(fault) if reply::is_worth_another_try(&fault) => {
-                let (code, message) = reply::failure(&self.agent, &fault);
-                self.try_again(code, message, out);
+            Ok(result) if result["clarificationNeeded"] == true => {
+                self.ask_clarification(&result, out);
             }
-            Err(fault) => {
-                let (code, message) = reply::failure(&self.agent, &fault);
-                self.give_up(RunOutcome::Failed { code, message }, out);
+            Ok(result) => self.finish(&Response::parse(&result), out),
+            Err(error) if response::is_retryable(&error) => {
+                let (code, message) = response::error_message(&self.agent, &error);
+                self.retry(code, message, out);
+            }
+            Err(error) => {
+                let (code, message) = response::error_message(&self.agent, &error);
+                self.end_run(RunOutcome::Failed { code, message }, out);
             }
         }
     }
 
-    /// A try has failed; with this if it was the last one.
-    fn try_again(&mut self, code: Code, message: String, out: &mut Out) {
-        let Some(turn) = &mut self.turn else { return };
-        turn.id = None;
-        let Some(pause) = turn.request.again_after().get(turn.failed) else {
-            return self.give_up(RunOutcome::Failed { code, message }, out);
+    /// An attempt failed; the run ends with this error if it was the last one.
+    fn retry(&mut self, code: ErrorCode, message: String, out: &mut Actions) {
+        let Some(run) = &mut self.run else { return };
+        run.request_id = None;
+        let Some(delay) = run.request.retry_delays().get(run.failed_attempts) else {
+            return self.end_run(RunOutcome::Failed { code, message }, out);
         };
-        turn.failed += 1;
-        turn.stream.withdraw(turn.run, out);
-        if pause.is_zero() {
+        run.failed_attempts += 1;
+        run.stream.withdraw(run.id, out);
+        if delay.is_zero() {
             self.send(out);
         } else {
-            out.timer(AGAIN, *pause);
+            out.set_timer(RETRY_TIMER, *delay);
         }
     }
 
-    fn finish(&mut self, reply: &Reply, out: &mut Out) {
-        let Some(mut turn) = self.turn.take() else {
+    fn finish(&mut self, response: &Response, out: &mut Actions) {
+        let Some(mut run) = self.run.take() else {
             return;
         };
-        let run = turn.run;
-        if reply.confirms(&turn.request, turn.stream.told()) {
-            turn.stream.end_code(run, out);
-            turn.stream
-                .add(run, &reply.text_beside_stream(&turn.request), out);
-            turn.stream.complete(run, out);
+        let id = run.id;
+        if response.confirms(&run.request, run.stream.text()) {
+            run.stream.close_code_fence(id, out);
+            let rest = response.text_after_stream(&run.request);
+            run.stream.append(id, &rest, out);
+            run.stream.finish(id, out);
         } else {
-            turn.stream.withdraw(run, out);
-            let mut text = reply.text();
+            run.stream.withdraw(id, out);
+            let mut text = response.text();
             if text.is_empty() {
-                turn.stream.told().clone_into(&mut text);
+                run.stream.text().clone_into(&mut text);
             }
             if !text.is_empty() {
                 let text = Some(text);
-                out.tell(FromAgent::Final { run, text });
+                out.emit(FromAgent::MessageFinal { run: id, text });
             }
         }
-        self.memory.learn(&turn.text, turn.request, reply);
-        out.end(run, RunOutcome::Completed, None);
+        self.context.record(&run.text, run.request, response);
+        out.end_run(id, RunOutcome::Completed, None);
     }
 
-    /// The run ends without a result.
-    fn give_up(&mut self, outcome: RunOutcome, out: &mut Out) {
-        if let Some(mut turn) = self.turn.take() {
-            turn.stream.break_off(turn.run, out);
-            out.end(turn.run, outcome, None);
+    fn end_run(&mut self, outcome: RunOutcome, out: &mut Actions) {
+        if let Some(mut run) = self.run.take() {
+            run.stream.abandon(run.id, out);
+            out.end_run(run.id, outcome, None);
         }
     }
 
-    fn ask(&mut self, result: &Value, out: &mut Out) {
-        let Some(turn) = &mut self.turn else { return };
-        let asked_as = turn.id.take().unwrap_or_default().to_string();
-        turn.stream.withdraw(turn.run, out);
-        let question = Clarification::read(asked_as, result);
-        out.tell(FromAgent::Asked {
-            run: turn.run,
-            question: question.name().to_owned(),
-            asked: Box::new(question.question()),
-            patience: None,
+    fn ask_clarification(&mut self, result: &Value, out: &mut Actions) {
+        let Some(run) = &mut self.run else { return };
+        let question_id = run.request_id.take().unwrap_or_default().to_string();
+        run.stream.withdraw(run.id, out);
+        let clarification = Clarification::parse(question_id, result);
+        out.emit(FromAgent::QuestionAsked {
+            run: run.id,
+            question: clarification.id().to_owned(),
+            content: Box::new(clarification.question()),
+            timeout: None,
         });
-        turn.question = Some(question);
+        run.clarification = Some(clarification);
     }
 
-    fn answer(&mut self, name: &str, resolution: &Resolution, out: &mut Out) {
-        let Some(turn) = &mut self.turn else { return };
-        let Some(question) = turn.question.take_if(|question| question.name() == name) else {
+    fn answer(&mut self, question: &str, resolution: &Resolution, out: &mut Actions) {
+        let Some(run) = &mut self.run else { return };
+        let pending = &mut run.clarification;
+        let Some(clarification) = pending.take_if(|pending| pending.id() == question) else {
             return;
         };
         match resolution {
-            Resolution::Answered(answer) => match question.cleared_up(answer) {
-                Some(words) => {
-                    turn.text = format!("{}\n\n{words}", turn.text);
-                    if let Request::Generate { spec } = &turn.request {
-                        self.memory.know_spec(spec.clone());
+            Resolution::Answered(answer) => match clarification.answer_text(answer) {
+                Some(text) => {
+                    run.text = format!("{}\n\n{text}", run.text);
+                    if let Request::Generate { spec } = &run.request {
+                        self.context.set_spec(spec.clone());
                     }
-                    turn.request = Request::Customize;
-                    turn.failed = 0;
+                    run.request = Request::Customize;
+                    run.failed_attempts = 0;
                     self.send(out);
                 }
-                None => self.give_up(RunOutcome::Cancelled, out),
+                None => self.end_run(RunOutcome::Cancelled, out),
             },
-            Resolution::Cancelled => self.give_up(RunOutcome::Cancelled, out),
+            Resolution::Cancelled => self.end_run(RunOutcome::Cancelled, out),
             Resolution::Expired => {
-                let code = Code::TaskFailed;
+                let code = ErrorCode::TaskFailed;
                 let agent = &self.agent;
                 let message = format!(
                     "Nobody answered what the agent `{agent}` had to know, so it did nothing."
                 );
-                self.give_up(RunOutcome::Failed { code, message }, out);
+                self.end_run(RunOutcome::Failed { code, message }, out);
             }
         }
     }
 
-    fn cancel(&mut self, run: RunId, out: &mut Out) {
-        if self.turn.as_ref().is_some_and(|turn| turn.run == run) {
-            out.no_timer(LATE);
-            out.no_timer(AGAIN);
-            self.give_up(RunOutcome::Cancelled, out);
-            out.act(Act::Finish);
+    fn cancel(&mut self, run: RunId, out: &mut Actions) {
+        if self.run.as_ref().is_some_and(|current| current.id == run) {
+            out.clear_timer(REQUEST_TIMER);
+            out.clear_timer(RETRY_TIMER);
+            self.end_run(RunOutcome::Cancelled, out);
+            out.push(Action::Finish);
         }
     }
 
-    fn chunk(&mut self, params: &Value, out: &mut Out) {
-        let of = params["requestId"].as_u64();
-        match (&mut self.turn, of) {
-            (Some(turn), Some(_)) if turn.id == of => {
+    fn chunk(&mut self, params: &Value, out: &mut Actions) {
+        let request_id = params["requestId"].as_u64();
+        match (&mut self.run, request_id) {
+            (Some(run), Some(_)) if run.request_id == request_id => {
                 let index = params["index"].as_u64();
-                turn.stream
-                    .hear(turn.run, index, text_of(&params["chunk"]), out);
+                run.stream
+                    .push(run.id, index, text_of(&params["chunk"]), out);
             }
-            // Of a try that was given up: it was ours.
-            (_, Some(id)) if id < self.next => {
-                out.act(Act::Odd(format!("`stream/chunk` of request {id}, late")));
+            // Of an abandoned attempt.
+            (_, Some(id)) if id < self.next_id => {
+                out.unexpected(format!("`stream/chunk` of request {id}, late"));
             }
             _ => {
                 let id = text_of(&params["requestId"]);
-                out.act(Act::Stray(format!("`stream/chunk` of request {id:.64}")));
+                out.misrouted(format!("`stream/chunk` of request {id:.64}"));
             }
         }
     }
 }
 
 impl Dialect for Copilot {
-    fn open(&mut self, out: &mut Out) {
+    fn open(&mut self, out: &mut Actions) {
         self.initialize(out);
     }
 
-    fn hear(&mut self, order: Order, out: &mut Out) {
-        match order {
-            Order::Prompt { run, brief } => self.prompt(run, &brief, out),
-            Order::Cancel { run } => self.cancel(run, out),
-            Order::Answer {
+    fn handle(&mut self, command: ToAgent, out: &mut Actions) {
+        match command {
+            ToAgent::Prompt { run, prompt } => self.prompt(run, &prompt, out),
+            ToAgent::Resume { run, .. } => out.refuse_resume(run),
+            ToAgent::Cancel { run } => self.cancel(run, out),
+            ToAgent::Answer {
                 question,
                 resolution,
             } => self.answer(&question, &resolution, out),
-            Order::Inquire { id, inquiry } => {
-                let what = match inquiry {
-                    Inquiry::Query { .. } => "answer questions about itself".to_owned(),
-                    Inquiry::Extension { name, .. } => format!("do `{name}`"),
+            ToAgent::Request { id, request } => {
+                let what = match request {
+                    AgentRequest::Query { .. } => "answer questions about itself".to_owned(),
+                    AgentRequest::Extension { name, .. } => format!("do `{name}`"),
                 };
                 out.decline_with(id, unsupported(&self.agent, &what));
             }
-            // It can be told nothing else.
-            Order::Steer { .. }
-            | Order::Settings(_)
-            | Order::Tools(_)
-            | Order::Context(_)
-            | Order::QueueModes(_) => {}
+            // Not in the protocol.
+            ToAgent::Steer { .. }
+            | ToAgent::Settings(_)
+            | ToAgent::Tools(_)
+            | ToAgent::Context(_)
+            | ToAgent::QueueModes(_) => {}
         }
     }
 
-    fn read(&mut self, _lane: Lane, line: Value, out: &mut Out) {
-        match jsonrpc::read(line) {
-            Message::Answer { id, answer } => self.answered(&id, answer, out),
+    fn read(&mut self, _stream: StreamKind, line: Value, out: &mut Actions) {
+        match jsonrpc::parse(line) {
+            Message::Response { id, result } => self.handle_response(&id, result, out),
             Message::Notification { method, params } if method == "stream/chunk" => {
                 self.chunk(&params, out);
             }
             Message::Notification { method, params } => {
-                out.raw(PROTOCOL.name, json!({ "method": method, "params": params }));
+                out.emit_raw(PROTOCOL.name, json!({ "method": method, "params": params }));
             }
             Message::Request { id, method, .. } => {
                 let message = format!("no such method: {method}");
-                out.write(jsonrpc::error(id, jsonrpc::UNKNOWN_METHOD, &message));
+                out.write(jsonrpc::error(id, jsonrpc::METHOD_NOT_FOUND, &message));
             }
-            Message::Odd(_) => out.act(Act::Odd("a line that is not JSON-RPC".into())),
+            Message::Invalid(_) => {
+                out.unexpected("a line that is not JSON-RPC");
+            }
         }
     }
 
-    fn late(&mut self, timer: u64, out: &mut Out) {
+    fn on_timer(&mut self, timer: u64, out: &mut Actions) {
         match timer {
-            greeting::LATE => self.greeting.late(&self.agent, out),
-            greeting::AGAIN => self.initialize(out),
-            LATE => {
-                let Some(turn) = self.turn.as_ref().filter(|turn| turn.id.is_some()) else {
+            handshake::TIMEOUT_TIMER => self.handshake.timed_out(&self.agent, out),
+            handshake::RETRY_TIMER => self.initialize(out),
+            REQUEST_TIMER => {
+                let Some(run) = self.run.as_ref().filter(|run| run.request_id.is_some()) else {
                     return;
                 };
                 let message = format!(
                     "The agent `{}` did not answer within {} s.",
                     self.agent,
-                    turn.request.within().as_secs()
+                    run.request.timeout().as_secs()
                 );
-                self.try_again(Code::TaskFailed, message, out);
+                self.retry(ErrorCode::TaskFailed, message, out);
             }
-            AGAIN if self.turn.as_ref().is_some_and(Turn::waits_to_try) => {
+            RETRY_TIMER if self.run.as_ref().is_some_and(Run::awaits_retry) => {
                 self.send(out);
             }
             _ => {}
         }
     }
 
-    fn close(&mut self, out: &mut Out) {
+    fn close(&mut self, out: &mut Actions) {
         out.write(jsonrpc::notification("exit", json!({})));
     }
 }
 
-impl Turn {
-    fn waits_to_try(&self) -> bool {
-        self.id.is_none() && self.question.is_none()
+impl Run {
+    fn awaits_retry(&self) -> bool {
+        self.request_id.is_none() && self.clarification.is_none()
     }
 }

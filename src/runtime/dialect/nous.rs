@@ -1,420 +1,422 @@
 //! Nous: commands over one Unix socket, events over a second one.
 //!
-//! The core has one conversation and one run at a time, and asks nobody for permission. Events may
-//! overtake the answer to the prompt that they follow, because they take another way: they are held
-//! until the name of the run is known.
+//! The core has one conversation and one run at a time, and never asks for permission. Events
+//! travel on a socket of their own and may overtake the response to their prompt: they are held
+//! until the id of the run is known.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use self::line::{Line, Refusal, What};
-use self::run::Run;
-use super::super::talk::FromAgent;
+use self::command_queue::{CommandError, CommandQueue, Purpose};
+use self::run_events::Run;
+use super::super::messages::FromAgent;
 use super::{
-    Act, Brief, Code, Dialect, Framing, Inquiry, Lane, Level, Order, Out, Protocol, RunId,
-    RunOutcome, Setup, Transport, text_of, unsupported_inquiry,
+    Action, Actions, AgentRequest, Dialect, ErrorCode, Framing, Level, PromptContent, Protocol,
+    RunId, RunOutcome, Setup, StreamKind, ToAgent, Transport, text_of, unsupported_request,
 };
 use crate::domain::command::Topic;
-use crate::domain::queue::{QueueModes, Take};
+use crate::domain::queue::{QueueMode, QueueModes};
 
-mod line;
-mod run;
+mod command_queue;
+mod run_events;
 
-/// What is known about it.
 pub(super) const PROTOCOL: Protocol = Protocol {
     name: "nous",
     about: "The nous core, over its two Unix sockets",
-    capabilities: &[
-        "cancel",
-        "usage",
-        "tools",
-        "queue",
-        "steer",
-        "followUp",
-        "setTools",
-        "query",
-        "tree",
-        "extension",
-        "branch",
-        "attachments",
-        "resume",
-    ],
+    capabilities: "cancel usage tools queue steer followUp setTools query tree extension branch \
+        attachments resume",
     transport: Transport::UnixPair,
     framing: Framing::Newline,
     resumes: true,
     shares: |_| false,
     restart_after: &[],
     options: &[],
-    speaker: |setup| Box::new(Nous::new(setup)),
+    build: |setup| Box::new(Nous::new(setup)),
 };
 
-/// Events that may wait for the answer to their prompt. It is due within seconds.
-const HELD: usize = 10_000;
+/// The response to a prompt is due within seconds.
+const MAX_HELD_EVENTS: usize = 10_000;
 
-/// The timer after which the core is asked again whether it is idle; those of commands have numbers.
-const SETTLE: u64 = u64::MAX;
-/// A run that somebody else began is over soon after it was told to end.
-const SETTLE_AFTER: Duration = Duration::from_millis(500);
-/// So often it is asked.
-const SETTLE_TRIES: u8 = 20;
+/// Commands use their number as the name of their timer.
+const IDLE_CHECK_TIMER: u64 = u64::MAX;
+/// A stale run ends soon after its abort.
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
+const MAX_IDLE_CHECKS: u8 = 20;
 
 struct Nous {
     setup: Setup,
-    line: Line,
-    /// The core's name for this conversation.
+    queue: CommandQueue,
+    /// `session_id` of the core.
     thread: Option<String>,
-    /// So often the core was found busy at the beginning.
-    found_busy: u8,
+    /// How often the core was found busy during the handshake.
+    busy_checks: u8,
     run: Option<Run>,
-    /// The core's name of the run before.
-    ended: Option<String>,
+    /// `run_id` of the run before.
+    previous_run: Option<String>,
 }
 
 impl Dialect for Nous {
-    fn open(&mut self, out: &mut Out) {
-        self.line.send(What::State, "get_state", json!({}), out);
+    fn open(&mut self, out: &mut Actions) {
+        self.queue.send(Purpose::State, "get_state", json!({}), out);
     }
 
-    fn hear(&mut self, order: Order, out: &mut Out) {
-        match order {
-            Order::Prompt { run, brief } => self.prompt(run, &brief, out),
-            Order::Steer { run, text } => {
+    fn handle(&mut self, command: ToAgent, out: &mut Actions) {
+        match command {
+            ToAgent::Prompt { run, prompt } => self.prompt(run, &prompt, out),
+            ToAgent::Resume { run, .. } => out.refuse_resume(run),
+            ToAgent::Steer { run, text } => {
                 if self.run.as_ref().is_some_and(|current| current.id == run) {
                     let payload = json!({ "text": text });
-                    return self.line.send(What::Steer, "steer", payload, out);
+                    return self.queue.send(Purpose::Steer, "steer", payload, out);
                 }
-                self.unheard("the run is over", out);
+                self.steer_failed("the run is over", out);
             }
-            Order::Cancel { run } => self.cancel(run, out),
-            Order::Inquire { id, inquiry } => self.inquire(id, &inquiry, out),
-            Order::Tools(tools) => {
+            ToAgent::Cancel { run } => self.cancel(run, out),
+            ToAgent::Request { id, request } => self.query(id, &request, out),
+            ToAgent::Tools(tools) => {
                 let payload = json!({ "tools": tools });
-                self.line
-                    .send(What::Setting, "set_active_tools", payload, out);
+                self.queue
+                    .send(Purpose::Setting, "set_active_tools", payload, out);
             }
-            Order::QueueModes(modes) => self.queue(modes, out),
-            // It asks nothing, has no settings, and does not want to know where the user is.
-            Order::Answer { .. } | Order::Settings(_) | Order::Context(_) => {}
+            ToAgent::QueueModes(modes) => self.set_queue_modes(modes, out),
+            // The protocol has no questions, settings or context.
+            ToAgent::Answer { .. } | ToAgent::Settings(_) | ToAgent::Context(_) => {}
         }
     }
 
-    fn read(&mut self, lane: Lane, said: Value, out: &mut Out) {
-        match lane {
-            Lane::Main => self.answered(&said, out),
-            Lane::Events => self.happened(said, out),
+    fn read(&mut self, stream: StreamKind, line: Value, out: &mut Actions) {
+        match stream {
+            StreamKind::Main => self.handle_response(&line, out),
+            StreamKind::Events => self.handle_event(line, out),
         }
     }
 
-    fn late(&mut self, timer: u64, out: &mut Out) {
-        if timer == SETTLE {
+    fn on_timer(&mut self, timer: u64, out: &mut Actions) {
+        if timer == IDLE_CHECK_TIMER {
             return self.open(out);
         }
-        let Some((what, command)) = self.line.late(timer, out) else {
+        let Some((purpose, command)) = self.queue.timed_out(timer, out) else {
             return;
         };
         let agent = &self.setup.agent;
         let message = format!("The agent `{agent}` did not answer `{command}` in time.");
-        if let What::Inquiry(id) = what {
-            return out.decline(id, Code::ConnectionLost, message);
+        if let Purpose::AgentRequest(id) = purpose {
+            return out.decline(id, ErrorCode::ConnectionLost, message);
         }
         self.run = None;
-        out.fail(Code::ConnectionLost, message);
+        out.fail(ErrorCode::ConnectionLost, message);
     }
 }
 
-/// Commands, and what comes of them.
 impl Nous {
     fn new(setup: Setup) -> Self {
         Self {
-            line: Line::default(),
+            queue: CommandQueue::default(),
             thread: setup.thread.clone(),
-            found_busy: 0,
+            busy_checks: 0,
             run: None,
-            ended: None,
+            previous_run: None,
             setup,
         }
     }
 
-    fn answered(&mut self, line: &Value, out: &mut Out) {
-        let Some((what, answer)) = self.line.answered(line, out) else {
+    fn handle_response(&mut self, line: &Value, out: &mut Actions) {
+        let Some((purpose, answer)) = self.queue.response(line, out) else {
             return;
         };
-        match what {
-            What::State => self.stands(answer, out),
-            // Whatever came of it: only a core that is idle is taken.
-            What::Halt => self.open(out),
-            What::Session => self.arrived(answer, out),
-            What::Prompt(run) => self.prompted(run, answer, out),
-            What::Abort(run) => self.aborted(run, answer.err().as_ref(), out),
-            What::Steer => {
-                if let Err(refusal) = answer {
-                    self.unheard(&refusal.text, out);
+        match purpose {
+            Purpose::State => self.handle_state(answer, out),
+            // Whatever the response: the core must be idle before it is used.
+            Purpose::AbortStale => self.open(out),
+            Purpose::Session => self.session_opened(answer, out),
+            Purpose::Prompt(run) => self.handle_prompt_response(run, answer, out),
+            Purpose::Abort(run) => self.handle_abort_response(run, answer.err().as_ref(), out),
+            Purpose::Steer => {
+                if let Err(error) = answer {
+                    self.steer_failed(&error.message, out);
                 }
             }
-            What::Setting => {
-                if let Err(refusal) = answer {
+            Purpose::Setting => {
+                if let Err(error) = answer {
                     let agent = &self.setup.agent;
-                    let text = format!("The agent `{agent}` did not take it: {}", refusal.text);
-                    out.notice(Level::Warn, text);
+                    let text = format!("The agent `{agent}` did not take it: {}", error.message);
+                    out.emit_notice(Level::Warn, text);
                 }
             }
-            What::Inquiry(id) => match answer {
-                Ok(answer) => out.answer(id, answer),
-                Err(refusal) => out.decline(id, refusal.code, refusal.text),
+            Purpose::AgentRequest(id) => match answer {
+                Ok(answer) => out.respond(id, answer),
+                Err(error) => out.decline(id, error.code, error.message),
             },
-            What::Nothing => {}
+            Purpose::Ignored => {}
         }
     }
 
-    /// The core says how it stands: it has to be idle and in our conversation.
-    fn stands(&mut self, answer: Result<Value, Refusal>, out: &mut Out) {
+    /// The core must be idle and in our conversation.
+    fn handle_state(&mut self, answer: Result<Value, CommandError>, out: &mut Actions) {
         let state = match answer {
             Ok(state) => state,
-            Err(refusal) => return self.refused(&refusal, out),
+            Err(error) => return self.fail_handshake(&error, out),
         };
         if state["run_state"] == "running" {
-            // Nobody listens to it any more, and another conversation would be put under its feet.
-            return self.settle(out);
+            // A run from an earlier connection: a session must not be switched under it.
+            return self.wait_until_idle(out);
         }
         match &self.thread {
             Some(thread) => {
                 let payload = json!({ "session_id": thread });
-                self.line
-                    .send(What::Session, "switch_session", payload, out);
+                self.queue
+                    .send(Purpose::Session, "switch_session", payload, out);
             }
-            None => self.line.send(What::Session, "new_session", json!({}), out),
+            None => self
+                .queue
+                .send(Purpose::Session, "new_session", json!({}), out),
         }
     }
 
-    /// Ends the run that the core was found with, and waits until it is over.
-    fn settle(&mut self, out: &mut Out) {
-        let before = self.found_busy;
-        self.found_busy += 1;
-        if before == 0 {
-            self.line.send(What::Halt, "abort", json!({}), out);
-        } else if before <= SETTLE_TRIES {
-            out.timer(SETTLE, SETTLE_AFTER);
+    fn wait_until_idle(&mut self, out: &mut Actions) {
+        let checks = self.busy_checks;
+        self.busy_checks += 1;
+        if checks == 0 {
+            self.queue
+                .send(Purpose::AbortStale, "abort", json!({}), out);
+        } else if checks <= MAX_IDLE_CHECKS {
+            out.set_timer(IDLE_CHECK_TIMER, IDLE_CHECK_INTERVAL);
         } else {
             let agent = &self.setup.agent;
             let message = format!("The agent `{agent}` is still busy with a run from before.");
-            out.fail(Code::Busy, message);
+            out.fail(ErrorCode::Busy, message);
         }
     }
 
-    fn arrived(&mut self, answer: Result<Value, Refusal>, out: &mut Out) {
-        let fresh = self.thread.is_none();
+    fn session_opened(&mut self, answer: Result<Value, CommandError>, out: &mut Actions) {
+        let is_new = self.thread.is_none();
         let session = match answer {
             Ok(session) => session,
-            // One that is there is not left behind: perhaps it can be taken up another time.
-            Err(refusal) if fresh || refusal.code != Code::NotFound => {
-                return self.refused(&refusal, out);
+            // A conversation that exists is not given up: another try may open it.
+            Err(error) if is_new || error.code != ErrorCode::NotFound => {
+                return self.fail_handshake(&error, out);
             }
             Err(_) => {
                 self.thread = None;
-                return self.line.send(What::Session, "new_session", json!({}), out);
+                return self
+                    .queue
+                    .send(Purpose::Session, "new_session", json!({}), out);
             }
         };
-        if fresh {
+        if is_new {
             let Some(thread) = session["session_id"].as_str().map(str::to_owned) else {
                 let agent = &self.setup.agent;
                 let message = format!("The agent `{agent}` began a conversation without a name.");
-                return out.fail(Code::TaskFailed, message);
+                return out.fail(ErrorCode::TaskFailed, message);
             };
             self.thread = Some(thread.clone());
-            out.tell(FromAgent::Thread(thread));
+            out.emit(FromAgent::Thread(thread));
         }
         out.ready(Vec::new());
-        if fresh && (self.setup.thread.is_some() || !self.setup.history.is_empty()) {
-            out.starts_fresh(&self.setup.agent);
+        if is_new && (self.setup.thread.is_some() || !self.setup.history.is_empty()) {
+            out.notice_fresh_start(&self.setup.agent);
         }
     }
 
-    fn refused(&self, refusal: &Refusal, out: &mut Out) {
+    fn fail_handshake(&self, error: &CommandError, out: &mut Actions) {
         let agent = &self.setup.agent;
-        let message = format!("The agent `{agent}` refused to begin: {}", refusal.text);
-        out.fail(refusal.code, message);
+        let message = format!("The agent `{agent}` refused to begin: {}", error.message);
+        out.fail(error.code, message);
     }
 
-    fn unheard(&self, why: &str, out: &mut Out) {
+    fn steer_failed(&self, why: &str, out: &mut Actions) {
         let agent = &self.setup.agent;
         let text = format!("The agent `{agent}` did not hear what was said to it: {why}");
-        out.notice(Level::Warn, text);
+        out.emit_notice(Level::Warn, text);
     }
 
-    fn queue(&mut self, modes: QueueModes, out: &mut Out) {
+    fn set_queue_modes(&mut self, modes: QueueModes, out: &mut Actions) {
         let mode = |take| match take {
-            Take::One => json!({ "mode": "one-at-a-time" }),
-            Take::All => json!({ "mode": "all" }),
+            QueueMode::One => json!({ "mode": "one-at-a-time" }),
+            QueueMode::All => json!({ "mode": "all" }),
         };
         let steering = mode(modes.steering);
-        self.line
-            .send(What::Setting, "set_steering_mode", steering, out);
+        self.queue
+            .send(Purpose::Setting, "set_steering_mode", steering, out);
         let follow_up = mode(modes.follow_up);
-        self.line
-            .send(What::Setting, "set_follow_up_mode", follow_up, out);
+        self.queue
+            .send(Purpose::Setting, "set_follow_up_mode", follow_up, out);
     }
 
-    fn inquire(&mut self, id: u64, inquiry: &Inquiry, out: &mut Out) {
-        let (command, payload) = match inquiry {
-            Inquiry::Extension { name, payload } => {
+    fn query(&mut self, id: u64, request: &AgentRequest, out: &mut Actions) {
+        let (command, payload) = match request {
+            AgentRequest::Extension { name, payload } => {
                 if !payload.is_object() && !payload.is_null() {
                     let message = format!("`{name}` takes an object.");
-                    return out.decline(id, Code::ValidationError, message);
+                    return out.decline(id, ErrorCode::ValidationError, message);
                 }
                 let payload = json!({ "name": name, "payload": payload });
                 ("extension_command", payload)
             }
-            Inquiry::Query { topic, .. } if *topic == Topic::Tree => {
+            AgentRequest::Query { topic, .. } if *topic == Topic::Tree => {
                 ("get_tree", json!({ "session_id": self.thread }))
             }
-            Inquiry::Query { .. } => {
-                let declined = unsupported_inquiry(&self.setup.agent, inquiry);
+            AgentRequest::Query { .. } => {
+                let declined = unsupported_request(&self.setup.agent, request);
                 return out.decline_with(id, declined);
             }
         };
-        self.line.send(What::Inquiry(id), command, payload, out);
+        self.queue
+            .send(Purpose::AgentRequest(id), command, payload, out);
     }
 }
 
-/// The life of a run.
 impl Nous {
-    fn prompt(&mut self, run: RunId, brief: &Brief, out: &mut Out) {
+    fn prompt(&mut self, run: RunId, content: &PromptContent, out: &mut Actions) {
         let agent = &self.setup.agent;
         if self.run.is_some() {
             let message = format!("The agent `{agent}` has a run under way.");
-            return out.fail_run(run, Code::Busy, message);
+            return out.fail_run(run, ErrorCode::Busy, message);
         }
-        let text = match brief.as_text(agent) {
+        let text = match content.as_text(agent) {
             Ok(text) => text,
-            Err(declined) => return out.refuse(run, declined),
+            Err(declined) => return out.refuse_run(run, declined),
         };
         self.run = Some(Run::new(run));
-        // Without `wait: false` the core would hold its answer until the end of the run.
+        // Without `wait: false` the core would hold its response until the end of the run.
         let payload = json!({ "text": text, "wait": false });
-        self.line.send(What::Prompt(run), "prompt", payload, out);
+        self.queue
+            .send(Purpose::Prompt(run), "prompt", payload, out);
     }
 
-    fn prompted(&mut self, id: RunId, answer: Result<Value, Refusal>, out: &mut Out) {
+    fn handle_prompt_response(
+        &mut self,
+        id: RunId,
+        answer: Result<Value, CommandError>,
+        out: &mut Actions,
+    ) {
         let Some(run) = self.run.as_mut().filter(|run| run.id == id) else {
             return;
         };
         let held = std::mem::take(&mut run.held);
         match answer {
-            Err(_) if run.cancelling => self.finish(RunOutcome::Cancelled, out),
-            Err(refusal) => {
-                let (code, message) = (refusal.code, refusal.text);
-                self.finish(RunOutcome::Failed { code, message }, out);
+            Err(_) if run.cancelling => self.end_run(RunOutcome::Cancelled, out),
+            Err(error) => {
+                let (code, message) = (error.code, error.message);
+                self.end_run(RunOutcome::Failed { code, message }, out);
             }
             Ok(accepted) => self.accepted(&accepted, out),
         }
         for event in held {
-            self.happened(event, out);
+            self.handle_event(event, out);
         }
     }
 
-    fn accepted(&mut self, accepted: &Value, out: &mut Out) {
+    fn accepted(&mut self, accepted: &Value, out: &mut Actions) {
         let Some(run) = &mut self.run else { return };
         let agent = &self.setup.agent;
-        let native = accepted["run_id"].as_str().filter(|id| !id.is_empty());
-        let Some(native) = native else {
+        let native_id = accepted["run_id"].as_str().filter(|id| !id.is_empty());
+        let Some(native_id) = native_id else {
             let message = format!("The agent `{agent}` began a run without a name.");
-            let code = Code::TaskFailed;
-            return self.finish(RunOutcome::Failed { code, message }, out);
+            let code = ErrorCode::TaskFailed;
+            return self.end_run(RunOutcome::Failed { code, message }, out);
         };
         let session = accepted["session_id"].as_str();
         if session.is_some() && session != self.thread.as_deref() {
-            // Somebody else talks to the same core: neither conversation may see the other.
+            // Another client uses the same core: neither conversation may see the other.
             self.run = None;
             let message = format!("The agent `{agent}` was taken to another conversation.");
-            return out.fail(Code::TaskFailed, message);
+            return out.fail(ErrorCode::TaskFailed, message);
         }
-        run.native = Some(native.to_owned());
-        out.tell(FromAgent::Accepted { run: run.id });
+        run.native_id = Some(native_id.to_owned());
+        out.emit(FromAgent::RunAccepted { run: run.id });
     }
 
-    fn cancel(&mut self, run: RunId, out: &mut Out) {
+    fn cancel(&mut self, run: RunId, out: &mut Actions) {
         let Some(current) = self.run.as_mut().filter(|current| current.id == run) else {
             return;
         };
         if std::mem::replace(&mut current.cancelling, true) {
             return;
         }
-        if self.line.take_back(|what| *what == What::Prompt(run)) {
-            return self.finish(RunOutcome::Cancelled, out);
+        if self
+            .queue
+            .withdraw(|purpose| *purpose == Purpose::Prompt(run))
+        {
+            return self.end_run(RunOutcome::Cancelled, out);
         }
-        self.line.hurry(What::Abort(run), "abort", json!({}), out);
+        self.queue
+            .send_first(Purpose::Abort(run), "abort", json!({}), out);
     }
 
-    /// What came of an abort. Nothing, if the run had its end by then.
-    fn aborted(&mut self, run: RunId, refusal: Option<&Refusal>, out: &mut Out) {
+    /// Ignored if the run has ended meanwhile.
+    fn handle_abort_response(
+        &mut self,
+        run: RunId,
+        error: Option<&CommandError>,
+        out: &mut Actions,
+    ) {
         if self.run.as_ref().is_none_or(|current| current.id != run) {
             return;
         }
-        if let Some(refusal) = refusal {
-            self.finish(RunOutcome::Cancelled, out);
-            if !refusal.text.contains("no_active_run") {
-                out.act(Act::Finish);
+        if let Some(error) = error {
+            self.end_run(RunOutcome::Cancelled, out);
+            if !error.message.contains("no_active_run") {
+                out.push(Action::Finish);
             }
         }
     }
 
-    /// The one end of the run under way.
-    fn finish(&mut self, outcome: RunOutcome, out: &mut Out) {
+    /// Reports the one end of the current run.
+    fn end_run(&mut self, outcome: RunOutcome, out: &mut Actions) {
         let Some(mut run) = self.run.take() else {
             return;
         };
-        run.close_utterance(out);
-        out.end(run.id, outcome, None);
-        if run.native.is_some() {
-            self.ended = run.native;
+        run.finish_message(out);
+        out.end_run(run.id, outcome, None);
+        if run.native_id.is_some() {
+            self.previous_run = run.native_id;
         }
     }
 }
 
-/// What the core says by itself.
 impl Nous {
-    fn happened(&mut self, event: Value, out: &mut Out) {
+    fn handle_event(&mut self, event: Value, out: &mut Actions) {
         let kind = text_of(&event["type"]);
-        let named_kind = line::brief(&event["type"]);
+        let shown_kind = command_queue::printable(&event["type"]);
         let payload = &event["payload"];
         let Some(named) = payload["run_id"].as_str() else {
-            return beside_runs(&kind, event, out);
+            return handle_event_outside_runs(&kind, event, out);
         };
         if let Some(run) = &mut self.run {
-            if run.native.is_none() && self.ended.as_deref() != Some(named) {
-                if run.held.len() < HELD {
+            if run.native_id.is_none() && self.previous_run.as_deref() != Some(named) {
+                if run.held.len() < MAX_HELD_EVENTS {
                     return run.held.push(event);
                 }
-                return out.act(Act::Odd(format!("`{named_kind}` too long before its run")));
+                return out.unexpected(format!("`{shown_kind}` too long before its run"));
             }
-            if run.native.as_deref() == Some(named) {
+            if run.native_id.as_deref() == Some(named) {
                 if kind == "agent_end" {
                     let outcome = run.outcome();
-                    return self.finish(outcome, out);
+                    return self.end_run(outcome, out);
                 }
-                if !run.follow(&kind, payload, out) {
-                    out.raw(PROTOCOL.name, event);
+                if !run.apply(&kind, payload, out) {
+                    out.emit_raw(PROTOCOL.name, event);
                 }
                 return;
             }
         }
-        let name = line::brief(&event["payload"]["run_id"]);
-        let what = format!("`{named_kind}` of the run `{name}`");
-        out.act(if self.ended.as_deref() == Some(named) {
-            Act::Odd(format!("{what}, which is over"))
+        let name = command_queue::printable(&event["payload"]["run_id"]);
+        let what = format!("`{shown_kind}` of the run `{name}`");
+        out.push(if self.previous_run.as_deref() == Some(named) {
+            Action::Unexpected(format!("{what}, which is over"))
         } else {
-            Act::Stray(what)
+            Action::Misrouted(what)
         });
     }
 }
 
-/// Events that belong to no run.
-fn beside_runs(kind: &str, event: Value, out: &mut Out) {
-    let text = run::words(&event["payload"]);
+fn handle_event_outside_runs(kind: &str, event: Value, out: &mut Actions) {
+    let text = run_events::error_text(&event["payload"]);
     match kind {
-        "warning" => out.notice(Level::Warn, text),
-        "error" => out.notice(Level::Error, text),
+        "warning" => out.emit_notice(Level::Warn, text),
+        "error" => out.emit_notice(Level::Error, text),
         "agent_start"
         | "agent_end"
         | "turn_start"
@@ -424,8 +426,8 @@ fn beside_runs(kind: &str, event: Value, out: &mut Out) {
         | "message_end"
         | "tool_execution_start"
         | "tool_execution_update"
-        | "tool_execution_end" => out.act(Act::Odd(format!("`{kind}` of no run"))),
-        _ if event.is_object() => out.raw(PROTOCOL.name, event),
-        _ => out.act(Act::Odd("a line that is not an event".into())),
+        | "tool_execution_end" => out.unexpected(format!("`{kind}` of no run")),
+        _ if event.is_object() => out.emit_raw(PROTOCOL.name, event),
+        _ => out.unexpected("a line that is not an event"),
     }
 }

@@ -1,90 +1,78 @@
 //! `OpenStarry`: a daemon that serves many conversations with one loop, over a Unix socket.
 //!
-//! Two wires, chosen by the option `wire`: the one that its daemon really speaks, and the one that
-//! its document describes, for cores that follow the document. What both have in common is here.
+//! The option `wire` selects one of two wire formats: `daemon`, which the real daemon speaks, or
+//! `document`, which the written specification describes, for cores that follow it.
 
-use super::{Brief, Dialect, Framing, Lane, Order, Out, Protocol, Setup, Transport};
-use crate::domain::code::Code;
+use super::{
+    Actions, Dialect, Framing, PromptContent, Protocol, Setup, StreamKind, ToAgent, Transport,
+};
 use crate::domain::command::Mode;
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::Level;
 
 mod daemon;
-mod document;
+mod specification;
 
-/// What is known about `OpenStarry` beforehand.
 pub(super) const PROTOCOL: Protocol = Protocol {
     name: "openstarry",
     about: "OpenStarry, over the socket of its daemon",
-    capabilities: &[
-        "cancel",
-        "thoughts",
-        "tools",
-        "questions",
-        "queue",
-        "followUp",
-        "branch",
-        "images",
-        "attachments",
-        "resume",
-    ],
+    capabilities: "cancel thoughts tools questions queue followUp branch images attachments resume",
     transport: Transport::Unix,
     framing: Framing::Newline,
     resumes: true,
-    // Whoever implements the document has one conversation for all who connect.
+    // A core that follows the specification has one conversation for all its clients.
     shares: |options| options.get("wire").is_none_or(|wire| wire != "document"),
     restart_after: &[],
     options: &[(
         "wire",
         "`daemon` (the default) or `document`: which of its two wires the socket speaks",
     )],
-    speaker,
+    build,
 };
 
-fn speaker(setup: Setup) -> Box<dyn Dialect> {
+fn build(setup: Setup) -> Box<dyn Dialect> {
     match setup.options.get("wire").map(|wire| wire.as_str()) {
-        None | Some(Some("daemon")) => Box::new(daemon::Daemon::new(setup)),
-        Some(Some("document")) => Box::new(document::Document::new(setup)),
-        Some(_) => Box::new(NoSuchWire { agent: setup.agent }),
+        None | Some(Some("daemon")) => Box::new(daemon::DaemonWire::new(setup)),
+        Some(Some("document")) => Box::new(specification::SpecificationWire::new(setup)),
+        Some(_) => Box::new(UnknownWire { agent: setup.agent }),
     }
 }
 
-/// Stands in when the option names a wire that there is not: it says so, and nothing else.
-struct NoSuchWire {
+struct UnknownWire {
     agent: String,
 }
 
-impl Dialect for NoSuchWire {
-    fn open(&mut self, out: &mut Out) {
+impl Dialect for UnknownWire {
+    fn open(&mut self, out: &mut Actions) {
         let agent = &self.agent;
         out.fail(
-            Code::ValidationError,
+            ErrorCode::ValidationError,
             format!("The option `wire` of the agent `{agent}` must be `daemon` or `document`."),
         );
     }
 
-    fn hear(&mut self, _order: Order, _out: &mut Out) {}
+    fn handle(&mut self, _command: ToAgent, _out: &mut Actions) {}
 
-    fn read(&mut self, _lane: Lane, _line: serde_json::Value, _out: &mut Out) {}
+    fn read(&mut self, _stream: StreamKind, _line: serde_json::Value, _out: &mut Actions) {}
 
-    fn late(&mut self, _timer: u64, _out: &mut Out) {}
+    fn on_timer(&mut self, _timer: u64, _out: &mut Actions) {}
 }
 
-/// Can images be sent over this wire?
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Images {
-    Carried,
-    NotCarried,
+enum ImageSupport {
+    Supported,
+    Unsupported,
 }
 
-/// The text of a prompt with its files, or what cannot be carried: completes "The agent cannot …".
-fn text_of_brief(brief: &Brief, images: Images) -> Result<String, String> {
-    if brief.mode == Mode::Plan {
+/// The text of a prompt with its files; the error completes "The agent cannot …".
+fn prompt_text(content: &PromptContent, images: ImageSupport) -> Result<String, String> {
+    if content.mode == Mode::Plan {
         return Err("plan without acting".into());
     }
-    if images == Images::NotCarried && !brief.images.is_empty() {
+    if images == ImageSupport::Unsupported && !content.images.is_empty() {
         return Err("look at images".into());
     }
-    match brief.text_with_files() {
+    match content.text_with_files() {
         (text, others) if others.is_empty() => Ok(text),
         (_, others) => Err(format!(
             "read files that are not text ({})",
@@ -93,9 +81,9 @@ fn text_of_brief(brief: &Brief, images: Images) -> Result<String, String> {
     }
 }
 
-/// The run is over for the user, and the agent goes on all the same.
-fn goes_on(agent: &str, out: &mut Out) {
-    out.notice(
+/// Neither wire can stop a run: it ends for the user only.
+fn warn_run_continues(agent: &str, out: &mut Actions) {
+    out.emit_notice(
         Level::Warn,
         format!(
             "The agent `{agent}` cannot be stopped: it goes on with what was cancelled, unheard, and \
@@ -104,26 +92,26 @@ fn goes_on(agent: &str, out: &mut Out) {
     );
 }
 
-/// What a tool of this name does, as far as its name says it. What could do harm is looked for
-/// anywhere in it, what is harmless only where a word begins.
-fn kind_of_tool(name: &str) -> &'static str {
+/// Guesses the kind from the tool's name. A harmful word counts anywhere in it, a harmless one only
+/// at the start of a word.
+fn tool_kind(name: &str) -> &'static str {
     let name = name.to_lowercase();
-    let says = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    let begins = |words: &[&str]| {
+    let contains = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    let has_word_start = |words: &[&str]| {
         let mut parts = name.split(|letter: char| !letter.is_alphanumeric());
         parts.any(|part| words.iter().any(|word| part.starts_with(word)))
     };
-    if says(&["delete", "remove", "unlink"]) {
+    if contains(&["delete", "remove", "unlink"]) {
         "delete"
-    } else if says(&["shell", "exec", "bash", "command"]) || begins(&["run"]) {
+    } else if contains(&["shell", "exec", "bash", "command"]) || has_word_start(&["run"]) {
         "execute"
-    } else if says(&["write", "edit", "patch", "create"]) {
+    } else if contains(&["write", "edit", "patch", "create"]) {
         "edit"
-    } else if begins(&["search", "find", "grep"]) {
+    } else if has_word_start(&["search", "find", "grep"]) {
         "search"
-    } else if begins(&["fetch", "http", "browse"]) {
+    } else if has_word_start(&["fetch", "http", "browse"]) {
         "fetch"
-    } else if begins(&["read", "list"]) {
+    } else if has_word_start(&["read", "list"]) {
         "read"
     } else {
         "other"
@@ -150,7 +138,7 @@ mod tests {
             ("http.get", "fetch"),
             ("", "other"),
         ] {
-            assert_eq!(kind_of_tool(name), kind, "{name}");
+            assert_eq!(tool_kind(name), kind, "{name}");
         }
     }
 }

@@ -1,87 +1,65 @@
 //! pi in its RPC mode: commands and events as JSON lines, one conversation per process.
 //!
-//! The run is kept by `run`, its end is found by `idle`, what extensions ask is put by `dialog`, what pi
-//! tells about itself is put into shape by `inventory`.
+//! `run_events` applies the events of the current run, `idle_check` finds its end, `extension_ui` asks the user
+//! for extensions, `queries` shapes models, commands and skills for clients.
 
-mod dialog;
-mod idle;
-mod input;
-mod inventory;
-mod run;
+mod extension_ui;
+mod idle_check;
+mod queries;
+mod run_events;
 mod tool;
 
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use self::dialog::Dialogs;
-use self::run::{Next, Run};
+use self::extension_ui::Dialogs;
+use self::run_events::{FollowUp, Run};
 use super::{
-    Act, Brief, Dialect, Framing, FromAgent, Lane, Order, Out, Protocol, Setup, Transport, text_of,
-    unsupported,
+    Actions, Dialect, Framing, FromAgent, PromptContent, Protocol, Setup, StreamKind, ToAgent,
+    Transport, text_of, unsupported,
 };
-use crate::domain::code::Code;
-use crate::domain::command::{Inquiry, Mode, Topic};
+use crate::domain::command::{AgentRequest, Mode, Topic};
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::Level;
 use crate::domain::id::RunId;
 use crate::domain::question::Resolution;
-use crate::runtime::pending::Pending;
+use crate::runtime::pending_requests::PendingRequests;
 
-/// The protocol.
 pub(super) const PROTOCOL: Protocol = Protocol {
     name: "pi",
     about: "pi, in its RPC mode",
-    capabilities: &[
-        "cancel",
-        "thoughts",
-        "usage",
-        "tools",
-        "questions",
-        "queue",
-        "steer",
-        "followUp",
-        "query",
-        "models",
-        "skills",
-        "commands",
-        "branch",
-        "images",
-        "attachments",
-        "resume",
-    ],
+    capabilities: "cancel thoughts usage tools questions queue steer followUp query models \
+        skills commands branch images attachments resume",
     transport: Transport::Stdio,
     framing: Framing::Newline,
     resumes: true,
     shares: |_| false,
     restart_after: &[],
     options: &[],
-    speaker: |setup| Box::new(Pi::new(setup)),
+    build: |setup| Box::new(Pi::new(setup)),
 };
 
-/// How long pi may take until it answers for the first time: it loads its extensions before.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// pi loads its extensions before its first response.
+const STARTUP_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// How long it may take to tell something about itself.
-const QUERY_PATIENCE: Duration = Duration::from_secs(30);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long it may take to say whether it is idle.
-const LOOK_PATIENCE: Duration = Duration::from_secs(10);
+const IDLE_CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The timer after which it is asked whether it is idle; those of requests have their numbers.
-const LOOK: u64 = u64::MAX;
+/// The timers of commands have their numbers.
+const IDLE_CHECK_TIMER: u64 = u64::MAX;
 
-/// After a prompt was taken it begins at once, unless an extension has done with it what there was.
-const LOOK_AFTER_PROMPT: Duration = Duration::from_secs(2);
+/// pi starts at once on an accepted prompt, unless an extension handled it.
+const IDLE_CHECK_AFTER_PROMPT: Duration = Duration::from_secs(2);
 
-/// If it is not idle yet, it is asked again.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const IDLE_CHECK_RETRY: Duration = Duration::from_secs(1);
 
-/// What a command was for.
 #[derive(Debug)]
-enum Asked {
-    Switch,
-    State,
-    Commands,
+enum PendingCommand {
+    SwitchSession,
+    GetState,
+    GetCommands,
     Prompt {
         run: RunId,
     },
@@ -89,10 +67,10 @@ enum Asked {
     Abort {
         run: RunId,
     },
-    Look {
+    CheckIdle {
         run: RunId,
     },
-    Model,
+    SetModel,
     Query {
         id: u64,
         topic: Topic,
@@ -100,16 +78,41 @@ enum Asked {
     },
 }
 
-/// Someone who speaks with one pi.
+impl PendingCommand {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::SwitchSession => "switch_session",
+            Self::GetState | Self::CheckIdle { .. } => "get_state",
+            Self::Query { topic, .. } if *topic == Topic::Models => "get_available_models",
+            // Skills are commands.
+            Self::GetCommands | Self::Query { .. } => "get_commands",
+            Self::Prompt { .. } => "prompt",
+            Self::Steer => "steer",
+            Self::Abort { .. } => "abort",
+            Self::SetModel => "set_model",
+        }
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        match self {
+            Self::SwitchSession | Self::GetState => Some(STARTUP_TIMEOUT),
+            Self::CheckIdle { .. } => Some(IDLE_CHECK_TIMEOUT),
+            Self::Query { .. } => Some(QUERY_TIMEOUT),
+            // Extensions may ask the user before a prompt is accepted; the others are not awaited.
+            _ => None,
+        }
+    }
+}
+
 struct Pi {
     setup: Setup,
-    asked: Pending<Asked>,
-    /// Could the conversation from before not be taken up?
-    fresh: bool,
-    /// The file of the conversation: its name. pi writes it only once there is something in it.
-    file: Option<String>,
-    told_file: bool,
-    /// The model in use, as pi describes it.
+    pending: PendingRequests<PendingCommand>,
+    /// The earlier conversation could not be resumed.
+    starts_fresh: bool,
+    /// Identifies the conversation. pi writes it only once it has content.
+    session_file: Option<String>,
+    session_file_reported: bool,
+    /// As pi describes it.
     model: Value,
     run: Option<Run>,
     dialogs: Dialogs,
@@ -118,10 +121,10 @@ struct Pi {
 impl Pi {
     fn new(setup: Setup) -> Self {
         Self {
-            asked: Pending::from(1),
-            fresh: setup.thread.is_none() && !setup.history.is_empty(),
-            file: None,
-            told_file: false,
+            pending: PendingRequests::numbered_from(1),
+            starts_fresh: setup.thread.is_none() && !setup.history.is_empty(),
+            session_file: None,
+            session_file_reported: false,
             model: Value::Null,
             run: None,
             dialogs: Dialogs::default(),
@@ -129,220 +132,211 @@ impl Pi {
         }
     }
 
-    fn ask(&mut self, what: Asked, command: &str, params: Value, out: &mut Out) {
-        let patience = match what {
-            Asked::Switch | Asked::State => Some(PATIENCE),
-            Asked::Look { .. } => Some(LOOK_PATIENCE),
-            Asked::Query { .. } => Some(QUERY_PATIENCE),
-            // Extensions may ask a human before a prompt is taken, and the rest is no matter.
-            _ => None,
-        };
-        let id = self.asked.add(what);
+    fn send_command(&mut self, command: PendingCommand, params: Value, out: &mut Actions) {
+        let (name, timeout) = (command.name(), command.timeout());
+        let id = self.pending.add(command);
         let mut line = Map::new();
         line.insert("id".into(), format!("r{id}").into());
-        line.insert("type".into(), command.into());
+        line.insert("type".into(), name.into());
         if let Value::Object(params) = params {
             line.extend(params);
         }
         out.write(line.into());
-        if let Some(patience) = patience {
-            out.timer(id, patience);
+        if let Some(timeout) = timeout {
+            out.set_timer(id, timeout);
         }
     }
 
-    fn introduced(&mut self, state: &Value, out: &mut Out) {
-        self.file = state["sessionFile"].as_str().map(str::to_owned);
+    fn handle_initial_state(&mut self, state: &Value, out: &mut Actions) {
+        self.session_file = state["sessionFile"].as_str().map(str::to_owned);
         self.model = state["model"].clone();
         let resumed = self.setup.thread.is_some();
-        // pi opens a file that is not there without a word.
-        if self.fresh || resumed && state["messageCount"].as_u64().unwrap_or_default() == 0 {
-            out.starts_fresh(&self.setup.agent);
+        // pi opens a missing file without an error.
+        if self.starts_fresh || resumed && state["messageCount"].as_u64().unwrap_or_default() == 0 {
+            out.notice_fresh_start(&self.setup.agent);
         }
-        self.told_file = resumed && self.file == self.setup.thread;
-        let lacks = if self.file.is_some() {
+        self.session_file_reported = resumed && self.session_file == self.setup.thread;
+        let lacks = if self.session_file.is_some() {
             Vec::new()
         } else {
             vec!["resume"]
         };
         out.ready(lacks);
-        self.ask(Asked::Commands, "get_commands", Value::Null, out);
+        self.send_command(PendingCommand::GetCommands, Value::Null, out);
     }
 
-    fn prompt(&mut self, run: RunId, brief: &Brief, out: &mut Out) {
-        let refused = if brief.mode == Mode::Plan {
+    fn prompt(&mut self, run: RunId, content: &PromptContent, out: &mut Actions) {
+        let refused = if content.mode == Mode::Plan {
             Some("plan without acting".to_owned())
         } else {
-            let unread = brief.files.iter().find(|file| !input::is_carried(file));
-            unread.map(|file| {
-                format!(
-                    "read the file `{}`: it takes text and images only",
-                    file.name
-                )
-            })
+            let file = content.unsupported_file();
+            file.map(|name| format!("read the file `{name}`: it takes text and images only"))
         };
         if let Some(what) = refused {
-            return out.refuse(run, unsupported(&self.setup.agent, &what));
+            return out.refuse_run(run, unsupported(&self.setup.agent, &what));
         }
         self.run = Some(Run::new(run));
-        let mut params = json!({ "message": brief.text_with_files().0 });
-        let images = input::images(brief);
+        let mut params = json!({ "message": content.text_with_files().0 });
+        let image = |(media_type, base64)| json!({ "type": "image", "data": base64, "mimeType": media_type });
+        let images: Vec<Value> = content.all_images().map(image).collect();
         if !images.is_empty() {
             params["images"] = images.into();
         }
-        self.ask(Asked::Prompt { run }, "prompt", params, out);
+        self.send_command(PendingCommand::Prompt { run }, params, out);
     }
 
-    fn ours(&mut self, run: RunId) -> Option<&mut Run> {
+    fn current_run(&mut self, run: RunId) -> Option<&mut Run> {
         self.run.as_mut().filter(|current| current.id == run)
     }
 
-    /// pi works on the prompt.
-    fn accept(&mut self, out: &mut Out) {
+    fn accept(&mut self, out: &mut Actions) {
         let Some(run) = self.run.as_mut().filter(|run| !run.accepted) else {
             return;
         };
         run.accepted = true;
-        if let Some(file) = self.file.clone().filter(|_| !self.told_file) {
-            self.told_file = true;
-            out.tell(FromAgent::Thread(file));
+        if let Some(file) = &self.session_file
+            && !self.session_file_reported
+        {
+            self.session_file_reported = true;
+            out.emit(FromAgent::Thread(file.clone()));
         }
-        out.tell(FromAgent::Accepted { run: run.id });
+        out.emit(FromAgent::RunAccepted { run: run.id });
     }
 
-    fn follow(&mut self, next: Next, out: &mut Out) {
+    fn follow_up(&mut self, next: FollowUp, out: &mut Actions) {
         match next {
-            Next::Nothing => {}
-            Next::Look => self.look(out),
-            Next::Abort => self.abort(out),
+            FollowUp::None => {}
+            FollowUp::CheckIdle => self.check_idle(out),
+            FollowUp::Abort => self.abort(out),
         }
     }
 
-    fn abort(&mut self, out: &mut Out) {
+    fn abort(&mut self, out: &mut Actions) {
         if let Some(run) = self.run.as_ref().map(|run| run.id) {
-            self.ask(Asked::Abort { run }, "abort", Value::Null, out);
+            self.send_command(PendingCommand::Abort { run }, Value::Null, out);
         }
     }
 
-    /// A dialog has its end. If it was all that pi waited for, the run may be over.
-    fn answer(&mut self, question: &str, resolution: &Resolution, out: &mut Out) {
+    /// A dialog was answered. If pi waited for nothing else, the run may be over.
+    fn answer(&mut self, question: &str, resolution: &Resolution, out: &mut Actions) {
         self.dialogs.answer(question, resolution, out);
-        let waits = |run: &Run| run.accepted && !run.is_busy();
-        if self.run.as_ref().is_some_and(waits) && !self.dialogs.is_any_open() {
-            out.timer(LOOK, LOOK_AGAIN);
+        let is_waiting = |run: &Run| run.accepted && !run.is_busy();
+        if self.run.as_ref().is_some_and(is_waiting) && !self.dialogs.has_pending() {
+            out.set_timer(IDLE_CHECK_TIMER, IDLE_CHECK_RETRY);
         }
     }
 
-    fn end(&mut self, out: &mut Out) {
+    fn end_run(&mut self, out: &mut Actions) {
         if let Some(run) = self.run.take() {
-            out.no_timer(LOOK);
+            out.clear_timer(IDLE_CHECK_TIMER);
             run.end(&self.setup.agent, out);
         }
     }
 
-    fn inquire(&mut self, id: u64, inquiry: Inquiry, out: &mut Out) {
-        let (what, asked) = match inquiry {
-            Inquiry::Query { topic, params } => match topic {
-                Topic::Models => ("get_available_models", Asked::Query { id, topic, params }),
-                Topic::Commands | Topic::Skills => {
-                    ("get_commands", Asked::Query { id, topic, params })
+    fn send_query(&mut self, id: u64, request: AgentRequest, out: &mut Actions) {
+        let what = match request {
+            AgentRequest::Query { topic, params } => match topic {
+                Topic::Models | Topic::Commands | Topic::Skills => {
+                    let query = PendingCommand::Query { id, topic, params };
+                    return self.send_command(query, Value::Null, out);
                 }
-                Topic::Mcp | Topic::Tree => {
-                    return out.decline_with(
-                        id,
-                        unsupported(&self.setup.agent, "tell that about itself"),
-                    );
-                }
+                Topic::Mcp | Topic::Tree => "tell that about itself".into(),
             },
-            Inquiry::Extension { name, .. } => {
-                return out
-                    .decline_with(id, unsupported(&self.setup.agent, &format!("do `{name}`")));
-            }
+            AgentRequest::Extension { name, .. } => format!("do `{name}`"),
         };
-        self.ask(asked, what, Value::Null, out);
+        out.decline_with(id, unsupported(&self.setup.agent, &what));
     }
 
-    /// Models are named `provider/model`; without a provider it is the one in use.
-    fn choose(&mut self, model: &str, out: &mut Out) {
+    /// Models are named `provider/model`; the default provider is the current one.
+    fn set_model(&mut self, model: &str, out: &mut Actions) {
         let provider = text_of(&self.model["provider"]);
         let (provider, model) = model.split_once('/').unwrap_or((&provider, model));
         let params = json!({ "provider": provider, "modelId": model });
-        self.ask(Asked::Model, "set_model", params, out);
+        self.send_command(PendingCommand::SetModel, params, out);
     }
 
-    fn responded(&mut self, mut line: Value, out: &mut Out) {
+    fn handle_response(&mut self, mut line: Value, out: &mut Actions) {
         let id = line["id"].as_str().and_then(|id| id.strip_prefix('r'));
         let id: Option<u64> = id.and_then(|id| id.parse().ok());
-        let Some((id, what)) = id.and_then(|id| Some((id, self.asked.take(id)?))) else {
-            return out.act(Act::Odd("an answer to nothing that waits".into()));
+        let Some((id, command)) = id.and_then(|id| Some((id, self.pending.take(id)?))) else {
+            return out.unexpected("an answer to nothing that waits");
         };
-        out.no_timer(id);
+        out.clear_timer(id);
         if line["success"] == true {
-            self.succeeded(what, &line["data"].take(), out);
+            self.handle_success(command, &line["data"].take(), out);
         } else {
-            self.failed(&what, &text_of(&line["error"]), out);
+            self.handle_failure(&command, &text_of(&line["error"]), out);
         }
     }
 
-    fn succeeded(&mut self, what: Asked, data: &Value, out: &mut Out) {
-        match what {
-            Asked::Switch => {
-                self.fresh = data["cancelled"] == true;
-                self.ask(Asked::State, "get_state", Value::Null, out);
+    fn handle_success(&mut self, command: PendingCommand, data: &Value, out: &mut Actions) {
+        match command {
+            PendingCommand::SwitchSession => {
+                self.starts_fresh = data["cancelled"] == true;
+                self.send_command(PendingCommand::GetState, Value::Null, out);
             }
-            Asked::State => self.introduced(data, out),
-            Asked::Commands => out.tell(FromAgent::Commands(inventory::commands(data))),
-            Asked::Prompt { run } => {
-                if self.ours(run).is_some() {
+            PendingCommand::GetState => self.handle_initial_state(data, out),
+            PendingCommand::GetCommands => {
+                out.emit(FromAgent::CommandsAvailable(queries::commands(data)));
+            }
+            PendingCommand::Prompt { run } => {
+                if self.current_run(run).is_some() {
                     self.accept(out);
-                    out.timer(LOOK, LOOK_AFTER_PROMPT);
+                    out.set_timer(IDLE_CHECK_TIMER, IDLE_CHECK_AFTER_PROMPT);
                 }
             }
-            Asked::Abort { run } => {
-                // It may have been waiting for another try, which ends without a word.
+            PendingCommand::Abort { run } => {
+                // It may have waited for a retry, whose cancellation raises no event.
                 if self
-                    .ours(run)
+                    .current_run(run)
                     .is_some_and(|run| run.accepted && !run.is_busy())
                 {
-                    self.look(out);
+                    self.check_idle(out);
                 }
             }
-            Asked::Look { run } => self.looked(run, data, out),
-            Asked::Model => self.model = data.clone(),
-            Asked::Query { id, topic, params } => {
-                let told = match topic {
-                    Topic::Models => inventory::models(data, &self.model, &params),
-                    Topic::Skills => inventory::skills(data),
-                    _ => json!({ "commands": inventory::commands(data) }),
+            PendingCommand::CheckIdle { run } => self.handle_idle_state(run, data, out),
+            PendingCommand::SetModel => self.model = data.clone(),
+            PendingCommand::Query { id, topic, params } => {
+                let answer = match topic {
+                    Topic::Models => queries::models(data, &self.model, &params),
+                    Topic::Skills => queries::skills(data),
+                    _ => json!({ "commands": queries::commands(data) }),
                 };
-                out.answer(id, told);
+                out.respond(id, answer);
             }
-            Asked::Steer => {}
+            PendingCommand::Steer => {}
         }
     }
 
-    fn failed(&mut self, what: &Asked, error: &str, out: &mut Out) {
+    fn handle_failure(&mut self, command: &PendingCommand, error: &str, out: &mut Actions) {
         let agent = &self.setup.agent;
-        let complaint = format!("The agent `{agent}`: {error}");
-        match what {
-            Asked::Switch => {
-                self.fresh = true;
-                self.ask(Asked::State, "get_state", Value::Null, out);
+        let error_message = format!("The agent `{agent}`: {error}");
+        match command {
+            PendingCommand::SwitchSession => {
+                self.starts_fresh = true;
+                self.send_command(PendingCommand::GetState, Value::Null, out);
             }
-            Asked::State => out.fail(Code::TaskFailed, complaint),
-            &Asked::Prompt { run } => {
+            PendingCommand::GetState => out.fail(ErrorCode::TaskFailed, error_message),
+            &PendingCommand::Prompt { run } => {
                 if let Some(run) = self.run.take_if(|current| current.id == run) {
-                    out.no_timer(LOOK);
-                    run.refuse(error, agent, out);
+                    out.clear_timer(IDLE_CHECK_TIMER);
+                    run.reject(error, agent, out);
                 }
             }
-            &Asked::Look { run } => self.look_again(run, Some(LOOK_AGAIN), out),
-            Asked::Steer | Asked::Model => out.notice(Level::Warn, complaint),
-            &Asked::Query { id, .. } => out.decline(id, Code::TaskFailed, complaint),
-            Asked::Commands | Asked::Abort { .. } => {}
+            &PendingCommand::CheckIdle { run } => {
+                self.retry_idle_check(run, Some(IDLE_CHECK_RETRY), out);
+            }
+            PendingCommand::Steer | PendingCommand::SetModel => {
+                out.emit_notice(Level::Warn, error_message);
+            }
+            &PendingCommand::Query { id, .. } => {
+                out.decline(id, ErrorCode::TaskFailed, error_message);
+            }
+            PendingCommand::GetCommands | PendingCommand::Abort { .. } => {}
         }
     }
 
-    fn happened(&mut self, kind: &str, event: &Value, out: &mut Out) {
+    fn handle_event(&mut self, kind: &str, event: &Value, out: &mut Actions) {
         match kind {
             "extension_ui_request" => {
                 let run = self.run.as_ref().map(|run| run.id);
@@ -350,97 +344,106 @@ impl Pi {
             }
             "extension_error" => {
                 let error = text_of(&event["error"]);
-                out.notice(Level::Warn, format!("An extension has failed: {error}"));
+                out.emit_notice(Level::Warn, format!("An extension has failed: {error}"));
             }
             "session_info_changed" => {
                 if let Some(title) = event["name"].as_str() {
-                    out.tell(FromAgent::Title(title.to_owned()));
+                    out.emit(FromAgent::TitleChanged(title.to_owned()));
                 }
             }
             "queue_update" | "thinking_level_changed" => {}
-            _ if run::EVENTS.contains(&kind) => {
+            _ if run_events::RUN_EVENTS.contains(&kind) => {
                 if kind == "agent_start" {
                     self.accept(out);
-                    out.no_timer(LOOK);
+                    out.clear_timer(IDLE_CHECK_TIMER);
                 }
                 let window = self.model["contextWindow"].as_u64();
                 match &mut self.run {
                     Some(run) => {
-                        let next = run.read(kind, event, window, out);
-                        self.follow(next, out);
+                        let next = run.apply(kind, event, window, out);
+                        self.follow_up(next, out);
                     }
-                    None => out.act(Act::Odd(format!("{kind} while no run is under way"))),
+                    None => out.unexpected(format!("{kind} while no run is under way")),
                 }
             }
-            _ => out.raw(PROTOCOL.name, event.clone()),
+            _ => out.emit_raw(PROTOCOL.name, event.clone()),
         }
     }
 }
 
 impl Dialect for Pi {
-    fn open(&mut self, out: &mut Out) {
+    fn open(&mut self, out: &mut Actions) {
         match self.setup.thread.clone() {
             Some(thread) => {
                 let params = json!({ "sessionPath": thread });
-                self.ask(Asked::Switch, "switch_session", params, out);
+                self.send_command(PendingCommand::SwitchSession, params, out);
             }
-            None => self.ask(Asked::State, "get_state", Value::Null, out),
+            None => self.send_command(PendingCommand::GetState, Value::Null, out),
         }
     }
 
-    fn hear(&mut self, order: Order, out: &mut Out) {
-        match order {
-            Order::Prompt { run, brief } => self.prompt(run, &brief, out),
-            Order::Steer { run, text } => {
-                if self.ours(run).is_some() {
-                    return self.ask(Asked::Steer, "steer", json!({ "message": text }), out);
+    fn handle(&mut self, command: ToAgent, out: &mut Actions) {
+        match command {
+            ToAgent::Prompt { run, prompt } => self.prompt(run, &prompt, out),
+            ToAgent::Resume { run, .. } => out.refuse_resume(run),
+            ToAgent::Steer { run, text } => {
+                if self.current_run(run).is_some() {
+                    return self.send_command(
+                        PendingCommand::Steer,
+                        json!({ "message": text }),
+                        out,
+                    );
                 }
                 let agent = &self.setup.agent;
-                out.notice(
+                out.emit_notice(
                     Level::Warn,
                     format!(
                         "The agent `{agent}` did not hear what was said to it: the run is over"
                     ),
                 );
             }
-            Order::Cancel { run } => {
-                if let Some(run) = self.ours(run).filter(|run| !run.cancelled) {
+            ToAgent::Cancel { run } => {
+                if let Some(run) = self.current_run(run).filter(|run| !run.cancelled) {
                     run.cancelled = true;
                     self.abort(out);
                 }
             }
-            Order::Answer {
+            ToAgent::Answer {
                 question,
                 resolution,
             } => self.answer(&question, &resolution, out),
-            Order::Inquire { id, inquiry } => self.inquire(id, inquiry, out),
-            Order::Settings(change) => {
+            ToAgent::Request { id, request } => self.send_query(id, request, out),
+            ToAgent::Settings(change) => {
                 if let Some(model) = change.model {
-                    self.choose(&model, out);
+                    self.set_model(&model, out);
                 }
             }
-            // pi would keep a way to empty its queue for all its conversations.
-            Order::Tools(_) | Order::Context(_) | Order::QueueModes(_) => {}
+            // pi would store queue modes for all its conversations.
+            ToAgent::Tools(_) | ToAgent::Context(_) | ToAgent::QueueModes(_) => {}
         }
     }
 
-    fn read(&mut self, _lane: Lane, line: Value, out: &mut Out) {
+    fn read(&mut self, _stream: StreamKind, line: Value, out: &mut Actions) {
         match line["type"].as_str() {
-            Some("response") => self.responded(line, out),
-            Some(kind) => self.happened(kind, &line, out),
-            None => out.act(Act::Odd("a line of no kind".into())),
+            Some("response") => self.handle_response(line, out),
+            Some(kind) => self.handle_event(kind, &line, out),
+            None => out.unexpected("a line of no kind"),
         }
     }
 
-    fn late(&mut self, timer: u64, out: &mut Out) {
-        if timer == LOOK {
-            return self.look(out);
+    fn on_timer(&mut self, timer: u64, out: &mut Actions) {
+        if timer == IDLE_CHECK_TIMER {
+            return self.check_idle(out);
         }
-        let complaint = format!("The agent `{}`: no answer in time.", self.setup.agent);
-        match self.asked.take(timer) {
-            Some(Asked::Switch | Asked::State) => out.fail(Code::ConnectionLost, complaint),
-            Some(Asked::Query { id, .. }) => out.decline(id, Code::ConnectionLost, complaint),
-            Some(Asked::Look { run }) => self.look_again(run, None, out),
+        let error_message = format!("The agent `{}`: no answer in time.", self.setup.agent);
+        match self.pending.take(timer) {
+            Some(PendingCommand::SwitchSession | PendingCommand::GetState) => {
+                out.fail(ErrorCode::ConnectionLost, error_message);
+            }
+            Some(PendingCommand::Query { id, .. }) => {
+                out.decline(id, ErrorCode::ConnectionLost, error_message);
+            }
+            Some(PendingCommand::CheckIdle { run }) => self.retry_idle_check(run, None, out),
             _ => {}
         }
     }

@@ -1,45 +1,34 @@
-//! The remote UI messages of Roo (`RemoteUI…`): tasks over a socket that several sessions may share.
+//! `RemoteUI`: tasks over a socket that several sessions may share.
 //!
-//! Here is what the gateway says; what the extension says is read in `inbox`. The task under way and
-//! those before it are kept in `task`, the tokens in `ledger`. Every message names its session and
-//! its client, and one that names others is dropped.
+//! This file sends messages; `inbound` handles those of the extension, `task` keeps the current and
+//! the ended tasks, `usage` the reported tokens. Every message names its session and its client;
+//! one that names others is dropped.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
 use super::{
-    Brief, Content, Dialect, File, Framing, Lane, Order, Out, Protocol, Setup, Transport,
-    unsupported,
+    Actions, Content, Dialect, File, Framing, PromptContent, Protocol, Setup, StreamKind, ToAgent,
+    Transport, unsupported,
 };
-use crate::domain::code::Code;
-use crate::domain::command::{Inquiry, Mode, SettingsChange};
+use crate::domain::command::{AgentRequest, Mode, SettingsChange};
+use crate::domain::error_code::ErrorCode;
 use crate::domain::id::RunId;
 
-mod inbox;
-mod ledger;
+mod inbound;
 mod task;
 #[cfg(test)]
 mod tests;
+mod usage;
 
-use ledger::Ledger;
-use task::{Past, Task};
+use task::{EndedTasks, Task};
+use usage::ReportedUsage;
 
-/// What is known about it.
 pub(super) const PROTOCOL: Protocol = Protocol {
     name: "remoteui",
     about: "Roo's remote UI messages over a Unix socket",
-    capabilities: &[
-        "cancel",
-        "usage",
-        "queue",
-        "followUp",
-        "branch",
-        "images",
-        "attachments",
-        "modes",
-        "resume",
-    ],
+    capabilities: "cancel usage queue followUp branch images attachments modes resume",
     transport: Transport::Unix,
     framing: Framing::Newline,
     resumes: true,
@@ -55,81 +44,77 @@ pub(super) const PROTOCOL: Protocol = Protocol {
             "shown to the other side in a `RemoteUIAuth` message before anything else",
         ),
     ],
-    speaker: |setup| Box::new(Remote::new(setup)),
+    build: |setup| Box::new(RemoteUi::new(setup)),
 };
 
-/// The timers, by name.
 mod timer {
-    /// The state that was asked for at the start.
+    /// The response to the first `RemoteUIStateRequest`.
     pub(super) const STATE: u64 = 1;
-    /// The word that a prompt was taken.
-    pub(super) const TAKEN: u64 = 2;
-    /// The end of a task that was cancelled.
+    /// The first response to a prompt.
+    pub(super) const ACCEPT: u64 = 2;
+    /// The end of a cancelled task.
     pub(super) const CANCEL: u64 = 3;
 }
 
-/// How long the state is waited for; without it things begin all the same.
-const STATE_WAIT: Duration = Duration::from_secs(5);
-/// How long a prompt may wait to be taken.
-const TAKEN_WAIT: Duration = Duration::from_secs(30);
-/// How long the end of a cancelled task is waited for: the protocol does not promise one.
-const CANCEL_WAIT: Duration = Duration::from_secs(3);
+/// Without the state the session begins all the same.
+const STATE_TIMEOUT: Duration = Duration::from_secs(5);
+const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The protocol promises no end for a cancelled task.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Speaks with one extension, for one session.
-struct Remote {
+struct RemoteUi {
     setup: Setup,
-    client: String,
-    wrapped: bool,
-    requests: u64,
-    /// The request for the state, while orders are held back because of it.
-    greeting: Option<String>,
+    client_id: String,
+    is_node_ipc: bool,
+    request_count: u64,
+    /// Id of the first state request; `None` once the handshake is over.
+    state_request: Option<String>,
     settings: Map<String, Value>,
     task: Option<Task>,
-    past: Past,
-    ledger: Ledger,
+    ended: EndedTasks,
+    usage: ReportedUsage,
 }
 
-impl Remote {
+impl RemoteUi {
     fn new(setup: Setup) -> Self {
-        let client = match setup.option("client_id") {
+        let client_id = match setup.option("client_id") {
             Some(client) => client.to_owned(),
             None => format!("gateway-{}", setup.session),
         };
         Self {
-            client,
-            wrapped: setup.option("framing") == Some("node-ipc"),
+            client_id,
+            is_node_ipc: setup.option("framing") == Some("node-ipc"),
             setup,
-            requests: 0,
-            greeting: None,
+            request_count: 0,
+            state_request: None,
             settings: Map::new(),
             task: None,
-            past: Past::default(),
-            ledger: Ledger::default(),
+            ended: EndedTasks::default(),
+            usage: ReportedUsage::default(),
         }
     }
 
-    fn write(&self, line: Value, out: &mut Out) {
-        if self.wrapped {
+    fn write(&self, line: Value, out: &mut Actions) {
+        if self.is_node_ipc {
             out.write(json!({ "type": "message", "data": line }));
         } else {
             out.write(line);
         }
     }
 
-    /// Sends a message of this session, and gives back the id that it went out under. The id names
-    /// the session, too: others may send over the same socket.
-    fn send(&mut self, kind: &str, more: Value, out: &mut Out) -> String {
-        self.requests += 1;
-        let number = self.requests;
-        self.send_as(&number.to_string(), kind, more, out)
+    /// Sends a message and returns its request id, which names the session, too: others may use the
+    /// same socket.
+    fn send(&mut self, kind: &str, more: Value, out: &mut Actions) -> String {
+        self.request_count += 1;
+        let number = self.request_count;
+        self.send_with_id(&number.to_string(), kind, more, out)
     }
 
-    /// The same under an id that ends like this. What belongs to a run has its name there: numbers
-    /// begin anew with every connection, and an answer that comes later must not be taken for one to
-    /// another run.
-    fn send_as(&self, which: &str, kind: &str, more: Value, out: &mut Out) -> String {
-        let request = format!("{}-{which}", self.client);
-        let mut data = json!({ "sessionId": self.setup.session, "clientId": self.client });
+    /// The same with a suffix instead of a number. What belongs to a run uses the run id: numbers
+    /// start again with every connection, and a late answer must not match another run.
+    fn send_with_id(&self, suffix: &str, kind: &str, more: Value, out: &mut Actions) -> String {
+        let request = format!("{}-{suffix}", self.client_id);
+        let mut data = json!({ "sessionId": self.setup.session, "clientId": self.client_id });
         if let (Value::Object(data), Value::Object(more)) = (&mut data, more) {
             data.extend(more);
         }
@@ -138,52 +123,51 @@ impl Remote {
         request
     }
 
-    /// Has something been said in this session before?
-    fn goes_on(&self) -> bool {
+    fn has_history(&self) -> bool {
         self.setup.thread.is_some() || !self.setup.history.is_empty()
     }
 
-    fn prompt(&mut self, run: RunId, brief: &Brief, out: &mut Out) {
+    fn prompt(&mut self, run: RunId, content: &PromptContent, out: &mut Actions) {
         if self.task.is_some() {
             let message = format!("The agent `{}` is busy.", self.setup.agent);
-            return out.fail_run(run, Code::Busy, message);
+            return out.fail_run(run, ErrorCode::Busy, message);
         }
-        let mut request = json!({ "prompt": prompt(brief) });
+        let mut request = json!({ "prompt": prompt_json(content) });
         if !self.settings.is_empty() {
             request["settings"] = Value::Object(self.settings.clone());
         }
-        let request = self.send_as(&run.to_string(), "RemoteUITaskRequest", request, out);
+        let request = self.send_with_id(&run.to_string(), "RemoteUITaskRequest", request, out);
         self.task = Some(Task::new(run, request));
-        out.timer(timer::TAKEN, TAKEN_WAIT);
+        out.set_timer(timer::ACCEPT, ACCEPT_TIMEOUT);
     }
 
-    fn cancel(&mut self, run: RunId, out: &mut Out) {
+    fn cancel(&mut self, run: RunId, out: &mut Actions) {
         let Some(task) = self.task.as_ref().filter(|task| task.run == run) else {
             return;
         };
-        if task.cancel.is_some() {
+        if task.cancel_request.is_some() {
             return;
         }
-        let which = task
+        let target = task
             .id
             .as_ref()
             .map_or_else(|| json!({}), |id| json!({ "taskId": id }));
         let name = format!("{run}-cancel");
-        let request = self.send_as(&name, "RemoteUITaskCancel", which, out);
+        let request = self.send_with_id(&name, "RemoteUITaskCancel", target, out);
         if let Some(task) = &mut self.task {
-            task.cancel = Some(request);
+            task.cancel_request = Some(request);
         }
-        out.no_timer(timer::TAKEN);
-        out.timer(timer::CANCEL, CANCEL_WAIT);
+        out.clear_timer(timer::ACCEPT);
+        out.set_timer(timer::CANCEL, CANCEL_TIMEOUT);
     }
 
-    fn change(&mut self, change: &SettingsChange, out: &mut Out) {
+    fn update_settings(&mut self, change: &SettingsChange, out: &mut Actions) {
         let named = [
             ("model", change.model.as_ref().map(|model| json!(model))),
             ("maxTokens", change.max_tokens.map(|tokens| json!(tokens))),
             (
                 "temperature",
-                change.temperature.map(|warmth| json!(warmth)),
+                change.temperature.map(|temperature| json!(temperature)),
             ),
             ("mode", change.mode.as_ref().map(|mode| json!(mode))),
         ];
@@ -195,7 +179,7 @@ impl Remote {
             return;
         }
         self.settings.extend(changed.clone());
-        // Nothing answers this but an error, and that says by itself what it is about.
+        // Only an error answers this, and it speaks for itself.
         self.send(
             "RemoteUISettingsUpdate",
             json!({ "settings": changed }),
@@ -203,89 +187,89 @@ impl Remote {
         );
     }
 
-    /// The greeting is over. Does the other side remember what was said before?
-    fn ready(&mut self, remembers: bool, out: &mut Out) {
-        if self.greeting.take().is_none() {
+    fn finish_handshake(&mut self, remembers: bool, out: &mut Actions) {
+        if self.state_request.take().is_none() {
             return;
         }
-        out.no_timer(timer::STATE);
-        if self.goes_on() && !remembers {
-            out.starts_fresh(&self.setup.agent);
+        out.clear_timer(timer::STATE);
+        if self.has_history() && !remembers {
+            out.notice_fresh_start(&self.setup.agent);
         }
         out.ready(Vec::new());
     }
 }
 
-impl Dialect for Remote {
-    fn open(&mut self, out: &mut Out) {
+impl Dialect for RemoteUi {
+    fn open(&mut self, out: &mut Actions) {
         if let Some(token) = self.setup.option("token") {
             let line = json!({ "type": "RemoteUIAuth", "data": { "token": token } });
             self.write(line, out);
         }
         let user = json!({ "id": self.setup.user.id, "username": self.setup.user.name });
         self.send("RemoteUISessionInit", json!({ "userInfo": user }), out);
-        // What was said is asked for only to learn whether the other side knows it.
-        let wanted = json!({ "includeHistory": self.goes_on(), "includeSettings": true });
+        // The history is requested only to learn whether the extension has it.
+        let wanted = json!({ "includeHistory": self.has_history(), "includeSettings": true });
         let request = self.send("RemoteUIStateRequest", wanted, out);
-        self.greeting = Some(request);
-        out.timer(timer::STATE, STATE_WAIT);
+        self.state_request = Some(request);
+        out.set_timer(timer::STATE, STATE_TIMEOUT);
     }
 
-    fn hear(&mut self, order: Order, out: &mut Out) {
-        match order {
-            Order::Prompt { run, brief } => self.prompt(run, &brief, out),
-            Order::Cancel { run } => self.cancel(run, out),
-            Order::Settings(change) => self.change(&change, out),
-            Order::Inquire { id, inquiry } => {
-                let what = match inquiry {
-                    Inquiry::Query { .. } => "tell that about itself".to_owned(),
-                    Inquiry::Extension { name, .. } => format!("do `{name}`"),
+    fn handle(&mut self, command: ToAgent, out: &mut Actions) {
+        match command {
+            ToAgent::Prompt { run, prompt } => self.prompt(run, &prompt, out),
+            ToAgent::Resume { run, .. } => out.refuse_resume(run),
+            ToAgent::Cancel { run } => self.cancel(run, out),
+            ToAgent::Settings(change) => self.update_settings(&change, out),
+            ToAgent::Request { id, request } => {
+                let what = match request {
+                    AgentRequest::Query { .. } => "tell that about itself".to_owned(),
+                    AgentRequest::Extension { name, .. } => format!("do `{name}`"),
                 };
                 out.decline_with(id, unsupported(&self.setup.agent, &what));
             }
-            Order::Steer { .. }
-            | Order::Answer { .. }
-            | Order::Tools(_)
-            | Order::Context(_)
-            | Order::QueueModes(_) => {}
+            ToAgent::Steer { .. }
+            | ToAgent::Answer { .. }
+            | ToAgent::Tools(_)
+            | ToAgent::Context(_)
+            | ToAgent::QueueModes(_) => {}
         }
     }
 
-    fn read(&mut self, _lane: Lane, line: Value, out: &mut Out) {
-        self.receive(&line, out);
+    fn read(&mut self, _stream: StreamKind, line: Value, out: &mut Actions) {
+        self.handle_message(&line, out);
     }
 
-    fn late(&mut self, timer: u64, out: &mut Out) {
+    fn on_timer(&mut self, timer: u64, out: &mut Actions) {
         match timer {
-            timer::STATE => self.ready(false, out),
-            timer::TAKEN => self.not_taken(out),
-            timer::CANCEL => self.cancelled(out),
+            timer::STATE => self.finish_handshake(false, out),
+            timer::ACCEPT => self.accept_timed_out(out),
+            timer::CANCEL => self.cancel_timed_out(out),
             _ => {}
         }
     }
 
-    fn close(&mut self, out: &mut Out) {
+    fn close(&mut self, out: &mut Actions) {
         self.send("RemoteUISessionEnd", json!({}), out);
     }
 }
 
-fn prompt(brief: &Brief) -> Value {
-    let mode = match brief.mode {
+fn prompt_json(content: &PromptContent) -> Value {
+    let mode = match content.mode {
         Mode::Plan => "plan",
         Mode::Act => "act",
     };
-    let mut prompt = json!({ "text": brief.text, "mode": mode });
-    if !brief.images.is_empty() {
-        let images = brief.images.iter().map(|image| json!(image.base64));
+    let mut prompt = json!({ "text": content.text, "mode": mode });
+    if !content.images.is_empty() {
+        let images = content.images.iter().map(|image| json!(image.base64));
         prompt["images"] = images.collect();
     }
-    if !brief.files.is_empty() {
-        prompt["attachments"] = brief.files.iter().map(attachment).collect();
+    if !content.files.is_empty() {
+        prompt["attachments"] = content.files.iter().map(attachment).collect();
     }
     prompt
 }
 
-/// A file as the document has it; what is not text goes as base64.
+/// An attachment as the specification has it; binary content as base64.
 fn attachment(file: &File) -> Value {
     let (content, size) = match &file.content {
         Content::Text(text) => (text, text.len()),

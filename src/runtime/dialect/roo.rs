@@ -1,9 +1,8 @@
-//! Roo Code's own IPC: task commands and events over the socket of an editor's extension.
+//! Roo Code's IPC: task commands and events over the socket of an editor's extension.
 //!
-//! Here is what the gateway says; the extension's events are read in `events`, the messages of its
-//! tasks in `messages`. A session is one task of Roo, and the extension tells every client about all
-//! of its tasks: those that are not ours are dropped. The Roo CLI speaks something else over its
-//! standard streams; that is in `cli`, and chosen by the option `wire`.
+//! This file sends commands; `events` handles the events of the extension, `messages` the messages of
+//! its tasks. A session is one task of Roo. The extension reports all of its tasks to every client:
+//! those of others are dropped. The option `wire` selects the stream of the Roo CLI instead (`cli`).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,10 +10,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    Act, Brief, Dialect, Framing, Lane, Order, Out, Protocol, Setup, Transport, unsupported,
+    Actions, Dialect, Framing, PromptContent, Protocol, Setup, StreamKind, ToAgent, Transport,
+    unsupported,
 };
-use crate::domain::code::Code;
-use crate::domain::command::{Inquiry, Mode, SettingsChange, Topic};
+use crate::domain::command::{AgentRequest, Mode, SettingsChange, Topic};
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::Level;
 use crate::domain::id::RunId;
 use crate::domain::question::Resolution;
@@ -23,43 +23,25 @@ use crate::domain::run::RunOutcome;
 mod ask;
 mod cli;
 mod events;
-mod inquiries;
+mod message_buffer;
 mod messages;
-mod output;
+mod queries;
+mod run;
 mod settings;
-mod speech;
 mod tool;
-mod totals;
-mod work;
+mod tool_output;
+mod usage;
 
-use inquiries::{Inquiries, Wanted};
-use settings::{Fit, Settings};
-use totals::Totals;
-use work::{Stage, Work};
+use queries::{PendingQueries, Query};
+use run::{PromptState, Run};
+use settings::{ModeCheck, Settings};
+use usage::UsageTotals;
 
-/// What is known about it.
 pub(super) const PROTOCOL: Protocol = Protocol {
     name: "roo",
     about: "Roo Code's IPC, and the Roo CLI",
-    capabilities: &[
-        "cancel",
-        "thoughts",
-        "plan",
-        "usage",
-        "tools",
-        "questions",
-        "queue",
-        "followUp",
-        "query",
-        "models",
-        "commands",
-        "extension",
-        "branch",
-        "images",
-        "attachments",
-        "modes",
-        "resume",
-    ],
+    capabilities: "cancel thoughts plan usage tools questions queue followUp query models \
+        commands extension branch images attachments modes resume",
     transport: Transport::Unix,
     framing: Framing::FormFeed,
     resumes: true,
@@ -92,7 +74,7 @@ pub(super) const PROTOCOL: Protocol = Protocol {
             "`cli`: the stream of the Roo CLI instead of the IPC",
         ),
     ],
-    speaker: |setup| {
+    build: |setup| {
         if setup.option("wire") == Some("cli") {
             Box::new(cli::Cli::new(setup))
         } else {
@@ -101,223 +83,214 @@ pub(super) const PROTOCOL: Protocol = Protocol {
     },
 };
 
-/// The timers, by name. Those of inquiries have names of their own.
+/// Queries have timers of their own.
 mod timer {
-    /// The greeting.
     pub(super) const ACK: u64 = 1;
-    /// The word that a prompt was taken.
-    pub(super) const TAKEN: u64 = 2;
-    /// The end of a task that was cancelled.
+    /// The first event after a prompt.
+    pub(super) const ACCEPT: u64 = 2;
+    /// The end of a cancelled task.
     pub(super) const CANCEL: u64 = 3;
-    /// A task that is to come back.
-    pub(super) const WAKE: u64 = 4;
+    /// The return of a resumed task.
+    pub(super) const RESUME: u64 = 4;
 }
 
-const ACK_WAIT: Duration = Duration::from_secs(10);
-const TAKEN_WAIT: Duration = Duration::from_secs(30);
-/// The gateway itself gives up a run that does not end within 5 s of its cancel.
-const CANCEL_WAIT: Duration = Duration::from_secs(3);
-const WAKE_WAIT: Duration = Duration::from_secs(10);
+const ACK_TIMEOUT: Duration = Duration::from_secs(10);
+const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Less than the 5 s after which the gateway ends a cancelled run itself.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(3);
+const RESUME_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How the task of this session stands. A message reaches it only while it is open.
+/// State of the task of this session. Only an open task takes messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
-    /// There is none.
+enum TaskState {
     Absent,
-    /// It was asked for.
     Starting,
-    /// It can be spoken to.
     Open,
-    /// It was stopped, and Roo puts it back by itself in a moment.
-    Settling,
-    /// Roo was asked to put it back.
-    Waking,
-    /// It is in Roo's history only.
-    Asleep,
+    /// Roo restores an aborted task by itself in a moment.
+    Aborted,
+    /// `ResumeTask` was sent.
+    Resuming,
+    /// Only in Roo's history.
+    Stored,
 }
 
-/// Speaks with one extension, for one session.
 struct Roo {
     setup: Setup,
-    /// Our name, as the extension gave it.
-    client: Option<String>,
+    /// Assigned by the extension in its `Ack`.
+    client_id: Option<String>,
     task: Option<String>,
-    /// Tasks that ours has begun.
-    children: BTreeSet<String>,
-    /// It is about to begin one, whose name is not known yet.
+    /// Tasks that ours has started.
+    subtasks: BTreeSet<String>,
+    /// The task starts a subtask whose id is not known yet.
     delegating: bool,
-    standing: Standing,
-    /// It was asked for and given up before it began: it must not work for nobody.
-    unwanted: bool,
+    task_state: TaskState,
+    /// The prompt timed out before its task was created: cancel the task then, or it would work for
+    /// no user.
+    cancel_when_created: bool,
     settings: Settings,
-    work: Option<Work>,
-    /// The time of the latest message.
-    latest: u64,
-    totals: Totals,
-    inquiries: Inquiries,
+    run: Option<Run>,
+    /// `ts` of the latest message.
+    latest_ts: u64,
+    usage: UsageTotals,
+    queries: PendingQueries,
 }
 
 impl Roo {
     fn new(setup: Setup) -> Self {
         let task = setup.thread.clone();
         Self {
-            client: None,
-            children: BTreeSet::new(),
+            client_id: None,
+            subtasks: BTreeSet::new(),
             delegating: false,
-            standing: if task.is_some() {
-                Standing::Asleep
+            task_state: if task.is_some() {
+                TaskState::Stored
             } else {
-                Standing::Absent
+                TaskState::Absent
             },
             task,
-            unwanted: false,
+            cancel_when_created: false,
             settings: Settings::default(),
-            work: None,
-            latest: 0,
-            totals: Totals::default(),
-            inquiries: Inquiries::default(),
+            run: None,
+            latest_ts: 0,
+            usage: UsageTotals::default(),
+            queries: PendingQueries::default(),
             setup,
         }
     }
 
-    fn command(&self, name: &str, data: Option<Value>, out: &mut Out) {
+    fn send_command(&self, name: &str, data: Option<Value>, out: &mut Actions) {
         let mut command = json!({ "commandName": name });
         if let Some(data) = data {
             command["data"] = data;
         }
         out.write(json!({ "type": "message", "data": {
-            "type": "TaskCommand", "origin": "client", "clientId": self.client, "data": command,
+            "type": "TaskCommand", "origin": "client", "clientId": self.client_id, "data": command,
         }}));
     }
 
-    fn message(&self, text: &str, images: &[String], out: &mut Out) {
+    fn send_message(&self, text: &str, images: &[String], out: &mut Actions) {
         let mut data = json!({ "text": text });
         if !images.is_empty() {
             data["images"] = json!(images);
         }
-        self.command("SendMessage", Some(data), out);
+        self.send_command("SendMessage", Some(data), out);
     }
 
-    fn prompt(&mut self, run: RunId, brief: &Brief, out: &mut Out) {
+    fn prompt(&mut self, run: RunId, content: &PromptContent, out: &mut Actions) {
         let agent = &self.setup.agent;
-        if self.work.is_some() {
+        if self.run.is_some() {
             let message = format!("The agent `{agent}` is busy.");
-            return out.fail_run(run, Code::Busy, message);
+            return out.fail_run(run, ErrorCode::Busy, message);
         }
-        let work = match Work::new(run, brief, self.latest, agent) {
-            Ok(work) => work,
-            Err(declined) => return out.refuse(run, declined),
+        let current = match Run::new(run, content, self.latest_ts, agent) {
+            Ok(current) => current,
+            Err(declined) => return out.refuse_run(run, declined),
         };
-        if self.standing != Standing::Absent && !self.suits(run, brief.mode, out) {
+        if self.task_state != TaskState::Absent && !self.check_mode(run, content.mode, out) {
             return;
         }
-        self.work = Some(work);
-        match self.standing {
-            Standing::Absent | Standing::Starting => self.start_task(out),
-            Standing::Open => self.speak(out),
-            Standing::Settling | Standing::Waking => out.timer(timer::WAKE, WAKE_WAIT),
-            Standing::Asleep => self.wake(out),
+        self.run = Some(current);
+        match self.task_state {
+            TaskState::Absent | TaskState::Starting => self.start_task(out),
+            TaskState::Open => self.send_prompt(out),
+            TaskState::Aborted | TaskState::Resuming => {
+                out.set_timer(timer::RESUME, RESUME_TIMEOUT);
+            }
+            TaskState::Stored => self.resume_task(out),
         }
     }
 
-    /// Can the task take this prompt? If not, its run has ended.
-    fn suits(&self, run: RunId, wanted: Mode, out: &mut Out) -> bool {
-        match self.settings.fit(&self.setup, wanted) {
-            Fit::Well => {}
-            Fit::Loosely(text) => out.notice(Level::Warn, text),
-            Fit::Not(declined) => {
-                out.refuse(run, declined);
+    /// Returns whether the task can take a prompt in this mode; if not, the run has ended.
+    fn check_mode(&self, run: RunId, wanted: Mode, out: &mut Actions) -> bool {
+        match self.settings.check_mode(&self.setup, wanted) {
+            ModeCheck::Matches => {}
+            ModeCheck::Warn(text) => out.emit_notice(Level::Warn, text),
+            ModeCheck::Refuse(declined) => {
+                out.refuse_run(run, declined);
                 return false;
             }
         }
         true
     }
 
-    fn start_task(&mut self, out: &mut Out) {
-        let Some(work) = &mut self.work else { return };
-        work.echo = Some(work.text.clone());
-        let (text, images, mode) = (work.text.clone(), work.images.clone(), work.mode);
-        let configuration = self.settings.begin(&self.setup, mode);
+    fn start_task(&mut self, out: &mut Actions) {
+        let Some(current) = &mut self.run else { return };
+        current.echo = Some(current.text.clone());
+        let (text, images, mode) = (current.text.clone(), current.images.clone(), current.mode);
+        let configuration = self.settings.for_new_task(&self.setup, mode);
         let mut data = json!({ "configuration": configuration, "text": text, "newTab": false });
         if !images.is_empty() {
             data["images"] = json!(images);
         }
         self.task = None;
-        self.children.clear();
+        self.subtasks.clear();
         self.delegating = false;
-        self.standing = Standing::Starting;
-        self.command("StartNewTask", Some(data), out);
-        out.timer(timer::TAKEN, TAKEN_WAIT);
+        self.task_state = TaskState::Starting;
+        self.send_command("StartNewTask", Some(data), out);
+        out.set_timer(timer::ACCEPT, ACCEPT_TIMEOUT);
     }
 
-    /// Says the prompt to the task, which is open.
-    fn speak(&mut self, out: &mut Out) {
-        let Some(work) = &mut self.work else { return };
-        work.stage = Stage::Sent;
-        let (text, images) = (work.text.clone(), work.images.clone());
-        self.message(&text, &images, out);
-        out.timer(timer::TAKEN, TAKEN_WAIT);
+    fn send_prompt(&mut self, out: &mut Actions) {
+        let Some(current) = &mut self.run else { return };
+        current.prompt_state = PromptState::Sent;
+        let (text, images) = (current.text.clone(), current.images.clone());
+        self.send_message(&text, &images, out);
+        out.set_timer(timer::ACCEPT, ACCEPT_TIMEOUT);
     }
 
-    /// Asks Roo to put the task back.
-    fn wake(&mut self, out: &mut Out) {
+    fn resume_task(&mut self, out: &mut Actions) {
         let Some(task) = self.task.clone() else {
             return;
         };
-        self.totals.take_up(&task);
-        self.standing = Standing::Waking;
-        self.command("ResumeTask", Some(json!(task)), out);
-        out.timer(timer::WAKE, WAKE_WAIT);
+        self.usage.resume(&task);
+        self.task_state = TaskState::Resuming;
+        self.send_command("ResumeTask", Some(json!(task)), out);
+        out.set_timer(timer::RESUME, RESUME_TIMEOUT);
     }
 
-    /// The task did not come back in time.
-    fn did_not_wake(&mut self, out: &mut Out) {
-        if self.work.as_ref().is_none_or(Work::is_sent) {
+    fn resume_timed_out(&mut self, out: &mut Actions) {
+        if self.run.as_ref().is_none_or(Run::is_sent) {
             return;
         }
-        match self.standing {
-            Standing::Settling => self.wake(out),
-            Standing::Waking => {
-                self.starts_fresh(out);
+        match self.task_state {
+            TaskState::Aborted => self.resume_task(out),
+            TaskState::Resuming => {
+                out.notice_fresh_start(&self.setup.agent);
                 self.start_task(out);
             }
             _ => {}
         }
     }
 
-    fn starts_fresh(&self, out: &mut Out) {
-        out.starts_fresh(&self.setup.agent);
-    }
-
-    fn cancel(&mut self, run: RunId, out: &mut Out) {
-        let waits = matches!(self.standing, Standing::Settling | Standing::Waking);
-        let Some(work) = self.work.as_mut().filter(|work| work.run == run) else {
+    fn cancel(&mut self, run: RunId, out: &mut Actions) {
+        let is_away = matches!(self.task_state, TaskState::Aborted | TaskState::Resuming);
+        let Some(current) = self.run.as_mut().filter(|current| current.id == run) else {
             return;
         };
-        let stopping = work.is_stopping();
-        work.cancelled = true;
-        if stopping {
+        let is_stopping = current.is_stopping();
+        current.cancelled = true;
+        if is_stopping {
             return;
         }
-        if waits && !work.is_sent() {
-            // Nothing of it has reached Roo.
-            return self.end(RunOutcome::Cancelled, None, out);
+        if is_away && !current.is_sent() {
+            // The prompt has not reached Roo.
+            return self.end_run(RunOutcome::Cancelled, None, out);
         }
-        self.stop(out);
+        self.send_cancel(out);
     }
 
-    fn stop(&self, out: &mut Out) {
-        self.command("CancelTask", None, out);
-        out.no_timer(timer::TAKEN);
-        out.timer(timer::CANCEL, CANCEL_WAIT);
+    fn send_cancel(&self, out: &mut Actions) {
+        self.send_command("CancelTask", None, out);
+        out.clear_timer(timer::ACCEPT);
+        out.set_timer(timer::CANCEL, CANCEL_TIMEOUT);
     }
 
-    fn answer(&mut self, question: &str, resolution: &Resolution, out: &mut Out) {
-        let Some(work) = &mut self.work else { return };
-        let Some(ask) = work.take_question(question) else {
-            // A message now would be heard as something else, even as an approval of the next tool.
+    fn answer_question(&mut self, question: &str, resolution: &Resolution, out: &mut Actions) {
+        let Some(current) = &mut self.run else { return };
+        let Some(ask) = current.take_question(question) else {
+            // A message now would answer something else, and could even approve the next tool.
             if matches!(resolution, Resolution::Answered(_)) {
-                out.notice(
+                out.emit_notice(
                     Level::Info,
                     "That was settled in the editor before the answer.",
                 );
@@ -328,56 +301,54 @@ impl Roo {
             return;
         };
         if ask.is_approval() {
-            work.tool_is("denied", out);
+            current.set_tool_status("denied", out);
         }
         if *resolution == Resolution::Expired {
-            // Somebody may be answering in the editor, and a message that comes a moment after that
-            // would approve the next tool. A stop approves nothing, whenever it comes.
-            work.unanswered = true;
-            return self.stop(out);
+            // The user may answer in the editor at the same time, and a message right after that
+            // would approve the next tool. A cancel never approves anything.
+            current.unanswered = true;
+            return self.send_cancel(out);
         }
-        self.message(&text, &[], out);
+        self.send_message(&text, &[], out);
     }
 
-    fn inquire(&mut self, id: u64, inquiry: &Inquiry, out: &mut Out) {
-        let wanted = match inquiry {
-            Inquiry::Query {
+    fn query(&mut self, id: u64, request: &AgentRequest, out: &mut Actions) {
+        let query = match request {
+            AgentRequest::Query {
                 topic: Topic::Models,
                 params,
-            } if params["provider"].as_str().is_none_or(|name| name == "roo") => Wanted::Models {
+            } if params["provider"].as_str().is_none_or(|name| name == "roo") => Query::Models {
                 details: params["include_details"] == true,
             },
-            Inquiry::Query {
+            AgentRequest::Query {
                 topic: Topic::Commands,
                 ..
-            } => Wanted::Commands,
-            Inquiry::Extension { name, .. } if name == "modes" => Wanted::Modes,
+            } => Query::Commands,
+            AgentRequest::Extension { name, .. } if name == "modes" => Query::Modes,
             _ => {
                 return out.decline_with(id, unsupported(&self.setup.agent, "tell or do that"));
             }
         };
-        if let Some(command) = self.inquiries.ask(id, wanted, out) {
-            self.command(command, None, out);
+        if let Some(command) = self.queries.add(id, query, out) {
+            self.send_command(command, None, out);
         }
     }
 
-    fn change(&mut self, change: SettingsChange, out: &mut Out) {
-        if self.settings.change(change) && self.standing != Standing::Absent {
-            let text = "Roo takes settings only with a new task: they do not change this one.";
-            out.notice(Level::Warn, text);
+    fn change_settings(&mut self, change: SettingsChange, out: &mut Actions) {
+        if self.settings.change(change) && self.task_state != TaskState::Absent {
+            out.emit_notice(Level::Warn, settings::NOT_APPLIED);
         }
     }
 
-    /// Who spoke first: the extension, and this is our name from now on.
-    fn greeted(&mut self, ack: &Value, out: &mut Out) {
-        let Some(client) = ack["clientId"].as_str() else {
-            return out.act(Act::Odd("a greeting without a name for us".into()));
+    fn handle_ack(&mut self, ack: &Value, out: &mut Actions) {
+        let Some(client_id) = ack["clientId"].as_str() else {
+            return out.unexpected("a greeting without a name for us");
         };
-        let first = self.client.replace(client.to_owned()).is_none();
-        if first {
-            out.no_timer(timer::ACK);
+        let is_first = self.client_id.replace(client_id.to_owned()).is_none();
+        if is_first {
+            out.clear_timer(timer::ACK);
             if self.task.is_none() && !self.setup.history.is_empty() {
-                self.starts_fresh(out);
+                out.notice_fresh_start(&self.setup.agent);
             }
             out.ready(Vec::new());
         }
@@ -385,56 +356,64 @@ impl Roo {
 }
 
 impl Dialect for Roo {
-    fn open(&mut self, out: &mut Out) {
-        out.timer(timer::ACK, ACK_WAIT);
+    fn open(&mut self, out: &mut Actions) {
+        out.set_timer(timer::ACK, ACK_TIMEOUT);
     }
 
-    fn hear(&mut self, order: Order, out: &mut Out) {
-        match order {
-            Order::Prompt { run, brief } => self.prompt(run, &brief, out),
-            Order::Cancel { run } => self.cancel(run, out),
-            Order::Answer {
+    fn handle(&mut self, command: ToAgent, out: &mut Actions) {
+        match command {
+            ToAgent::Prompt { run, prompt } => self.prompt(run, &prompt, out),
+            ToAgent::Resume { run, .. } => out.refuse_resume(run),
+            ToAgent::Cancel { run } => self.cancel(run, out),
+            ToAgent::Answer {
                 question,
                 resolution,
-            } => self.answer(&question, &resolution, out),
-            Order::Inquire { id, inquiry } => self.inquire(id, &inquiry, out),
-            Order::Settings(change) => self.change(change, out),
-            Order::Steer { .. } | Order::Tools(_) | Order::Context(_) | Order::QueueModes(_) => {}
+            } => self.answer_question(&question, &resolution, out),
+            ToAgent::Request { id, request } => self.query(id, &request, out),
+            ToAgent::Settings(change) => self.change_settings(change, out),
+            ToAgent::Steer { .. }
+            | ToAgent::Tools(_)
+            | ToAgent::Context(_)
+            | ToAgent::QueueModes(_) => {}
         }
     }
 
-    fn read(&mut self, _lane: Lane, line: Value, out: &mut Out) {
+    fn read(&mut self, _stream: StreamKind, line: Value, out: &mut Actions) {
         let message = &line["data"];
         match (line["type"].as_str(), message["type"].as_str()) {
-            (Some("message"), Some("Ack")) => self.greeted(&message["data"], out),
-            (Some("message"), Some("TaskEvent")) => self.event(&message["data"], out),
-            _ => out.act(Act::Odd("a line that is not a message of Roo".into())),
+            (Some("message"), Some("Ack")) => self.handle_ack(&message["data"], out),
+            (Some("message"), Some("TaskEvent")) => self.handle_event(&message["data"], out),
+            _ => out.unexpected("a line that is not a message of Roo"),
         }
     }
 
-    fn late(&mut self, timer: u64, out: &mut Out) {
+    fn on_timer(&mut self, timer: u64, out: &mut Actions) {
         let agent = &self.setup.agent;
         match timer {
             timer::ACK => {
                 let message = format!("The agent `{agent}` did not greet.");
-                out.fail(Code::ConnectionLost, message);
+                out.fail(ErrorCode::ConnectionLost, message);
             }
-            timer::TAKEN => self.not_taken(out),
-            timer::CANCEL => self.not_cancelled(out),
-            timer::WAKE => self.did_not_wake(out),
-            other => self.inquiries.late(other, agent, out),
+            timer::ACCEPT => self.accept_timed_out(out),
+            timer::CANCEL => self.cancel_timed_out(out),
+            timer::RESUME => self.resume_timed_out(out),
+            other => self.queries.timed_out(other, agent, out),
         }
     }
 
-    fn close(&mut self, out: &mut Out) {
-        if self.client.is_none() {
+    fn close(&mut self, out: &mut Actions) {
+        if self.client_id.is_none() {
             return;
         }
-        if self.work.as_ref().is_some_and(|work| !work.is_stopping()) {
-            self.command("CancelTask", None, out);
+        if self
+            .run
+            .as_ref()
+            .is_some_and(|current| !current.is_stopping())
+        {
+            self.send_command("CancelTask", None, out);
         }
         if self.setup.options.get("close_window") == Some(&Value::Bool(true)) {
-            self.command("CloseTask", None, out);
+            self.send_command("CloseTask", None, out);
         }
     }
 }
@@ -442,31 +421,19 @@ impl Dialect for Roo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::dialect::Person;
+    use crate::runtime::dialect::{Action, transcripts};
 
     #[test]
-    fn a_cancel_without_an_echo_counts_before_the_gateway_gives_up() {
-        let mut roo = Roo::new(Setup {
-            agent: "tested".into(),
-            version: "0.1.0",
-            directory: "/w".into(),
-            thread: None,
-            history: Vec::new(),
-            session: "ses_1".into(),
-            user: Person {
-                id: "usr_1".into(),
-                name: "ada".into(),
-            },
-            options: std::collections::BTreeMap::new(),
-        });
-        let (run, mut out) = (RunId::new(), Out::default());
-        roo.prompt(run, &Brief::new("hi", Mode::Act), &mut out);
+    fn an_unconfirmed_cancel_ends_the_run_before_the_gateway_kills_the_agent() {
+        let mut roo = Roo::new(transcripts::setup(&Value::Null));
+        let (run, mut out) = (RunId::new(), Actions::default());
+        roo.prompt(run, &PromptContent::new("hi", Mode::Act), &mut out);
         out.take();
         roo.cancel(run, &mut out);
-        let waits = out.take().into_iter().find_map(|act| match act {
-            Act::Timer(timer::CANCEL, wait) => wait,
+        let timeout = out.take().into_iter().find_map(|act| match act {
+            Action::SetTimer(timer::CANCEL, timeout) => timeout,
             _ => None,
         });
-        assert!(waits.is_some_and(|wait| wait < Duration::from_secs(5)));
+        assert!(timeout.is_some_and(|timeout| timeout < Duration::from_secs(5)));
     }
 }

@@ -1,11 +1,10 @@
-//! Plays the recorded conversations under `tests/transcripts/PROTOCOL/*.ndjson` with each dialect.
+//! Transcripts: replays the recordings under `tests/transcripts/PROTOCOL/*.ndjson` with each dialect.
 //!
-//! One step per line. What comes in: `{"open": {}}` (with `thread`, `options`, `history`),
-//! `{"session": …}`, `{"agent": LINE, "lane": "events"}`, `{"late": true}` (the timer that was set
-//! last), `{"close": {}}`. What must come out, in this order and nothing else: `{"writes": LINE}`,
-//! `{"tells": …}`, `{"acts": …}`. In what is expected, `"*"` stands for anything and an object may
-//! leave fields out. `name` is for people. `{"dir", "name", "msg"}` lines are a protocol's own
-//! vectors: those from the agent must be read without panic.
+//! One step per line. Input: `{"open": {}}` (with `thread`, `options`, `history`), `{"session": …}`,
+//! `{"agent": LINE, "lane": "events"}`, `{"late": true}` (the timer that was set last), `{"close": {}}`.
+//! Expected output, in this order and nothing else: `{"writes": LINE}`, `{"tells": …}`, `{"acts": …}`.
+//! In it, `"*"` matches anything and an object may omit fields. `name` is for people. `{"dir", "name",
+//! "msg"}` lines are a protocol's own vectors: those from the agent must be read without panic.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -14,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::domain::command::Mode;
-use crate::domain::question::{Answer, Said};
-use crate::domain::queue::Take;
+use crate::domain::question::{Answer, AnswerValue};
+use crate::domain::queue::{QueueMode, QueueModes};
 
 fn folder(protocol: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -23,9 +22,9 @@ fn folder(protocol: &str) -> PathBuf {
 }
 
 #[test]
-fn every_transcript_plays_as_it_is_written() {
+fn every_dialect_replays_its_transcripts() {
     for protocol in TABLE {
-        let mut played = 0;
+        let mut count = 0;
         let entries = std::fs::read_dir(folder(protocol.name));
         let entries =
             entries.unwrap_or_else(|error| panic!("transcripts/{}: {error}", protocol.name));
@@ -33,39 +32,47 @@ fn every_transcript_plays_as_it_is_written() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|end| end == "ndjson") {
                 play(protocol, &path);
-                played += 1;
+                count += 1;
             }
         }
-        assert!(played > 0, "{} has no transcript", protocol.name);
+        assert!(count > 0, "{} has no transcript", protocol.name);
     }
 }
 
 fn play(protocol: &Protocol, path: &Path) {
     let text = std::fs::read_to_string(path).unwrap();
-    let mut stage = Stage::new(protocol);
+    let mut player = Player::new(protocol);
     for (number, line) in text.lines().enumerate() {
         if line.trim().is_empty() {
             continue;
         }
-        let place = format!("{}:{}", path.display(), number + 1);
+        let location = format!("{}:{}", path.display(), number + 1);
         let step: Value =
-            serde_json::from_str(line).unwrap_or_else(|error| panic!("{place}: {error}"));
-        stage.step(&step, &place);
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{location}: {error}"));
+        player.step(&step, &location);
     }
-    stage.nothing_left(&format!("{}: at the end", path.display()));
+    player.expect_nothing_left(&format!("{}: at the end", path.display()));
 }
 
-struct Stage {
+struct Player {
     protocol: String,
-    speaker: fn(Setup) -> Box<dyn Dialect>,
+    build: fn(Setup) -> Box<dyn Dialect>,
     dialect: Box<dyn Dialect>,
-    out: VecDeque<Act>,
+    out: VecDeque<Action>,
     timer: Option<u64>,
     runs: BTreeMap<String, RunId>,
 }
 
-fn setup(given: &Value) -> Setup {
-    let said = |entry: &Value| Utterance {
+fn lane_of(step: &Value) -> StreamKind {
+    if step["lane"] == "events" {
+        StreamKind::Events
+    } else {
+        StreamKind::Main
+    }
+}
+
+pub(super) fn setup(given: &Value) -> Setup {
+    let said = |entry: &Value| PastMessage {
         author: if entry["role"] == "user" {
             Author::User
         } else {
@@ -85,7 +92,7 @@ fn setup(given: &Value) -> Setup {
             .map(said)
             .collect(),
         session: "ses_1".into(),
-        user: Person {
+        user: UserInfo {
             id: "usr_1".into(),
             name: "ada".into(),
         },
@@ -98,92 +105,82 @@ fn setup(given: &Value) -> Setup {
     }
 }
 
-impl Stage {
+impl Player {
     fn new(protocol: &Protocol) -> Self {
         Self {
             protocol: protocol.name.into(),
-            speaker: protocol.speaker,
-            dialect: (protocol.speaker)(setup(&json!({}))),
+            build: protocol.build,
+            dialect: (protocol.build)(setup(&json!({}))),
             out: VecDeque::new(),
             timer: None,
             runs: BTreeMap::new(),
         }
     }
 
-    fn step(&mut self, step: &Value, place: &str) {
+    fn step(&mut self, step: &Value, location: &str) {
         if let Some(expected) = step.get("writes") {
             return match self.out.pop_front() {
-                Some(Act::Write(lane, line)) => {
-                    let on = if step["lane"] == "events" {
-                        Lane::Events
-                    } else {
-                        Lane::Main
-                    };
-                    assert_eq!(lane, on, "{place}");
+                Some(Action::Write(lane, line)) => {
+                    assert_eq!(lane, lane_of(step), "{location}");
                     assert!(
-                        fits(expected, &line),
-                        "{place}: wrote {line}\ninstead of {expected}"
+                        matches_pattern(expected, &line),
+                        "{location}: wrote {line}\ninstead of {expected}"
                     );
                 }
-                other => panic!("{place}: {other:?}\ninstead of writing {expected}"),
+                other => panic!("{location}: {other:?}\ninstead of writing {expected}"),
             };
         }
         if let Some(expected) = step.get("tells").or(step.get("acts")) {
             let act = self.out.pop_front();
             let shown = act.as_ref().map_or(Value::Null, |act| self.show(act));
             assert!(
-                fits(expected, &shown),
-                "{place}: {shown}\ninstead of {expected}\n({act:?})"
+                matches_pattern(expected, &shown),
+                "{location}: {shown}\ninstead of {expected}\n({act:?})"
             );
             return;
         }
-        let mut out = Out::default();
+        let mut out = Actions::default();
         if let Some(line) = step.get("msg") {
-            // A vector of the protocol: whatever comes of it, it is read.
+            // A protocol's own vector: reading it must not panic.
             if step["dir"] == "rt2gw" {
-                self.dialect.read(Lane::Main, line.clone(), &mut out);
+                self.dialect.read(StreamKind::Main, line.clone(), &mut out);
             }
             return;
         }
-        self.nothing_left(place);
+        self.expect_nothing_left(location);
         if let Some(given) = step.get("open") {
-            self.dialect = (self.speaker)(setup(given));
+            self.dialect = (self.build)(setup(given));
             self.dialect.open(&mut out);
         } else if let Some(said) = step.get("session") {
-            let order = self.order(said, place);
-            self.dialect.hear(order, &mut out);
+            let order = self.parse_order(said, location);
+            self.dialect.handle(order, &mut out);
         } else if let Some(line) = step.get("agent") {
-            let lane = if step["lane"] == "events" {
-                Lane::Events
-            } else {
-                Lane::Main
-            };
-            self.dialect.read(lane, line.clone(), &mut out);
+            self.dialect.read(lane_of(step), line.clone(), &mut out);
         } else if step.get("late").is_some() {
             let timer = self
                 .timer
                 .take()
-                .unwrap_or_else(|| panic!("{place}: no timer is set"));
-            self.dialect.late(timer, &mut out);
+                .unwrap_or_else(|| panic!("{location}: no timer is set"));
+            self.dialect.on_timer(timer, &mut out);
         } else if step.get("close").is_some() {
             self.dialect.close(&mut out);
         } else {
-            panic!("{place}: not a step: {step}");
+            panic!("{location}: not a step: {step}");
         }
         for act in out.take() {
             match act {
-                Act::Timer(name, Some(_)) => self.timer = Some(name),
-                Act::Timer(name, None) => self.timer = self.timer.filter(|set| *set != name),
+                Action::SetTimer(name, Some(_)) => self.timer = Some(name),
+                Action::SetTimer(name, None) => self.timer = self.timer.filter(|set| *set != name),
                 act => self.out.push_back(act),
             }
         }
     }
 
-    fn nothing_left(&self, place: &str) {
+    fn expect_nothing_left(&self, location: &str) {
         let left: Vec<Value> = self.out.iter().map(|act| self.show(act)).collect();
         assert!(
             left.is_empty(),
-            "{place}: came out before and was not expected:\n{left:#?}"
+            "{location}: came out before and was not expected:\n{left:#?}"
         );
     }
 
@@ -192,20 +189,25 @@ impl Stage {
         *self.runs.entry(label).or_insert_with(RunId::new)
     }
 
-    fn order(&mut self, said: &Value, place: &str) -> Order {
+    fn parse_order(&mut self, said: &Value, location: &str) -> ToAgent {
         let run = self.run(said);
         let text = || text_of(&said["text"]);
-        let take = |word: &Value| {
-            if word == "all" { Take::All } else { Take::One }
+        let id = said["id"].as_u64().unwrap_or(1);
+        let take = |mode: &Value| {
+            if mode == "all" {
+                QueueMode::All
+            } else {
+                QueueMode::One
+            }
         };
         match said["type"].as_str().unwrap_or_default() {
-            "prompt" => Order::Prompt {
+            "prompt" => ToAgent::Prompt {
                 run,
-                brief: brief(said),
+                prompt: prompt_content(said),
             },
-            "steer" => Order::Steer { run, text: text() },
-            "cancel" => Order::Cancel { run },
-            "answer" => Order::Answer {
+            "steer" => ToAgent::Steer { run, text: text() },
+            "cancel" => ToAgent::Cancel { run },
+            "answer" => ToAgent::Answer {
                 question: text_of(&said["question"]),
                 resolution: resolution(said),
             },
@@ -218,30 +220,24 @@ impl Stage {
                     _ => Topic::Commands,
                 };
                 let params = said["params"].clone();
-                let inquiry = Inquiry::Query { topic, params };
-                Order::Inquire {
-                    id: said["id"].as_u64().unwrap_or(1),
-                    inquiry,
-                }
+                let request = AgentRequest::Query { topic, params };
+                ToAgent::Request { id, request }
             }
             "extension" => {
                 let (name, payload) = (text_of(&said["name"]), said["payload"].clone());
-                let inquiry = Inquiry::Extension { name, payload };
-                Order::Inquire {
-                    id: said["id"].as_u64().unwrap_or(1),
-                    inquiry,
-                }
+                let request = AgentRequest::Extension { name, payload };
+                ToAgent::Request { id, request }
             }
             "settings" => {
-                Order::Settings(serde_json::from_value(said["settings"].clone()).unwrap())
+                ToAgent::Settings(serde_json::from_value(said["settings"].clone()).unwrap())
             }
-            "tools" => Order::Tools(serde_json::from_value(said["tools"].clone()).unwrap()),
-            "context" => Order::Context(said["context"].clone()),
-            "queue" => Order::QueueModes(QueueModes {
+            "tools" => ToAgent::Tools(serde_json::from_value(said["tools"].clone()).unwrap()),
+            "context" => ToAgent::Context(said["context"].clone()),
+            "queue" => ToAgent::QueueModes(QueueModes {
                 steering: take(&said["steering"]),
                 follow_up: take(&said["followUp"]),
             }),
-            other => panic!("{place}: a session does not say `{other}`"),
+            other => panic!("{location}: a session does not say `{other}`"),
         }
     }
 
@@ -250,64 +246,64 @@ impl Stage {
         known.map_or_else(|| "unknown".into(), |(label, _)| label.clone())
     }
 
-    fn show(&self, act: &Act) -> Value {
+    fn show(&self, act: &Action) -> Value {
         match act {
-            Act::Write(_, line) => json!({ "writes": line }),
-            Act::Ready { lacks } => json!({ "ready": true, "lacks": lacks }),
-            Act::Timer(name, _) => json!({ "timer": name }),
-            Act::Stray(what) => json!({ "stray": what }),
-            Act::Odd(what) => json!({ "odd": what }),
-            Act::Fail(declined) => {
+            Action::Write(_, line) => json!({ "writes": line }),
+            Action::Ready { lacks } => json!({ "ready": true, "lacks": lacks }),
+            Action::SetTimer(name, _) => json!({ "timer": name }),
+            Action::Misrouted(what) => json!({ "stray": what }),
+            Action::Unexpected(what) => json!({ "odd": what }),
+            Action::Fail(declined) => {
                 json!({ "fail": declined.message, "code": declined.code.as_str() })
             }
-            Act::Finish => json!({ "finish": true }),
-            Act::Tell(said) => self.tale(said),
+            Action::Finish => json!({ "finish": true }),
+            Action::Emit(said) => self.show_event(said),
         }
     }
 
-    fn tale(&self, said: &FromAgent) -> Value {
+    fn show_event(&self, said: &FromAgent) -> Value {
         let label = |run: &RunId| self.label(*run);
         match said {
-            FromAgent::Accepted { run } => json!({ "accepted": label(run) }),
-            FromAgent::Progress { run, progress } => {
+            FromAgent::RunAccepted { run } => json!({ "accepted": label(run) }),
+            FromAgent::RunProgress { run, progress } => {
                 json!({ "progress": progress, "run": label(run) })
             }
-            FromAgent::Delta { run, channel, text } => match channel {
+            FromAgent::MessageDelta { run, channel, text } => match channel {
                 Channel::Text => json!({ "text": text, "run": label(run) }),
                 Channel::Thought => json!({ "thought": text, "run": label(run) }),
             },
-            FromAgent::Final { run, text } => json!({ "final": text, "run": label(run) }),
-            FromAgent::Withdrawn { run } => json!({ "withdrawn": label(run) }),
-            FromAgent::Tool { run, tool } => json!({ "tool": tool, "run": label(run) }),
-            FromAgent::Asked {
+            FromAgent::MessageFinal { run, text } => json!({ "final": text, "run": label(run) }),
+            FromAgent::MessageWithdrawn { run } => json!({ "withdrawn": label(run) }),
+            FromAgent::ToolUpdate { run, tool } => json!({ "tool": tool, "run": label(run) }),
+            FromAgent::QuestionAsked {
                 run,
                 question,
-                asked,
-                patience,
+                content,
+                timeout,
             } => json!({
-                "asked": question, "run": label(run), "question": asked,
-                "patience": patience.map(|wait| wait.as_secs()),
+                "asked": question, "run": label(run), "question": content,
+                "patience": timeout.map(|wait| wait.as_secs()),
             }),
-            FromAgent::Told { id, answer } => match answer {
+            FromAgent::Response { id, result } => match result {
                 Ok(answer) => json!({ "told": id, "answer": answer }),
                 Err(declined) => json!({
                     "told": id, "declined": declined.message, "code": declined.code.as_str(),
                 }),
             },
-            FromAgent::Settled { question } => json!({ "settled": question }),
+            FromAgent::QuestionWithdrawn { question } => json!({ "settled": question }),
             FromAgent::Usage(usage) => json!({ "usage": usage }),
             FromAgent::ContextLeft(percent) => json!({ "contextLeft": percent }),
-            FromAgent::Commands(commands) => json!({ "commands": commands }),
+            FromAgent::CommandsAvailable(commands) => json!({ "commands": commands }),
             FromAgent::Raw { dialect, value } => {
                 assert_eq!(*dialect, self.protocol);
                 json!({ "raw": value })
             }
-            FromAgent::Plan(steps) => json!({ "plan": steps }),
+            FromAgent::PlanUpdated(steps) => json!({ "plan": steps }),
             FromAgent::Activity(activity) => json!({ "activity": activity }),
-            FromAgent::Title(title) => json!({ "title": title }),
+            FromAgent::TitleChanged(title) => json!({ "title": title }),
             FromAgent::Notice { level, text } => json!({ "notice": text, "level": level }),
             FromAgent::Thread(thread) => json!({ "thread": thread }),
-            FromAgent::Ended {
+            FromAgent::RunEnded {
                 run,
                 outcome,
                 usage,
@@ -318,7 +314,7 @@ impl Stage {
     }
 }
 
-fn brief(said: &Value) -> Brief {
+fn prompt_content(said: &Value) -> PromptContent {
     let mode = if said["mode"] == "plan" {
         Mode::Plan
     } else {
@@ -337,12 +333,12 @@ fn brief(said: &Value) -> Brief {
         },
     };
     let each = |name: &str| said[name].as_array().cloned().unwrap_or_default();
-    Brief {
+    PromptContent {
         images: each("images").iter().map(image).collect(),
         files: each("files").iter().map(file).collect(),
         context: said.get("context").cloned(),
         meta: said.get("meta").cloned(),
-        ..Brief::new(&text_of(&said["text"]), mode)
+        ..PromptContent::new(&text_of(&said["text"]), mode)
     }
 }
 
@@ -355,13 +351,13 @@ fn resolution(said: &Value) -> Resolution {
     }
     let strings = |ids: &[Value]| ids.iter().map(text_of).collect();
     let answer = if let Some(ok) = said["ok"].as_bool() {
-        Said::Ok(ok)
+        AnswerValue::Ok(ok)
     } else if let Some(option) = said["option"].as_str() {
-        Said::Option(option.into())
+        AnswerValue::Option(option.into())
     } else if let Some(ids) = said["ids"].as_array() {
-        Said::Ids(strings(ids))
+        AnswerValue::Ids(strings(ids))
     } else {
-        Said::Value(said["value"].as_str().map(str::to_owned))
+        AnswerValue::Text(said["value"].as_str().map(str::to_owned))
     };
     Resolution::Answered(Answer {
         remember: said["remember"] == true,
@@ -370,19 +366,18 @@ fn resolution(said: &Value) -> Resolution {
     })
 }
 
-/// Does it look as expected? `"*"` is anything, and objects may have more fields than expected.
-fn fits(expected: &Value, found: &Value) -> bool {
+fn matches_pattern(expected: &Value, found: &Value) -> bool {
     match (expected, found) {
         (Value::String(any), _) if any == "*" => true,
         (Value::Object(expected), Value::Object(found)) => expected
             .iter()
-            .all(|(name, value)| fits(value, found.get(name).unwrap_or(&Value::Null))),
+            .all(|(name, value)| matches_pattern(value, found.get(name).unwrap_or(&Value::Null))),
         (Value::Array(expected), Value::Array(found)) => {
             expected.len() == found.len()
                 && expected
                     .iter()
                     .zip(found)
-                    .all(|(one, other)| fits(one, other))
+                    .all(|(one, other)| matches_pattern(one, other))
         }
         _ => expected == found,
     }

@@ -1,9 +1,8 @@
-//! A socket where the gateway listens and an agent's program connects: many sessions share the
-//! connection of one peer.
+//! Shared socket: the gateway listens, an agent's program connects, and many sessions share that
+//! connection.
 //!
-//! The one place where a line is given to a session because of what stands in it. A peer has to show
-//! the configured token first; a line for a session that this peer was not given is dropped and
-//! counted.
+//! The only code that routes a line by its content. A peer must show the configured token first; a
+//! line for a session that is not attached to this peer is dropped and counted.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,32 +19,31 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::Wire;
+use super::ByteStream;
 use crate::runtime::dialect::Framing;
 use crate::runtime::lines::{Line, Lines};
 
-/// How long a peer may take to show its token.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// What may be under way between a peer and one session. Full: the peer waits for that session.
-const BETWEEN: usize = 256 * 1024;
-/// Lines of all sessions that wait to be written to a peer. Full: sessions wait.
-const WAITING: usize = 64;
-/// How long the others of a peer may wait for one of them.
-const STALL: Duration = Duration::from_secs(1);
-const BUFFER: usize = 64 * 1024;
-/// A line before the token was shown.
-const FIRST_LINE: usize = 4 * 1024;
+const TOKEN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes buffered between a peer and one session. Full: the peer waits for that session.
+const SESSION_BUFFER_BYTES: usize = 256 * 1024;
+/// Chunks queued for a peer, or for one session. Full: the sender waits.
+const MAX_QUEUED_CHUNKS: usize = 64;
+/// How long one slow session may hold up the others of its peer.
+const STALL_TIMEOUT: Duration = Duration::from_secs(1);
+const READ_BUFFER_BYTES: usize = 64 * 1024;
+/// The longest line before the token was shown.
+const MAX_TOKEN_LINE_BYTES: usize = 4 * 1024;
 
-/// Where an agent's program connects.
-pub(in crate::runtime) struct Hub {
+/// A socket where an agent's program connects.
+pub(in crate::runtime) struct SharedSocket {
     path: PathBuf,
     token: Option<String>,
     framing: Framing,
-    longest: usize,
-    /// The peer that connected last is used for sessions that begin.
+    max_line_bytes: usize,
+    /// The peer that connected last; new sessions attach to it.
     peer: Mutex<Option<Peer>>,
-    /// Lines for sessions that the peer was not given.
-    strays: Box<dyn Fn() + Send + Sync>,
+    /// Counts lines for sessions that are not attached.
+    on_misrouted: Box<dyn Fn() + Send + Sync>,
     tracker: TaskTracker,
 }
 
@@ -53,71 +51,68 @@ pub(in crate::runtime) struct Hub {
 struct Peer {
     sessions: Arc<Mutex<HashMap<String, mpsc::Sender<Vec<u8>>>>>,
     outgoing: mpsc::Sender<Vec<u8>>,
-    gone: CancellationToken,
+    closed: CancellationToken,
 }
 
-impl std::fmt::Debug for Hub {
+impl std::fmt::Debug for SharedSocket {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
-            .debug_struct("Hub")
+            .debug_struct("SharedSocket")
             .field("path", &self.path)
             .finish_non_exhaustive()
     }
 }
 
-/// What a hub is made of.
-pub(in crate::runtime) struct Terms {
-    /// Where it listens.
+pub(in crate::runtime) struct SharedSocketConfig {
     pub(in crate::runtime) path: PathBuf,
-    /// What a peer has to show.
     pub(in crate::runtime) token: Option<String>,
-    /// What ends a line.
     pub(in crate::runtime) framing: Framing,
     /// Longer lines are dropped.
-    pub(in crate::runtime) longest: usize,
-    /// Called for every line for a session that the peer was not given.
-    pub(in crate::runtime) strays: Box<dyn Fn() + Send + Sync>,
+    pub(in crate::runtime) max_line_bytes: usize,
+    /// Called for every line for a session that is not attached.
+    pub(in crate::runtime) on_misrouted: Box<dyn Fn() + Send + Sync>,
 }
 
-impl Hub {
+impl SharedSocket {
     /// Listens until `stop`; only this user of the machine can connect.
     pub(in crate::runtime) fn open(
-        terms: Terms,
+        config: SharedSocketConfig,
         stop: &CancellationToken,
         tracker: &TaskTracker,
     ) -> io::Result<Arc<Self>> {
-        remove_stale(&terms.path)?;
-        let listener = UnixListener::bind(&terms.path)?;
-        std::fs::set_permissions(&terms.path, std::fs::Permissions::from_mode(0o600))?;
-        let hub = Arc::new(Self {
-            path: terms.path,
-            token: terms.token,
-            framing: terms.framing,
-            longest: terms.longest,
+        remove_stale(&config.path)?;
+        let listener = UnixListener::bind(&config.path)?;
+        std::fs::set_permissions(&config.path, std::fs::Permissions::from_mode(0o600))?;
+        let shared_socket = Arc::new(Self {
+            path: config.path,
+            token: config.token,
+            framing: config.framing,
+            max_line_bytes: config.max_line_bytes,
             peer: Mutex::new(None),
-            strays: terms.strays,
+            on_misrouted: config.on_misrouted,
             tracker: tracker.clone(),
         });
-        let (listening, stop) = (Arc::clone(&hub), stop.clone());
+        let (listening, stop) = (Arc::clone(&shared_socket), stop.clone());
         tracker.spawn(async move {
             stop.run_until_cancelled(listening.listen(listener, &stop))
                 .await;
             std::fs::remove_file(&listening.path).ok();
         });
-        Ok(hub)
+        Ok(shared_socket)
     }
 
     async fn listen(self: &Arc<Self>, listener: UnixListener, stop: &CancellationToken) {
         loop {
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    let (hub, stop) = (Arc::clone(self), stop.clone());
+                    let (shared_socket, stop) = (Arc::clone(self), stop.clone());
                     self.tracker.spawn(async move {
-                        stop.run_until_cancelled(hub.receive(stream)).await;
+                        stop.run_until_cancelled(shared_socket.receive(stream))
+                            .await;
                     });
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept an agent's connection");
+                    tracing::warn!(path = %self.path.display(), %error, "cannot accept a connection of an agent's program");
                     tokio::time::sleep(Duration::from_millis(200)).await;
                 }
             }
@@ -126,42 +121,42 @@ impl Hub {
 
     async fn receive(self: Arc<Self>, stream: UnixStream) {
         let (mut reader, writer) = stream.into_split();
-        let mut lines = Lines::new(self.framing, FIRST_LINE);
-        let greeted = tokio::time::timeout(PATIENCE, self.is_let_in(&mut reader, &mut lines)).await;
-        if greeted != Ok(true) {
-            tracing::warn!(path = %self.path.display(), "a peer did not show the token");
+        let mut lines = Lines::new(self.framing, MAX_TOKEN_LINE_BYTES);
+        let admitted =
+            tokio::time::timeout(TOKEN_TIMEOUT, self.has_token(&mut reader, &mut lines)).await;
+        if admitted != Ok(true) {
+            tracing::warn!(path = %self.path.display(), "closed the connection of an agent's program without a valid token");
             return;
         }
-        let mut rest = Lines::new(self.framing, self.longest);
+        let mut rest = Lines::new(self.framing, self.max_line_bytes);
         rest.push(&lines.rest());
-        let (outgoing, waiting) = mpsc::channel(WAITING);
+        let (outgoing, waiting) = mpsc::channel(MAX_QUEUED_CHUNKS);
         let peer = Peer {
             sessions: Arc::default(),
             outgoing,
-            gone: CancellationToken::new(),
+            closed: CancellationToken::new(),
         };
         *lock(&self.peer) = Some(peer.clone());
-        tracing::info!(path = %self.path.display(), "an agent's program has connected");
-        let gone = peer.gone.clone();
+        tracing::info!(path = %self.path.display(), "an agent's program connected");
+        let closed = peer.closed.clone();
         tokio::select! {
             () = self.read(reader, rest, &peer) => {}
             () = write(writer, waiting) => {}
         }
-        gone.cancel();
+        closed.cancel();
         lock(&peer.sessions).clear();
-        tracing::info!(path = %self.path.display(), "an agent's program is gone");
+        tracing::info!(path = %self.path.display(), "an agent's program disconnected");
     }
 
-    /// Does the first line show the token? Without one configured, whoever can reach the socket may
-    /// come in.
-    async fn is_let_in(&self, reader: &mut OwnedReadHalf, lines: &mut Lines) -> bool {
+    /// Whether the first line shows the token. Without a configured token every peer is admitted.
+    async fn has_token(&self, reader: &mut OwnedReadHalf, lines: &mut Lines) -> bool {
         let Some(token) = &self.token else {
             return true;
         };
-        let mut buffer = vec![0; FIRST_LINE];
+        let mut buffer = vec![0; MAX_TOKEN_LINE_BYTES];
         loop {
             if let Some(line) = lines.next() {
-                return matches!(line, Line::Message(line) if shows(&line, token));
+                return matches!(line, Line::Message(line) if has_valid_token(&line, token));
             }
             match reader.read(&mut buffer).await {
                 Ok(0) | Err(_) => return false,
@@ -171,11 +166,11 @@ impl Hub {
     }
 
     async fn read(&self, mut reader: OwnedReadHalf, mut lines: Lines, peer: &Peer) {
-        let mut buffer = vec![0; BUFFER];
+        let mut buffer = vec![0; READ_BUFFER_BYTES];
         loop {
             while let Some(line) = lines.next() {
                 if let Line::Message(line) = line {
-                    self.hand_on(line, peer).await;
+                    self.route(line, peer).await;
                 }
             }
             match reader.read(&mut buffer).await {
@@ -185,18 +180,18 @@ impl Hub {
         }
     }
 
-    async fn hand_on(&self, line: Value, peer: &Peer) {
+    async fn route(&self, line: Value, peer: &Peer) {
         let named = session_of(&line).map(str::to_owned);
         let known = |session: &String| lock(&peer.sessions).get(session).cloned();
         let to = named.as_ref().and_then(known);
         let Some(to) = to else {
-            (self.strays)();
+            (self.on_misrouted)();
             return;
         };
         let mut bytes = line.to_string().into_bytes();
         bytes.push(self.framing.delimiter());
-        // One session that does not keep up must not hold up the others of this peer: it is cut off.
-        let sent = tokio::time::timeout(STALL, to.send(bytes)).await;
+        // A session that does not keep up must not hold up the others of this peer: it is detached.
+        let sent = tokio::time::timeout(STALL_TIMEOUT, to.send(bytes)).await;
         if sent.is_err()
             && let Some(session) = named
         {
@@ -204,19 +199,19 @@ impl Hub {
         }
     }
 
-    /// A way to the peer for one session; none if nobody is connected.
-    pub(in crate::runtime) fn attach(&self, session: &str) -> Option<Wire> {
+    /// A stream to the peer for one session; none if no peer is connected.
+    pub(in crate::runtime) fn attach(&self, session: &str) -> Option<ByteStream> {
         let peer = lock(&self.peer)
             .clone()
-            .filter(|peer| !peer.gone.is_cancelled())?;
-        let (ours, theirs) = tokio::io::duplex(BETWEEN);
-        let (sender, from_peer) = mpsc::channel(WAITING);
+            .filter(|peer| !peer.closed.is_cancelled())?;
+        let (ours, theirs) = tokio::io::duplex(SESSION_BUFFER_BYTES);
+        let (sender, from_peer) = mpsc::channel(MAX_QUEUED_CHUNKS);
         let mine = sender.downgrade();
         lock(&peer.sessions).insert(session.to_owned(), sender);
         let (name, delimiter) = (session.to_owned(), self.framing.delimiter());
         self.tracker.spawn(async move {
             carry(theirs, from_peer, &peer, delimiter).await;
-            // The next life of that session may have its own way already.
+            // The session's next link may have attached already.
             let mut sessions = lock(&peer.sessions);
             let is_mine =
                 |now: &mpsc::Sender<_>| mine.upgrade().is_some_and(|mine| now.same_channel(&mine));
@@ -225,11 +220,11 @@ impl Hub {
             }
         });
         let (reader, writer) = tokio::io::split(ours);
-        Some(Wire::new(reader, writer))
+        Some(ByteStream::new(reader, writer))
     }
 }
 
-/// Carries lines between one session and the peer until either is gone.
+/// Carries lines between one session and the peer until either closes.
 async fn carry(
     stream: DuplexStream,
     mut from_peer: mpsc::Receiver<Vec<u8>>,
@@ -239,7 +234,7 @@ async fn carry(
     let (mut reader, mut writer) = tokio::io::split(stream);
     let outward = async {
         let (mut buffer, mut line) = (vec![0; 16 * 1024], Vec::new());
-        // Whole lines only: those of others come in between.
+        // Whole lines only: lines of other sessions come in between.
         while let Ok(read @ 1..) = reader.read(&mut buffer).await {
             line.extend_from_slice(&buffer[..read]);
             if let Some(end) = line.iter().rposition(|byte| *byte == delimiter) {
@@ -265,7 +260,7 @@ async fn carry(
     tokio::select! {
         () = outward => {}
         () = inward => {}
-        () = peer.gone.cancelled() => {}
+        () = peer.closed.cancelled() => {}
     }
 }
 
@@ -277,7 +272,7 @@ async fn write(mut writer: OwnedWriteHalf, mut waiting: mpsc::Receiver<Vec<u8>>)
     }
 }
 
-/// The session that a line names, wrapped or not.
+/// The session id of a line, wrapped or not.
 fn session_of(line: &Value) -> Option<&str> {
     let inner = if line["type"] == "message" {
         &line["data"]
@@ -287,7 +282,7 @@ fn session_of(line: &Value) -> Option<&str> {
     inner["data"]["sessionId"].as_str()
 }
 
-fn shows(line: &Value, token: &str) -> bool {
+fn has_valid_token(line: &Value, token: &str) -> bool {
     let inner = if line["type"] == "message" {
         &line["data"]
     } else {
@@ -299,12 +294,12 @@ fn shows(line: &Value, token: &str) -> bool {
             .is_ok()
 }
 
-/// The socket of a gateway that has ended badly; one that somebody listens on stays.
+/// Removes the socket of a crashed gateway; one with a listener is an error.
 fn remove_stale(path: &Path) -> io::Result<()> {
     if std::os::unix::net::UnixStream::connect(path).is_ok() {
         return Err(io::Error::new(
             io::ErrorKind::AddrInUse,
-            "somebody listens there",
+            "another process listens there",
         ));
     }
     match std::fs::remove_file(path) {

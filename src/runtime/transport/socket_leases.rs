@@ -1,14 +1,13 @@
-//! Sockets that serve one session at a time, and who has them.
+//! Socket leases: sockets that serve one session at a time.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The sockets that are in use.
 #[derive(Clone, Debug, Default)]
 pub(in crate::runtime) struct Leases(Arc<Mutex<HashSet<PathBuf>>>);
 
-/// One socket, until dropped.
+/// The exclusive use of a socket, until dropped.
 #[derive(Debug)]
 pub(in crate::runtime) struct Lease {
     path: PathBuf,
@@ -16,7 +15,7 @@ pub(in crate::runtime) struct Lease {
 }
 
 impl Leases {
-    /// The socket for one session alone; none if another one has it.
+    /// Leases a socket; none if it is leased already.
     pub(in crate::runtime) fn take(&self, path: PathBuf) -> Option<Lease> {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         taken.insert(path.clone()).then(|| Lease {
@@ -38,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_belongs_to_one_session_until_it_is_given_back() {
+    fn a_socket_is_leased_to_one_session_until_dropped() {
         let leases = Leases::default();
         let lease = leases.take("/run/a".into()).unwrap();
         assert!(leases.take("/run/a".into()).is_none());

@@ -1,4 +1,4 @@
-//! Cancelling, crashing, refusing, waiting and ending.
+//! Life cycle: cancel, crash, refusal, pauses and end.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use tokio::time::Instant;
 
 use super::super::super::link::LinkLost;
 use super::super::super::{FromAgent, ToAgent};
-use super::{PATIENCE, Session, ended, prompt, spoken};
-use crate::domain::code::Code;
+use super::{LONG_WAIT, Session, deltas, ended, prompt};
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::Channel;
 use crate::domain::id::RunId;
 use crate::domain::run::RunOutcome;
@@ -16,16 +16,16 @@ use crate::domain::run::RunOutcome;
 async fn crash_ends_the_agent_without_ending_the_run() {
     let mut session = Session::start(8);
     let run = session.prompts("/crash").await;
-    let mut heard = Vec::new();
-    while let Some(told) = session.heard.recv().await {
-        heard.push(told);
+    let mut events = Vec::new();
+    while let Some(event) = session.events.recv().await {
+        events.push(event);
     }
-    assert_eq!(heard[0], FromAgent::Accepted { run });
-    assert_eq!(spoken(&heard, Channel::Text).len(), 1);
+    assert_eq!(events[0], FromAgent::RunAccepted { run });
+    assert_eq!(deltas(&events, Channel::Text).len(), 1);
     assert!(
-        !heard
+        !events
             .iter()
-            .any(|told| matches!(told, FromAgent::Ended { .. }))
+            .any(|event| matches!(event, FromAgent::RunEnded { .. }))
     );
     session.tracker.wait().await;
     let late = ToAgent::Cancel { run };
@@ -33,14 +33,14 @@ async fn crash_ends_the_agent_without_ending_the_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hang_says_nothing_until_it_is_cancelled() {
+async fn hang_sends_nothing_until_it_is_cancelled() {
     let mut session = Session::start(8);
     let run = session.prompts("/hang").await;
-    session.hears().await;
-    session.hears().await;
-    session.hears_nothing_more().await;
+    session.receives().await;
+    session.receives().await;
+    session.receives_nothing_more().await;
     session.cancels(run).await;
-    assert_eq!(session.hears().await, ended(run, RunOutcome::Cancelled));
+    assert_eq!(session.receives().await, ended(run, RunOutcome::Cancelled));
 }
 
 #[tokio::test(start_paused = true)]
@@ -48,40 +48,40 @@ async fn a_cancel_in_a_pause_ends_the_run_at_once_and_only_once() {
     let mut session = Session::start(8);
     let run = session.prompts("/stream 10 60000").await;
     for _ in 0..3 {
-        session.hears().await;
+        session.receives().await;
     }
     let begin = Instant::now();
     session.cancels(run).await;
     session.cancels(run).await;
-    assert_eq!(session.hears().await, ended(run, RunOutcome::Cancelled));
+    assert_eq!(session.receives().await, ended(run, RunOutcome::Cancelled));
     assert_eq!(begin.elapsed(), Duration::ZERO);
-    session.hears_nothing_more().await;
+    session.receives_nothing_more().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancel_before_the_first_word_leaves_only_the_end() {
+async fn a_cancel_before_the_first_event_leaves_only_the_end() {
     let mut session = Session::start(8);
     let run = session.prompts("/echo too late").await;
     session.cancels(run).await;
     assert_eq!(
-        session.hears_rest(run).await,
+        session.receives_rest(run).await,
         [ended(run, RunOutcome::Cancelled)]
     );
-    session.hears_nothing_more().await;
+    session.receives_nothing_more().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancel_is_heard_while_nobody_reads_and_no_more_is_said_than_fits() {
+async fn a_cancel_works_while_the_event_channel_is_full() {
     let mut session = Session::start(4);
     let run = session.prompts("/chunks 1000000 100000").await;
-    tokio::time::sleep(PATIENCE).await;
-    assert_eq!(session.heard.len(), 4);
+    tokio::time::sleep(LONG_WAIT).await;
+    assert_eq!(session.events.len(), 4);
     session.cancels(run).await;
-    tokio::time::sleep(PATIENCE).await;
-    let heard = session.hears_rest(run).await;
-    assert_eq!(heard.len(), 5, "what was said before, and the end");
-    assert_eq!(heard[4], ended(run, RunOutcome::Cancelled));
-    session.hears_nothing_more().await;
+    tokio::time::sleep(LONG_WAIT).await;
+    let events = session.receives_rest(run).await;
+    assert_eq!(events.len(), 5, "what was said before, and the end");
+    assert_eq!(events[4], ended(run, RunOutcome::Cancelled));
+    session.receives_nothing_more().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -89,17 +89,17 @@ async fn a_cancel_of_an_unknown_or_ended_run_is_ignored() {
     let mut session = Session::start(8);
     session.cancels(RunId::new()).await;
     let run = session.prompts("/echo done").await;
-    session.hears_run(run).await;
+    session.receives_run(run).await;
     session.cancels(run).await;
     let run = session.prompts("/stream 3 1000").await;
     session.cancels(RunId::new()).await;
-    let heard = session.hears_run(run).await;
-    assert_eq!(heard.last(), Some(&ended(run, RunOutcome::Completed)));
-    session.hears_nothing_more().await;
+    let events = session.receives_run(run).await;
+    assert_eq!(events.last(), Some(&ended(run, RunOutcome::Completed)));
+    session.receives_nothing_more().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn commands_for_other_runs_do_not_stretch_a_pause() {
+async fn commands_for_other_runs_do_not_lengthen_a_pause() {
     let mut session = Session::start(8);
     let begin = Instant::now();
     let run = session.prompts("/stream 2 1000").await;
@@ -107,39 +107,39 @@ async fn commands_for_other_runs_do_not_stretch_a_pause() {
         tokio::time::sleep(Duration::from_millis(300)).await;
         session.cancels(RunId::new()).await;
     }
-    session.hears_run(run).await;
+    session.receives_run(run).await;
     assert_eq!(begin.elapsed(), Duration::from_millis(1500));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_prompt_is_refused_and_the_first_goes_on() {
+async fn a_second_prompt_is_refused_and_the_first_run_continues() {
     let mut session = Session::start(2);
     let first = session.prompts("/stream 5 1000").await;
     let mut others = Vec::new();
     for _ in 0..40 {
         others.push(session.prompts("/echo me too").await);
-        let FromAgent::Ended { run, outcome, .. } = session.hears_refusal().await else {
+        let FromAgent::RunEnded { run, outcome, .. } = session.receives_refusal().await else {
             panic!("not an end");
         };
         assert_eq!(Some(&run), others.last());
         assert!(matches!(
             outcome,
             RunOutcome::Failed {
-                code: Code::Busy,
+                code: ErrorCode::Busy,
                 ..
             }
         ));
     }
-    let heard = session.hears_rest(first).await;
-    assert_eq!(heard.last(), Some(&ended(first, RunOutcome::Completed)));
+    let events = session.receives_rest(first).await;
+    assert_eq!(events.last(), Some(&ended(first, RunOutcome::Completed)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fast_stream_fills_the_channel_in_one_go() {
+async fn a_fast_stream_is_sent_in_bursts() {
     let mut session = Session::start(1000);
     session.prompts("/stream 1000").await;
-    session.hears().await;
-    assert!(session.heard.len() >= 200, "{}", session.heard.len());
+    session.receives().await;
+    assert!(session.events.len() >= 200, "{}", session.events.len());
 }
 
 #[tokio::test(start_paused = true)]
@@ -150,18 +150,18 @@ async fn dropping_the_link_ends_the_agent_whatever_it_does() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let Session {
             link,
-            mut heard,
+            mut events,
             tracker,
             ..
         } = session;
         drop(link);
         tracker.wait().await;
-        while heard.recv().await.is_some() {}
+        while events.recv().await.is_some() {}
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_or_a_session_that_is_gone_ends_the_agent() {
+async fn a_stop_or_a_closed_session_ends_the_agent() {
     let session = Session::start(4);
     session.prompts("/hang").await;
     session.stop.cancel();
@@ -169,7 +169,7 @@ async fn a_stop_or_a_session_that_is_gone_ends_the_agent() {
 
     let session = Session::start(4);
     session.prompts("/stream 1000000").await;
-    drop(session.heard);
+    drop(session.events);
     session.tracker.wait().await;
 }
 
@@ -187,15 +187,15 @@ async fn a_million_words_arrive_in_order() {
     let run = session.prompts("/stream 1000000").await;
     let (mut many, mut next) = (Vec::new(), 1_u64);
     loop {
-        session.heard.recv_many(&mut many, 512).await;
-        for told in many.drain(..) {
-            match told {
-                FromAgent::Delta { text, .. } => {
+        session.events.recv_many(&mut many, 512).await;
+        for event in many.drain(..) {
+            match event {
+                FromAgent::MessageDelta { text, .. } => {
                     assert_eq!(text.trim_end().parse(), Ok(next));
                     next += 1;
                 }
-                FromAgent::Ended { .. } => {
-                    assert_eq!(told, ended(run, RunOutcome::Completed));
+                FromAgent::RunEnded { .. } => {
+                    assert_eq!(event, ended(run, RunOutcome::Completed));
                     assert_eq!(next, 1_000_001);
                     return;
                 }
@@ -206,28 +206,28 @@ async fn a_million_words_arrive_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn prompts_beyond_all_room_wait_and_each_is_refused_once() {
+async fn prompts_beyond_the_queue_wait_and_each_is_refused_once() {
     let mut session = Session::start(1);
     let first = session.prompts("/hang").await;
-    let Session { link, heard, .. } = &mut session;
+    let Session { link, events, .. } = &mut session;
     let flood = async {
         for _ in 0..100 {
-            let told = prompt(RunId::new(), "/echo me too");
-            link.send(told).await.unwrap();
+            let event = prompt(RunId::new(), "/echo me too");
+            link.send(event).await.unwrap();
         }
         link.send(ToAgent::Cancel { run: first }).await.unwrap();
     };
     assert!(
-        tokio::time::timeout(PATIENCE, flood).await.is_err(),
+        tokio::time::timeout(LONG_WAIT, flood).await.is_err(),
         "all of it is kept"
     );
     let cancel = link.send(ToAgent::Cancel { run: first });
     let refusals = async {
         let mut ends = Vec::new();
-        while let Some(told) = heard.recv().await {
-            match told {
-                FromAgent::Ended { run, .. } if run == first => return ends,
-                FromAgent::Ended { run, .. } => ends.push(run),
+        while let Some(event) = events.recv().await {
+            match event {
+                FromAgent::RunEnded { run, .. } if run == first => return ends,
+                FromAgent::RunEnded { run, .. } => ends.push(run),
                 _ => {}
             }
         }

@@ -1,40 +1,43 @@
-//! What is said for which prompt, and in which order.
+//! Prompts: the events of each command, in order.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::super::super::{FromAgent, ToAgent};
-use super::{Session, spoken};
-use crate::domain::code::Code;
+use super::{Session, deltas};
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::Channel;
-use crate::domain::question::{Answer, Resolution, Said};
+use crate::domain::question::{Answer, AnswerValue, Resolution};
 use crate::domain::run::{RunOutcome, Usage};
 
-/// Asks, and gives what was said. The run must end well, with its last words in order.
+/// Prompts, and returns the events and the usage. The run must complete, with its last events in order.
 async fn answer(text: &str) -> (Vec<FromAgent>, Option<Usage>) {
     let mut session = Session::start(8);
     let run = session.prompts(text).await;
-    let mut heard = session.hears_run(run).await;
-    let Some(FromAgent::Ended { outcome, usage, .. }) = heard.pop() else {
-        panic!("no end: {heard:?}");
+    let mut events = session.receives_run(run).await;
+    let Some(FromAgent::RunEnded { outcome, usage, .. }) = events.pop() else {
+        panic!("no end: {events:?}");
     };
     assert_eq!(outcome, RunOutcome::Completed);
-    assert_eq!(heard.pop(), Some(FromAgent::Final { run, text: None }));
-    session.hears_nothing_more().await;
-    (heard, usage)
+    assert_eq!(
+        events.pop(),
+        Some(FromAgent::MessageFinal { run, text: None })
+    );
+    session.receives_nothing_more().await;
+    (events, usage)
 }
 
 async fn text_of(prompt: &str) -> String {
-    let (heard, _) = answer(prompt).await;
-    spoken(&heard, Channel::Text).concat()
+    let (events, _) = answer(prompt).await;
+    deltas(&events, Channel::Text).concat()
 }
 
 #[tokio::test(start_paused = true)]
 async fn echo_gives_the_text_back_in_one_piece() {
-    let (heard, usage) = answer("/echo two  words\n ").await;
-    assert_eq!(spoken(&heard, Channel::Text), ["two  words\n "]);
-    assert_eq!((heard.len(), usage), (1, None));
+    let (events, usage) = answer("/echo two  words\n ").await;
+    assert_eq!(deltas(&events, Channel::Text), ["two  words\n "]);
+    assert_eq!((events.len(), usage), (1, None));
 }
 
 #[tokio::test(start_paused = true)]
@@ -42,8 +45,8 @@ async fn stream_gives_numbered_words_without_a_pause() {
     let begin = Instant::now();
     let mut session = Session::start(8);
     let run = session.prompts("/stream 3").await;
-    let heard = session.hears_run(run).await;
-    assert_eq!(spoken(&heard, Channel::Text), ["1 ", "2 ", "3 "]);
+    let events = session.receives_run(run).await;
+    assert_eq!(deltas(&events, Channel::Text), ["1 ", "2 ", "3 "]);
     assert_eq!(begin.elapsed(), Duration::ZERO);
 }
 
@@ -52,15 +55,15 @@ async fn stream_waits_between_words_if_asked_to() {
     let begin = Instant::now();
     let mut session = Session::start(8);
     let run = session.prompts("/stream 4 1000").await;
-    session.hears_run(run).await;
+    session.receives_run(run).await;
     let took = begin.elapsed();
     assert!((3000..3010).contains(&took.as_millis()), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn chunks_have_their_size_and_differ() {
-    let (heard, _) = answer("/chunks 300 9").await;
-    let chunks = spoken(&heard, Channel::Text);
+    let (events, _) = answer("/chunks 300 9").await;
+    let chunks = deltas(&events, Channel::Text);
     assert_eq!(chunks.len(), 300);
     assert!(
         chunks
@@ -94,15 +97,15 @@ async fn a_wrong_number_is_answered_with_the_usage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn think_thinks_before_it_speaks() {
-    let (heard, _) = answer("/think").await;
-    assert!(spoken(&heard, Channel::Thought).len() > 1);
-    let texts = spoken(&heard, Channel::Text);
+async fn think_sends_thoughts_before_the_answer() {
+    let (events, _) = answer("/think").await;
+    assert!(deltas(&events, Channel::Thought).len() > 1);
+    let texts = deltas(&events, Channel::Text);
     assert_eq!(texts.len(), 1);
-    let last = heard.last().unwrap();
+    let last = events.last().unwrap();
     assert!(matches!(
         last,
-        FromAgent::Delta {
+        FromAgent::MessageDelta {
             channel: Channel::Text,
             ..
         }
@@ -111,28 +114,32 @@ async fn think_thinks_before_it_speaks() {
 
 #[tokio::test(start_paused = true)]
 async fn plan_goes_through_its_three_steps() {
-    let (heard, _) = answer("/plan").await;
-    let plans: Vec<String> = heard
+    let (events, _) = answer("/plan").await;
+    let plans: Vec<String> = events
         .iter()
-        .filter_map(|told| match told {
-            FromAgent::Plan(steps) => Some(steps),
+        .filter_map(|event| match event {
+            FromAgent::PlanUpdated(steps) => Some(steps),
             _ => None,
         })
         .map(|steps| steps.iter().map(|step| &step.status[..1]).collect())
         .collect();
     assert_eq!(plans, ["rpp", "crp", "ccr", "ccc"]);
-    let steps_begun = heard.iter().filter_map(|told| match told {
-        FromAgent::Progress { progress, .. } => Some((progress.current, progress.total)),
+    let steps_begun = events.iter().filter_map(|event| match event {
+        FromAgent::RunProgress { progress, .. } => Some((progress.current, progress.total)),
         _ => None,
     });
     assert!(steps_begun.eq([(0, 3), (1, 3), (2, 3)]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn usage_tells_tokens_and_cost_with_the_end() {
-    let (heard, usage) = answer("/usage").await;
+async fn usage_reports_tokens_and_cost_with_the_end() {
+    let (events, usage) = answer("/usage").await;
     assert!(usage.unwrap().cost.unwrap() > 0.0);
-    assert!(!heard.iter().any(|told| matches!(told, FromAgent::Usage(_))));
+    assert!(
+        !events
+            .iter()
+            .any(|event| matches!(event, FromAgent::Usage(_)))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -145,50 +152,58 @@ async fn image_shows_a_png_in_markdown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_waits_for_the_answer_to_a_question_and_goes_on_with_it() {
+async fn a_question_waits_for_its_answer_and_continues_with_it() {
     for (prompt, said, text) in [
         (
             "/tool",
-            Said::Option("allow".into()),
+            AnswerValue::Option("allow".into()),
             "I ran `date`. It said:",
         ),
-        ("/tool", Said::Ok(false), "I did not run `date`."),
-        ("/confirm", Said::Ok(true), "You said yes."),
-        ("/prompt", Said::Value(Some("Ada".into())), "You said: Ada"),
-        ("/pick", Said::Ids(vec!["red".into()]), "You picked: red"),
+        ("/tool", AnswerValue::Ok(false), "I did not run `date`."),
+        ("/confirm", AnswerValue::Ok(true), "You said yes."),
+        (
+            "/prompt",
+            AnswerValue::Text(Some("Ada".into())),
+            "You said: Ada",
+        ),
+        (
+            "/pick",
+            AnswerValue::Ids(vec!["red".into()]),
+            "You picked: red",
+        ),
     ] {
         let mut session = Session::start(8);
         let run = session.prompts(prompt).await;
         let question = loop {
-            if let FromAgent::Asked { question, .. } = session.hears().await {
+            if let FromAgent::QuestionAsked { question, .. } = session.receives().await {
                 break question;
             }
         };
-        session.hears_nothing_more().await;
+        session.receives_nothing_more().await;
         let resolution = Resolution::Answered(Answer::new(said));
         let answer = ToAgent::Answer {
             question,
             resolution,
         };
         session.link.send(answer).await.unwrap();
-        let heard = session.hears_rest(run).await;
-        let spoken = spoken(&heard, Channel::Text).concat();
-        assert!(spoken.starts_with(text), "{prompt}: {spoken}");
+        let events = session.receives_rest(run).await;
+        let deltas = deltas(&events, Channel::Text).concat();
+        assert!(deltas.starts_with(text), "{prompt}: {deltas}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn anything_else_gets_an_introduction_word_by_word() {
+async fn any_other_prompt_gets_an_introduction_word_by_word() {
     let begin = Instant::now();
     let mut session = Session::start(8);
     let run = session.prompts("Good morning!").await;
-    let heard = session.hears_rest(run).await;
-    let words = spoken(&heard, Channel::Text);
+    let events = session.receives_rest(run).await;
+    let words = deltas(&events, Channel::Text);
     assert!((35..=55).contains(&words.len()), "{}", words.len());
     let took = begin.elapsed().as_millis();
     assert!(took >= 15 * (words.len() as u128 - 1), "{took}");
     assert!(words.concat().contains("/chunks N BYTES"));
-    let Some(FromAgent::Ended { usage, .. }) = heard.last() else {
+    let Some(FromAgent::RunEnded { usage, .. }) = events.last() else {
         panic!("no end");
     };
     let usage = usage.unwrap();
@@ -199,18 +214,18 @@ async fn anything_else_gets_an_introduction_word_by_word() {
 async fn fail_ends_the_run_as_failed_and_the_next_one_works() {
     let mut session = Session::start(8);
     let run = session.prompts("/fail").await;
-    let heard = session.hears_run(run).await;
-    let code = |told: &FromAgent| match told {
-        FromAgent::Ended {
+    let events = session.receives_run(run).await;
+    let code = |event: &FromAgent| match event {
+        FromAgent::RunEnded {
             outcome: RunOutcome::Failed { code, .. },
             ..
         } => Some(*code),
         _ => None,
     };
     assert_eq!(
-        heard.iter().map(code).collect::<Vec<_>>(),
-        [Some(Code::TaskFailed)]
+        events.iter().map(code).collect::<Vec<_>>(),
+        [Some(ErrorCode::TaskFailed)]
     );
     let run = session.prompts("/echo still here").await;
-    assert_eq!(session.hears_run(run).await.len(), 3);
+    assert_eq!(session.receives_run(run).await.len(), 3);
 }

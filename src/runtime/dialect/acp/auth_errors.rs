@@ -1,14 +1,14 @@
-//! Agents that want a login first. Pure text.
+//! Authentication: an agent's login methods, and errors that mean it is not logged in.
 
 use serde_json::Value;
 
-use crate::runtime::jsonrpc::Fault;
+use crate::runtime::jsonrpc::RpcError;
 
-/// The protocol's own code for it.
+/// The protocol's own code.
 const AUTH_REQUIRED: i64 = -32000;
 
-/// How agents put it when they use another code.
-const SIGNS: &[&str] = &[
+/// In the messages of agents that use another code.
+const AUTH_WORDS: &[&str] = &[
     "auth_required",
     "authenticat",
     "unauthorized",
@@ -19,47 +19,42 @@ const SIGNS: &[&str] = &[
     "credential",
 ];
 
-/// The ways to log in that the agent named, each with what it says about it.
-pub(super) fn ways(methods: &Value) -> Vec<String> {
-    let way = |method: &Value| {
+/// The login methods that the agent offers, each with its description.
+pub(super) fn method_names(methods: &Value) -> Vec<String> {
+    let describe = |method: &Value| {
         let name = method["name"].as_str().or(method["id"].as_str())?;
         Some(match method["description"].as_str() {
             Some(about) if !about.is_empty() => format!("{name} ({about})"),
             _ => name.to_owned(),
         })
     };
-    let methods = method_list(methods);
-    methods.iter().filter_map(way).collect()
+    let methods = methods.as_array().into_iter().flatten();
+    methods.filter_map(describe).collect()
 }
 
-fn method_list(methods: &Value) -> &[Value] {
-    methods.as_array().map_or(&[], Vec::as_slice)
+/// Whether an error means a missing login. The words count only for an agent that offers a login.
+pub(super) fn is_auth_error(error: &RpcError, methods: &[String]) -> bool {
+    let text = error_text(error).to_lowercase();
+    error.code == AUTH_REQUIRED
+        || !methods.is_empty() && AUTH_WORDS.iter().any(|sign| text.contains(sign))
 }
 
-/// Does it fail for want of a login? An agent that needs none is not suspected for its words.
-pub(super) fn is_needed(fault: &Fault, ways: &[String]) -> bool {
-    let said = said(fault).to_lowercase();
-    fault.code == AUTH_REQUIRED || !ways.is_empty() && SIGNS.iter().any(|sign| said.contains(sign))
-}
-
-/// What to do about it.
-pub(super) fn needed(agent: &str, fault: &Fault, ways: &[String]) -> String {
-    let said = said(fault);
-    let ways = if ways.is_empty() {
+pub(super) fn login_message(agent: &str, error: &RpcError, methods: &[String]) -> String {
+    let text = error_text(error);
+    let methods = if methods.is_empty() {
         String::new()
     } else {
-        format!(" It offers: {}.", ways.join("; "))
+        format!(" It offers: {}.", methods.join("; "))
     };
     format!(
-        "The agent `{agent}` is not logged in: {said} Run its own login once, as the user that the \
-         gateway runs as.{ways}"
+        "The agent `{agent}` is not logged in: {text} Run its own login once, as the user that the \
+         gateway runs as.{methods}"
     )
 }
 
-/// What the agent said about a failure, as a sentence. Many say only that it was internal, and put
-/// the reason behind it.
-pub(super) fn said(fault: &Fault) -> String {
-    let details = match &fault.data {
+/// An error as a sentence. Many agents say only "internal error" and put the reason into `data`.
+pub(super) fn error_text(error: &RpcError) -> String {
+    let details = match &error.data {
         Value::String(text) => text.clone(),
         data => ["details", "message", "error"]
             .iter()
@@ -67,7 +62,7 @@ pub(super) fn said(fault: &Fault) -> String {
             .map(str::to_owned)
             .unwrap_or_default(),
     };
-    let mut text = fault.message.clone();
+    let mut text = error.message.clone();
     if !details.is_empty() && !text.contains(&details) {
         if !text.is_empty() {
             text.push_str(": ");
@@ -75,7 +70,7 @@ pub(super) fn said(fault: &Fault) -> String {
         text.push_str(&details);
     }
     if text.is_empty() {
-        text = format!("error {}", fault.code);
+        text = format!("error {}", error.code);
     }
     if !text.ends_with(['.', '!', '?']) {
         text.push('.');

@@ -1,68 +1,66 @@
-//! The modes and models that an agent lets us choose from.
+//! Config options: the modes and models of an agent, and which are in force.
 //!
-//! There are two ways to offer them: as options of the session (`configOptions`), or, by older
-//! agents, as `modes` and `models`. Where an agent has both, the options count.
+//! Agents offer them as `configOptions` of the session or, older ones, as `modes` and `models`. Where
+//! an agent has both, `configOptions` count.
 
 use serde_json::{Value, json};
 
+use super::super::query_answers;
 use crate::domain::command::Mode;
 
-/// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Choice {
+pub(super) enum ConfigKind {
     Mode,
     Model,
 }
 
-/// How another one is chosen.
+/// The mode or model of a session, as something to set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Way {
-    pub(super) choice: Choice,
-    /// The option that it is, if it is one.
-    option: Option<String>,
+pub(super) struct ConfigTarget {
+    pub(super) kind: ConfigKind,
+    /// None: it is set by a method of its own.
+    config_id: Option<String>,
 }
 
-impl Way {
+impl ConfigTarget {
     pub(super) fn method(&self) -> &'static str {
-        match (&self.option, self.choice) {
+        match (&self.config_id, self.kind) {
             (Some(_), _) => "session/set_config_option",
-            (None, Choice::Mode) => "session/set_mode",
-            (None, Choice::Model) => "session/set_model",
+            (None, ConfigKind::Mode) => "session/set_mode",
+            (None, ConfigKind::Model) => "session/set_model",
         }
     }
 
     pub(super) fn params(&self, session: &str, value: &str) -> Value {
-        match (&self.option, self.choice) {
-            (Some(option), _) => {
-                json!({ "sessionId": session, "configId": option, "value": value })
+        match (&self.config_id, self.kind) {
+            (Some(id), _) => {
+                json!({ "sessionId": session, "configId": id, "value": value })
             }
-            (None, Choice::Mode) => json!({ "sessionId": session, "modeId": value }),
-            (None, Choice::Model) => json!({ "sessionId": session, "modelId": value }),
+            (None, ConfigKind::Mode) => json!({ "sessionId": session, "modeId": value }),
+            (None, ConfigKind::Model) => json!({ "sessionId": session, "modelId": value }),
         }
     }
 
-    /// What people call it.
     pub(super) fn noun(&self) -> &'static str {
-        match self.choice {
-            Choice::Mode => "mode",
-            Choice::Model => "model",
+        match self.kind {
+            ConfigKind::Mode => "mode",
+            ConfigKind::Model => "model",
         }
     }
 }
 
-/// One that can be chosen.
 #[derive(Debug, PartialEq, Eq)]
-struct Entry {
+struct ConfigValue {
     id: String,
     name: String,
 }
 
-impl Entry {
+impl ConfigValue {
     fn is_called(&self, name: &str) -> bool {
         self.id == name || self.name.eq_ignore_ascii_case(name)
     }
 
-    /// Is it the mode of that name? Some agents have addresses for ids, with the word at the end.
+    /// Some agents have URLs for ids, with the mode's name at the end.
     fn is_mode(&self, word: &str) -> bool {
         let last = self.id.rsplit(['#', '/', ':']).next().unwrap_or_default();
         last.eq_ignore_ascii_case(word) || self.name.eq_ignore_ascii_case(word)
@@ -73,43 +71,41 @@ impl Entry {
     }
 }
 
-/// All of one kind, and which one it is now.
 #[derive(Debug, Default)]
-struct Selection {
-    option: Option<String>,
-    entries: Vec<Entry>,
+struct ConfigOption {
+    config_id: Option<String>,
+    values: Vec<ConfigValue>,
     current: Option<String>,
 }
 
-impl Selection {
-    fn find(&self, name: &str) -> Option<&Entry> {
-        let exactly = self.entries.iter().find(|entry| entry.id == name);
-        exactly.or_else(|| self.entries.iter().find(|entry| entry.is_called(name)))
+impl ConfigOption {
+    fn find(&self, name: &str) -> Option<&ConfigValue> {
+        let exact = self.values.iter().find(|value| value.id == name);
+        exact.or_else(|| self.values.iter().find(|value| value.is_called(name)))
     }
 
-    /// From an option of the session. Its values may come in groups.
-    fn of_option(option: &Value) -> Self {
-        let mut entries = Vec::new();
+    /// One of `configOptions`; its values may come in groups.
+    fn parse(option: &Value) -> Self {
+        let mut values = Vec::new();
         for value in list(&option["options"]) {
             match &value["options"] {
-                Value::Array(group) => entries.extend(group.iter().filter_map(of_value)),
-                _ => entries.extend(of_value(value)),
+                Value::Array(group) => values.extend(group.iter().filter_map(option_value)),
+                _ => values.extend(option_value(value)),
             }
         }
         Self {
-            option: option["id"].as_str().map(str::to_owned),
-            entries,
+            config_id: option["id"].as_str().map(str::to_owned),
+            values,
             current: option["currentValue"].as_str().map(str::to_owned),
         }
     }
 
-    /// From `modes` or `models`.
-    fn of_state(entries: &Value, id: &str, current: &Value) -> Self {
+    fn from_legacy_state(values: &Value, id: &str, current: &Value) -> Self {
         Self {
-            option: None,
-            entries: list(entries)
+            config_id: None,
+            values: list(values)
                 .iter()
-                .filter_map(|value| entry(&value[id], value))
+                .filter_map(|value| config_value(&value[id], value))
                 .collect(),
             current: current.as_str().map(str::to_owned),
         }
@@ -120,183 +116,176 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-fn of_value(value: &Value) -> Option<Entry> {
-    entry(&value["value"], value)
+fn option_value(value: &Value) -> Option<ConfigValue> {
+    config_value(&value["value"], value)
 }
 
-fn entry(id: &Value, value: &Value) -> Option<Entry> {
+fn config_value(id: &Value, value: &Value) -> Option<ConfigValue> {
     let id = id.as_str()?;
-    Some(Entry {
+    Some(ConfigValue {
         id: id.to_owned(),
         name: value["name"].as_str().unwrap_or(id).to_owned(),
     })
 }
 
-/// What the agent offers, and what was chosen.
 #[derive(Debug, Default)]
-pub(super) struct Choices {
-    modes: Selection,
-    models: Selection,
-    /// The mode that somebody wants for acting.
-    wish: Option<String>,
-    /// The mode for acting that the agent was in last.
-    home: Option<String>,
+pub(super) struct ConfigOptions {
+    modes: ConfigOption,
+    models: ConfigOption,
+    /// The mode a user chose for acting.
+    requested_mode: Option<String>,
+    /// The mode other than planning that the agent was in last.
+    last_acting_mode: Option<String>,
 }
 
-impl Choices {
-    /// From the answer that begins or takes up a conversation.
-    pub(super) fn learn(&mut self, result: &Value) {
+impl ConfigOptions {
+    /// Reads the result of `session/new`, `session/resume` or `session/load`.
+    pub(super) fn read_session(&mut self, result: &Value) {
         let state = &result["modes"];
         if state.is_object() {
             let all = &state["availableModes"];
-            self.modes = Selection::of_state(all, "id", &state["currentModeId"]);
+            self.modes = ConfigOption::from_legacy_state(all, "id", &state["currentModeId"]);
         }
         let state = &result["models"];
         if state.is_object() {
             let all = &state["availableModels"];
-            self.models = Selection::of_state(all, "modelId", &state["currentModelId"]);
+            self.models = ConfigOption::from_legacy_state(all, "modelId", &state["currentModelId"]);
         }
-        self.learn_options(result);
-        self.note_home();
+        self.read_config_options(result);
+        self.remember_acting_mode();
     }
 
-    /// From the options of the session, all of which are always told. True if another mode or model
-    /// is in force now.
-    pub(super) fn learn_options(&mut self, told: &Value) -> bool {
+    /// Reads `configOptions`, which are always complete. True if the mode or model changed.
+    pub(super) fn read_config_options(&mut self, update: &Value) -> bool {
         let before = (self.modes.current.clone(), self.models.current.clone());
-        for option in list(&told["configOptions"]) {
+        for option in list(&update["configOptions"]) {
             let category = option["category"].as_str().or(option["id"].as_str());
             match category {
-                Some("mode") => self.modes = Selection::of_option(option),
-                Some("model") => self.models = Selection::of_option(option),
+                Some("mode") => self.modes = ConfigOption::parse(option),
+                Some("model") => self.models = ConfigOption::parse(option),
                 _ => {}
             }
         }
-        self.note_home();
+        self.remember_acting_mode();
         before != (self.modes.current.clone(), self.models.current.clone())
     }
 
-    /// The agent is in another mode now. True if that is news.
-    pub(super) fn moved(&mut self, mode: &str) -> bool {
-        let news = self.modes.current.as_deref() != Some(mode);
+    /// The agent switched its mode. True if it is another one.
+    pub(super) fn mode_changed(&mut self, mode: &str) -> bool {
+        let changed = self.modes.current.as_deref() != Some(mode);
         self.modes.current = Some(mode.to_owned());
-        self.note_home();
-        news
+        self.remember_acting_mode();
+        changed
     }
 
-    fn note_home(&mut self) {
+    fn remember_acting_mode(&mut self) {
         if !self.is_planning() && self.modes.current.is_some() {
-            self.home.clone_from(&self.modes.current);
+            self.last_acting_mode.clone_from(&self.modes.current);
         }
     }
 
-    fn selection(&mut self, choice: Choice) -> &mut Selection {
-        match choice {
-            Choice::Mode => &mut self.modes,
-            Choice::Model => &mut self.models,
+    fn option_mut(&mut self, kind: ConfigKind) -> &mut ConfigOption {
+        match kind {
+            ConfigKind::Mode => &mut self.modes,
+            ConfigKind::Model => &mut self.models,
         }
     }
 
-    /// How another one is chosen.
-    pub(super) fn way(&mut self, choice: Choice) -> Way {
-        let option = self.selection(choice).option.clone();
-        Way { choice, option }
+    pub(super) fn target(&mut self, kind: ConfigKind) -> ConfigTarget {
+        let config_id = self.option_mut(kind).config_id.clone();
+        ConfigTarget { kind, config_id }
     }
 
-    /// Another one was chosen; the agent may tell what is in force now.
-    pub(super) fn was_set(&mut self, way: &Way, value: &str, result: &Value) {
-        self.selection(way.choice).current = Some(value.to_owned());
-        self.learn_options(result);
+    /// A change succeeded; the result may carry the options now in force.
+    pub(super) fn applied(&mut self, target: &ConfigTarget, value: &str, result: &Value) {
+        self.option_mut(target.kind).current = Some(value.to_owned());
+        self.read_config_options(result);
     }
 
-    /// Nobody knows any more which one it is.
-    pub(super) fn is_unknown(&mut self, choice: Choice) {
-        self.selection(choice).current = None;
+    /// A change failed: which value is in force is unknown.
+    pub(super) fn forget_current(&mut self, kind: ConfigKind) {
+        self.option_mut(kind).current = None;
     }
 
     pub(super) fn has_modes(&self) -> bool {
-        !self.modes.entries.is_empty()
+        !self.modes.values.is_empty()
     }
 
-    /// Is this the agent's own name for a mode?
     pub(super) fn is_mode(&self, id: &str) -> bool {
-        self.modes.entries.iter().any(|entry| entry.id == id)
+        self.modes.values.iter().any(|value| value.id == id)
     }
 
     pub(super) fn has_models(&self) -> bool {
-        !self.models.entries.is_empty()
+        !self.models.values.is_empty()
     }
 
-    fn plan(&self) -> Option<&Entry> {
-        self.modes.entries.iter().find(|entry| entry.is_plan())
+    fn plan_mode(&self) -> Option<&ConfigValue> {
+        self.modes.values.iter().find(|value| value.is_plan())
     }
 
     pub(super) fn can_plan(&self) -> bool {
-        self.plan().is_some()
+        self.plan_mode().is_some()
     }
 
-    /// Is the agent in its mode for planning?
     pub(super) fn is_planning(&self) -> bool {
-        let plan = self.plan().map(|entry| entry.id.as_str());
+        let plan = self.plan_mode().map(|value| value.id.as_str());
         plan.is_some() && plan == self.modes.current.as_deref()
     }
 
-    /// Somebody wants this mode for acting. False if there is none of that name.
-    pub(super) fn wish(&mut self, name: &str) -> bool {
-        let found = self.modes.find(name).map(|entry| entry.id.clone());
+    /// Chooses the mode for acting. False if there is none of that name.
+    pub(super) fn request_mode(&mut self, name: &str) -> bool {
+        let found = self.modes.find(name).map(|value| value.id.clone());
         let known = found.is_some();
         if known {
-            self.wish = found;
+            self.requested_mode = found;
         }
         known
     }
 
-    /// The mode to go into first, if the agent is not in it already. An agent that acts in a mode
-    /// of its own choice is left in it.
+    /// The mode to switch to before a prompt, if the agent is not in it. An agent that acts in a mode
+    /// of its own choice stays in it.
     pub(super) fn mode_for(&self, mode: Mode) -> Option<String> {
         let wanted = match mode {
-            Mode::Plan => self.plan()?.id.clone(),
-            Mode::Act => self.acting()?,
+            Mode::Plan => self.plan_mode()?.id.clone(),
+            Mode::Act => self.acting_mode()?,
         };
         Some(wanted).filter(|wanted| self.modes.current.as_ref() != Some(wanted))
     }
 
-    fn acting(&self) -> Option<String> {
+    fn acting_mode(&self) -> Option<String> {
         let offered = |wanted: &&String| self.modes.find(wanted).is_some();
-        let chosen = self.wish.as_ref().or(self.home.as_ref()).filter(offered);
-        let others = || self.modes.entries.iter().filter(|entry| !entry.is_plan());
+        let chosen = self
+            .requested_mode
+            .as_ref()
+            .or(self.last_acting_mode.as_ref())
+            .filter(offered);
+        let others = || self.modes.values.iter().filter(|value| !value.is_plan());
         let usual = || {
             let words = ["build", "default", "code"].into_iter();
-            let mut found = words.filter_map(|word| others().find(|entry| entry.is_mode(word)));
+            let mut found = words.filter_map(|word| others().find(|value| value.is_mode(word)));
             found.next().or_else(|| others().next())
         };
         chosen
             .cloned()
-            .or_else(|| usual().map(|entry| entry.id.clone()))
+            .or_else(|| usual().map(|value| value.id.clone()))
     }
 
-    /// The agent's own name for a model, if it has that one.
-    pub(super) fn model(&self, name: &str) -> Option<String> {
-        self.models.find(name).map(|entry| entry.id.clone())
+    pub(super) fn find_model(&self, name: &str) -> Option<String> {
+        self.models.find(name).map(|value| value.id.clone())
     }
 
     pub(super) fn is_current_model(&self, id: &str) -> bool {
         self.models.current.as_deref() == Some(id)
     }
 
-    /// All models, as clients know such lists.
     pub(super) fn list_models(&self, provider: &str) -> Value {
-        let models: Vec<&str> = self
+        let ids: Vec<&str> = self
             .models
-            .entries
+            .values
             .iter()
-            .map(|entry| entry.id.as_str())
+            .map(|value| value.id.as_str())
             .collect();
-        let mut all = json!({ "provider": provider, "models": models });
-        if let Some(current) = &self.models.current {
-            all["current"] = json!(current);
-        }
-        all
+        query_answers::models(provider, &ids, self.models.current.as_deref())
     }
 }
 
@@ -304,15 +293,16 @@ impl Choices {
 mod tests {
     use super::*;
 
-    fn modes(ids: &[&str], current: &str) -> Choices {
+    fn modes(ids: &[&str], current: &str) -> ConfigOptions {
         let all: Vec<Value> = ids.iter().map(|id| json!({ "id": id })).collect();
-        let mut choices = Choices::default();
-        choices.learn(&json!({ "modes": { "availableModes": all, "currentModeId": current } }));
-        choices
+        let mut config = ConfigOptions::default();
+        config
+            .read_session(&json!({ "modes": { "availableModes": all, "currentModeId": current } }));
+        config
     }
 
     #[test]
-    fn acting_goes_back_to_where_the_agent_was_and_else_to_the_usual_mode() {
+    fn acting_returns_to_the_agents_last_mode_or_else_to_a_default_mode() {
         let first = |ids: &[&str]| modes(ids, "plan").mode_for(Mode::Act);
         assert_eq!(
             first(&["plan", "yolo", "default"]).as_deref(),
@@ -325,40 +315,40 @@ mod tests {
         assert_eq!(first(&["plan", "x", "y"]).as_deref(), Some("x"));
         assert_eq!(first(&["plan"]), None);
 
-        let mut choices = modes(&["default", "plan", "careful"], "careful");
-        assert_eq!(choices.mode_for(Mode::Act), None);
-        assert_eq!(choices.mode_for(Mode::Plan).as_deref(), Some("plan"));
-        assert!(choices.moved("plan"));
-        assert!(!choices.moved("plan"));
-        assert_eq!(choices.mode_for(Mode::Act).as_deref(), Some("careful"));
+        let mut config = modes(&["default", "plan", "careful"], "careful");
+        assert_eq!(config.mode_for(Mode::Act), None);
+        assert_eq!(config.mode_for(Mode::Plan).as_deref(), Some("plan"));
+        assert!(config.mode_changed("plan"));
+        assert!(!config.mode_changed("plan"));
+        assert_eq!(config.mode_for(Mode::Act).as_deref(), Some("careful"));
     }
 
     #[test]
-    fn a_mode_whose_id_is_an_address_is_known_by_its_last_word() {
-        let choices = modes(
+    fn a_mode_whose_id_is_a_url_is_known_by_its_last_word() {
+        let config = modes(
             &[
                 "https://a.example/modes#agent",
                 "https://a.example/modes#plan",
             ],
             "",
         );
-        let plan = choices.mode_for(Mode::Plan);
+        let plan = config.mode_for(Mode::Plan);
         assert_eq!(plan.as_deref(), Some("https://a.example/modes#plan"));
     }
 
     #[test]
     fn models_in_groups_are_found_by_id_and_by_name() {
-        let mut choices = Choices::default();
-        choices.learn(&json!({ "configOptions": [{
+        let mut config = ConfigOptions::default();
+        config.read_session(&json!({ "configOptions": [{
             "id": "llm", "category": "model", "currentValue": "a/1",
             "options": [
                 { "group": "a", "name": "A", "options": [{ "value": "a/1", "name": "One" }] },
                 { "group": "b", "name": "B", "options": [{ "value": "b/2", "name": "Two" }, 7] },
             ],
         }] }));
-        assert_eq!(choices.model("two").as_deref(), Some("b/2"));
-        assert_eq!(choices.model("three"), None);
-        let list = choices.list_models("me");
+        assert_eq!(config.find_model("two").as_deref(), Some("b/2"));
+        assert_eq!(config.find_model("three"), None);
+        let list = config.list_models("me");
         assert_eq!(
             list,
             json!({ "provider": "me", "models": ["a/1", "b/2"], "current": "a/1" })

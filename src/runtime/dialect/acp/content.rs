@@ -1,38 +1,41 @@
-//! What people and agents say to each other, in blocks.
+//! Content blocks: a prompt as blocks, and the agent's blocks as Markdown.
 
 use serde_json::{Value, json};
 
-use super::super::{Brief, Content, File, text_block};
-use super::opening::Offers;
+use super::super::{Content, File, PromptContent, text_block};
+use super::handshake::AgentCapabilities;
 
-/// A prompt in blocks; what the agent cannot take is named, as completes "cannot …".
-pub(super) fn blocks(brief: &Brief, offers: &Offers) -> Result<Vec<Value>, String> {
-    if !brief.images.is_empty() && !offers.image {
+/// The blocks of a prompt; or what the agent cannot take, completing "cannot …".
+pub(super) fn prompt_blocks(
+    content: &PromptContent,
+    capabilities: &AgentCapabilities,
+) -> Result<Vec<Value>, String> {
+    if !content.images.is_empty() && !capabilities.image {
         return Err("see images".into());
     }
-    let (text, others) = if offers.embedded {
-        (brief.text.clone(), Vec::new())
+    let (text, binary_files) = if capabilities.embedded_context {
+        (content.text.clone(), Vec::new())
     } else {
-        brief.text_with_files()
+        content.text_with_files()
     };
-    if let Some(name) = others.first() {
+    if let Some(name) = binary_files.first() {
         return Err(format!("read files that are not text, such as `{name}`"));
     }
     let mut blocks = vec![text_block(&text)];
-    for image in &brief.images {
+    for image in &content.images {
         let (kind, data) = (&image.media_type, &image.base64);
         blocks.push(json!({ "type": "image", "mimeType": kind, "data": data }));
     }
-    if offers.embedded {
-        let files = brief.files.iter().enumerate();
-        blocks.extend(files.map(|(place, file)| resource(place + 1, file)));
+    if capabilities.embedded_context {
+        let files = content.files.iter().enumerate();
+        blocks.extend(files.map(|(index, file)| resource(index + 1, file)));
     }
     Ok(blocks)
 }
 
-/// A file inside a prompt. Its address only tells files apart: there is nothing behind it.
-fn resource(place: usize, file: &File) -> Value {
-    let uri = format!("attachment:///{place}/{}", escaped(&file.name));
+/// An embedded file. Its URI only tells files apart: it cannot be fetched.
+fn resource(index: usize, file: &File) -> Value {
+    let uri = format!("attachment:///{index}/{}", percent_encoded(&file.name));
     let mut resource = json!({ "uri": uri, "mimeType": file.media_type });
     match &file.content {
         Content::Text(text) => resource["text"] = json!(text),
@@ -41,8 +44,7 @@ fn resource(place: usize, file: &File) -> Value {
     json!({ "type": "resource", "resource": resource })
 }
 
-/// The name as a part of an address.
-fn escaped(name: &str) -> String {
+fn percent_encoded(name: &str) -> String {
     let escape = |byte: u8| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             char::from(byte).to_string()
@@ -53,8 +55,8 @@ fn escaped(name: &str) -> String {
     name.bytes().map(escape).collect()
 }
 
-/// What a block of the agent says, as Markdown; nothing if there is no way to put it.
-pub(super) fn said(block: &Value) -> Option<String> {
+/// A block as Markdown; none if it has no such form.
+pub(super) fn to_markdown(block: &Value) -> Option<String> {
     let part = |name: &str| block[name].as_str();
     match part("type")? {
         "text" => part("text").map(str::to_owned),
@@ -77,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_cannot_leave_its_place_in_an_address() {
-        assert_eq!(escaped("a b/ü?.txt"), "a%20b%2F%C3%BC%3F.txt");
+    fn a_file_name_is_one_segment_of_its_uri() {
+        assert_eq!(percent_encoded("a b/ü?.txt"), "a%20b%2F%C3%BC%3F.txt");
     }
 }

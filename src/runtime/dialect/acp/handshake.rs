@@ -1,55 +1,48 @@
-//! The handshake: who is there, may we, and which conversation.
+//! Handshake: initialize, authenticate, then a new or resumed session.
 
 use serde_json::{Value, json};
 
-use super::super::{FromAgent, Out};
-use super::login;
-use super::{Acp, Asked};
-use crate::domain::code::Code;
-use crate::runtime::jsonrpc::Fault;
+use super::super::{Actions, FromAgent};
+use super::auth_errors;
+use super::{Acp, PendingRequest};
+use crate::domain::error_code::ErrorCode;
+use crate::runtime::jsonrpc::RpcError;
 
-/// The only version that we speak.
-const VERSION: u64 = 1;
+const PROTOCOL_VERSION: u64 = 1;
 
-/// What the agent said that it can do.
 #[allow(
     clippy::struct_excessive_bools,
-    reason = "each is an offer of its own, as the protocol makes them"
+    reason = "each is a capability of its own, as in the protocol"
 )]
 #[derive(Debug, Default)]
-pub(super) struct Offers {
-    /// Sees images.
+pub(super) struct AgentCapabilities {
     pub(super) image: bool,
-    /// Takes files inside a prompt.
-    pub(super) embedded: bool,
-    /// Takes up a conversation without repeating it.
+    pub(super) embedded_context: bool,
     resume: bool,
-    /// Takes up a conversation and repeats it.
+    /// Like `resume`, but the agent replays the history as updates.
     load: bool,
-    /// Wants to hear when a conversation is over.
     pub(super) close: bool,
-    /// Its ways to log in, for people.
-    pub(super) logins: Vec<String>,
+    /// Names and descriptions, for people.
+    pub(super) auth_methods: Vec<String>,
 }
 
-impl Offers {
-    fn of(result: &Value) -> Self {
+impl AgentCapabilities {
+    fn parse(result: &Value) -> Self {
         let all = &result["agentCapabilities"];
         let (prompt, session) = (&all["promptCapabilities"], &all["sessionCapabilities"]);
-        // An offer is an object, mostly an empty one; some agents say true.
+        // A capability is an object, mostly an empty one; some agents say true.
         let offered = |value: &Value| value.is_object() || value == true;
         Self {
             image: prompt["image"] == true,
-            embedded: prompt["embeddedContext"] == true,
+            embedded_context: prompt["embeddedContext"] == true,
             resume: offered(&session["resume"]),
             load: all["loadSession"] == true,
             close: offered(&session["close"]),
-            logins: login::ways(&result["authMethods"]),
+            auth_methods: auth_errors::method_names(&result["authMethods"]),
         }
     }
 
-    /// With what a conversation from before is taken up.
-    fn taking_up(&self) -> Option<&'static str> {
+    fn resume_method(&self) -> Option<&'static str> {
         match self {
             Self { resume: true, .. } => Some("session/resume"),
             Self { load: true, .. } => Some("session/load"),
@@ -59,14 +52,13 @@ impl Offers {
 }
 
 impl Acp {
-    /// Says who we are, and that we have neither files nor terminals for the agent: it works in its
-    /// own directory, with its own hands.
-    pub(super) fn introduce(&mut self, out: &mut Out) {
-        if let Err(why) = self.servers() {
-            return out.fail(Code::ValidationError, why);
+    /// Declares neither `fs` nor `terminal`: the agent works in its own directory, with its own tools.
+    pub(super) fn initialize(&mut self, out: &mut Actions) {
+        if let Err(why) = self.mcp_servers() {
+            return out.fail(ErrorCode::ValidationError, why);
         }
         let params = json!({
-            "protocolVersion": VERSION,
+            "protocolVersion": PROTOCOL_VERSION,
             "clientCapabilities": {
                 "fs": { "readTextFile": false, "writeTextFile": false },
                 "terminal": false,
@@ -75,154 +67,169 @@ impl Acp {
                 "name": "switchboard", "title": "Switchboard", "version": self.setup.version,
             },
         });
-        self.ask(Asked::Initialize, params, out);
+        self.send_request(PendingRequest::Initialize, params, out);
     }
 
-    pub(super) fn initialized(&mut self, answer: Result<Value, Fault>, out: &mut Out) {
-        let result = match answer {
+    pub(super) fn handle_initialized(
+        &mut self,
+        response: Result<Value, RpcError>,
+        out: &mut Actions,
+    ) {
+        let result = match response {
             Ok(result) => result,
-            Err(fault) => return self.unusable("initialize", &fault, out),
+            Err(error) => return self.fail_startup("initialize", &error, out),
         };
         let version = &result["protocolVersion"];
-        if version.as_u64() != Some(VERSION) {
+        if version.as_u64() != Some(PROTOCOL_VERSION) {
             let spoken = match version {
                 Value::Number(number) => format!("version {number}"),
                 _ => "an unknown version".into(),
             };
             let message = format!(
                 "The agent `{}` speaks {spoken} of the Agent Client Protocol, and only version \
-                 {VERSION} is understood here. Install a version of it that speaks {VERSION}.",
+                 {PROTOCOL_VERSION} is understood here. Install a version of it that speaks {PROTOCOL_VERSION}.",
                 self.setup.agent
             );
-            return out.fail(Code::Unsupported, message);
+            return out.fail(ErrorCode::Unsupported, message);
         }
-        self.offers = Offers::of(&result);
+        self.capabilities = AgentCapabilities::parse(&result);
         match self.setup.option("auth_method") {
             Some(method) => {
                 let params = json!({ "methodId": method });
-                self.ask(Asked::Authenticate, params, out);
+                self.send_request(PendingRequest::Authenticate, params, out);
             }
-            None => self.converse(out),
+            None => self.open_session(out),
         }
     }
 
-    pub(super) fn authenticated(&mut self, answer: Result<Value, Fault>, out: &mut Out) {
-        match answer {
-            Ok(_) => self.converse(out),
-            Err(fault) => {
-                let message = login::needed(&self.setup.agent, &fault, &self.offers.logins);
-                out.fail(Code::TaskFailed, message);
+    pub(super) fn handle_authenticated(
+        &mut self,
+        response: Result<Value, RpcError>,
+        out: &mut Actions,
+    ) {
+        match response {
+            Ok(_) => self.open_session(out),
+            Err(error) => {
+                let message = auth_errors::login_message(
+                    &self.setup.agent,
+                    &error,
+                    &self.capabilities.auth_methods,
+                );
+                out.fail(ErrorCode::TaskFailed, message);
             }
         }
     }
 
-    /// Takes up the conversation, or begins one.
-    fn converse(&mut self, out: &mut Out) {
-        match (self.setup.thread.clone(), self.offers.taking_up()) {
+    /// Resumes the session of `setup.thread`, or begins a new one.
+    fn open_session(&mut self, out: &mut Actions) {
+        match (self.setup.thread.clone(), self.capabilities.resume_method()) {
             (Some(thread), Some(method)) => {
-                let mut params = self.place();
+                let mut params = self.session_params();
                 params["sessionId"] = json!(thread);
                 self.session = Some(thread);
-                self.ask(Asked::TakeUp { method }, params, out);
+                self.send_request(PendingRequest::ResumeSession { method }, params, out);
             }
-            _ => self.begin(out),
+            _ => self.new_session(out),
         }
     }
 
-    fn begin(&mut self, out: &mut Out) {
-        let params = self.place();
-        self.ask(Asked::New, params, out);
+    fn new_session(&mut self, out: &mut Actions) {
+        let params = self.session_params();
+        self.send_request(PendingRequest::NewSession, params, out);
     }
 
-    /// Where the agent works, and with what.
-    fn place(&self) -> Value {
+    fn session_params(&self) -> Value {
         json!({
             "cwd": self.setup.directory,
-            "mcpServers": self.servers().unwrap_or_default(),
+            "mcpServers": self.mcp_servers().unwrap_or_default(),
         })
     }
 
-    /// The option `mcp_servers`: a list, or one that is written as a text.
-    fn servers(&self) -> Result<Vec<Value>, String> {
+    /// The option `mcp_servers`: a list, or a list as JSON text.
+    fn mcp_servers(&self) -> Result<Vec<Value>, String> {
         let given = match self.setup.options.get("mcp_servers") {
             None => return Ok(Vec::new()),
             Some(Value::String(text)) => serde_json::from_str(text).unwrap_or_default(),
             Some(value) => value.clone(),
         };
-        let wrong = || {
-            let agent = &self.setup.agent;
-            format!("The option `mcp_servers` of the agent `{agent}` is not a list of servers.")
-        };
+        let agent = &self.setup.agent;
         match given {
             Value::Array(servers) => Ok(servers),
-            _ => Err(wrong()),
+            _ => Err(format!(
+                "The option `mcp_servers` of the agent `{agent}` is not a list of servers."
+            )),
         }
     }
 
-    pub(super) fn begun(&mut self, answer: Result<Value, Fault>, out: &mut Out) {
-        let result = match answer {
+    pub(super) fn session_created(&mut self, response: Result<Value, RpcError>, out: &mut Actions) {
+        let result = match response {
             Ok(result) => result,
-            Err(fault) => return self.unusable("session/new", &fault, out),
+            Err(error) => return self.fail_startup("session/new", &error, out),
         };
         let Some(session) = result["sessionId"].as_str() else {
             let message = format!(
                 "The agent `{}` began a conversation and did not say what it is called.",
                 self.setup.agent
             );
-            return out.fail(Code::ConnectionLost, message);
+            return out.fail(ErrorCode::ConnectionLost, message);
         };
         self.session = Some(session.to_owned());
-        out.tell(FromAgent::Thread(session.to_owned()));
+        out.emit(FromAgent::Thread(session.to_owned()));
         if self.setup.thread.is_some() || !self.setup.history.is_empty() {
-            out.starts_fresh(&self.setup.agent);
+            out.notice_fresh_start(&self.setup.agent);
         }
-        self.opened(&result, out);
+        self.session_opened(&result, out);
     }
 
-    pub(super) fn took_up(&mut self, method: &str, answer: Result<Value, Fault>, out: &mut Out) {
-        match answer {
+    pub(super) fn session_resumed(
+        &mut self,
+        method: &str,
+        response: Result<Value, RpcError>,
+        out: &mut Actions,
+    ) {
+        match response {
             Ok(result) => {
-                self.taken_up = true;
-                self.opened(&result, out);
+                self.resumed = true;
+                self.session_opened(&result, out);
             }
-            Err(fault) if login::is_needed(&fault, &self.offers.logins) => {
-                self.unusable(method, &fault, out);
+            Err(error) if auth_errors::is_auth_error(&error, &self.capabilities.auth_methods) => {
+                self.fail_startup(method, &error, out);
             }
-            // Each agent has a code of its own for a conversation that it does not know.
+            // Each agent has a code of its own for an unknown session.
             Err(_) => {
                 self.session = None;
-                self.begin(out);
+                self.new_session(out);
             }
         }
     }
 
-    fn opened(&mut self, result: &Value, out: &mut Out) {
-        self.choices.learn(result);
+    fn session_opened(&mut self, result: &Value, out: &mut Actions) {
+        self.config.read_session(result);
         let mut lacks = Vec::new();
-        let mut without = |missing: bool, word| {
-            if missing {
-                lacks.push(word);
+        let mut lacks_if = |is_missing: bool, capability| {
+            if is_missing {
+                lacks.push(capability);
             }
         };
-        without(!self.choices.has_models(), "models");
-        without(!self.offers.image, "images");
-        without(!self.choices.has_modes(), "modes");
-        without(self.offers.taking_up().is_none(), "resume");
+        lacks_if(!self.config.has_models(), "models");
+        lacks_if(!self.capabilities.image, "images");
+        lacks_if(!self.config.has_modes(), "modes");
+        lacks_if(self.capabilities.resume_method().is_none(), "resume");
         self.ready = true;
         out.ready(lacks);
-        for early in std::mem::take(&mut self.early) {
-            self.update(early, out);
+        for update in std::mem::take(&mut self.early_updates) {
+            self.update(update, out);
         }
     }
 
-    fn unusable(&self, method: &str, fault: &Fault, out: &mut Out) {
+    fn fail_startup(&self, method: &str, error: &RpcError, out: &mut Actions) {
         let agent = &self.setup.agent;
-        let message = if login::is_needed(fault, &self.offers.logins) {
-            login::needed(agent, fault, &self.offers.logins)
+        let message = if auth_errors::is_auth_error(error, &self.capabilities.auth_methods) {
+            auth_errors::login_message(agent, error, &self.capabilities.auth_methods)
         } else {
-            let said = login::said(fault);
-            format!("The agent `{agent}` refused `{method}`: {said}")
+            let reason = auth_errors::error_text(error);
+            format!("The agent `{agent}` refused `{method}`: {reason}")
         };
-        out.fail(Code::TaskFailed, message);
+        out.fail(ErrorCode::TaskFailed, message);
     }
 }

@@ -1,142 +1,144 @@
-//! Questions of the agent: may a tool be used?
+//! Permission requests: the agent asks whether it may use a tool.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::super::{Act, FromAgent, Out};
-use super::{Acp, short};
+use super::super::{Actions, FromAgent};
+use super::{Acp, excerpt};
 use crate::domain::command::Mode;
 use crate::domain::event::Level;
 use crate::domain::question::{
-    Answer, Choice, ChoiceKind, Question, QuestionKind, Resolution, Said, Severity, ToolUse,
+    Answer, AnswerValue, Choice, ChoiceKind, Question, QuestionKind, Resolution, Severity, ToolUse,
 };
 use crate::domain::tool::Tool;
 use crate::runtime::jsonrpc;
 
-/// A request that names something wrong.
 const INVALID_PARAMS: i64 = -32602;
 
-/// Ids of options are kept up to this length, in bytes.
-const OPTION_ID: usize = 256;
+/// A longer id would not survive truncation, and its option could not be chosen.
+const MAX_OPTION_ID_BYTES: usize = 256;
 
-/// The questions that wait for their answer, by the name that we gave them.
+/// The permission requests that wait for an answer, by the question's id.
 #[derive(Debug, Default)]
 pub(super) struct Permissions {
-    asked: u64,
-    open: BTreeMap<String, Open>,
+    count: u64,
+    pending: BTreeMap<String, PendingPermission>,
 }
 
-/// One of them.
 #[derive(Debug)]
-struct Open {
-    /// The agent's number for it, given back as it came.
+struct PendingPermission {
+    /// The request's id, returned as it came.
     id: Value,
     options: Vec<Choice>,
 }
 
-/// What to answer.
-enum Verdict {
-    /// This option.
+enum PermissionOutcome {
+    /// The id of an option.
     Selected(String),
-    /// None of them.
     Cancelled,
-    /// None of them, although somebody said yes: only a yes for good is offered.
-    OnlyForGood,
+    /// The user allowed it once, but only `allow_always` is offered.
+    NoAllowOnce,
 }
 
 impl Acp {
-    /// The agent asks.
-    pub(super) fn permission(&mut self, id: Value, params: &Value, out: &mut Out) {
+    pub(super) fn request_permission(&mut self, id: Value, params: &Value, out: &mut Actions) {
         let session = params["sessionId"].as_str().unwrap_or_default();
         if self.session.as_deref() != Some(session) {
-            let what = format!("a permission for the session `{}`", short(session));
-            out.act(Act::Stray(what));
+            let what = format!("a permission for the session `{}`", excerpt(session));
+            out.misrouted(what);
             return out.write(jsonrpc::error(id, INVALID_PARAMS, "no such session here"));
         }
-        let Some(run) = self.run.as_ref().filter(|run| !run.is_held()) else {
-            out.act(Act::Odd("a permission outside of a run".into()));
+        let Some(run) = self.run.as_ref().filter(|run| !run.is_unsent()) else {
+            out.unexpected("a permission outside of a run");
             return out.write(jsonrpc::result(id, cancelled()));
         };
-        let (run, over) = (run.id, run.cancelled);
-        let tool = self.tools.mention(&params["toolCall"]);
+        let (run, is_cancelled) = (run.id, run.cancelled);
+        let tool = self.tools.upsert(&params["toolCall"]);
         if let Some(tool) = &tool {
             let tool = tool.clone();
-            out.tell(FromAgent::Tool { run, tool });
+            out.emit(FromAgent::ToolUpdate { run, tool });
         }
-        if over {
+        if is_cancelled {
             return out.write(jsonrpc::result(id, cancelled()));
         }
-        let mut asked = Box::new(question(tool, params));
-        if self.is_departure(&asked, &params["toolCall"]) {
-            asked.severity = Severity::Critical;
+        let mut question = Box::new(question(tool, params));
+        if self.changes_mode(&question, &params["toolCall"]) {
+            question.severity = Severity::Critical;
         }
-        self.permissions.asked += 1;
-        let name = format!("permission-{}", self.permissions.asked);
-        let options = asked.options.clone();
+        self.permissions.count += 1;
+        let question_id = format!("permission-{}", self.permissions.count);
+        let options = question.options.clone();
+        let pending = PendingPermission { id, options };
         self.permissions
-            .open
-            .insert(name.clone(), Open { id, options });
-        out.tell(FromAgent::Asked {
+            .pending
+            .insert(question_id.clone(), pending);
+        out.emit(FromAgent::QuestionAsked {
             run,
-            question: name,
-            asked,
-            patience: None,
+            question: question_id,
+            content: question,
+            timeout: None,
         });
     }
 
-    /// Would a yes take the agent into another mode, or make deeds of a plan? Nobody but a human may
-    /// say it then.
-    fn is_departure(&self, asked: &Question, tool: &Value) -> bool {
+    /// Whether allowing it would switch the agent's mode, or let it act while a plan was asked for: only
+    /// a human may decide that.
+    fn changes_mode(&self, question: &Question, tool: &Value) -> bool {
         let id = tool["toolCallId"].as_str();
-        let switches = id.is_some_and(|id| self.tools.switches_mode(id));
-        let switches = switches || tool["kind"] == "switch_mode";
-        let is_mode = |option: &Choice| self.choices.is_mode(&option.id);
-        let plans = self.run.as_ref().is_some_and(|run| run.mode == Mode::Plan);
-        let plans = plans || self.choices.is_planning();
-        switches || asked.options.iter().any(is_mode) || plans && asked.severity > Severity::Info
+        let switches_mode = id.is_some_and(|id| self.tools.switches_mode(id));
+        let switches_mode = switches_mode || tool["kind"] == "switch_mode";
+        let is_mode = |option: &Choice| self.config.is_mode(&option.id);
+        let is_planning = self.run.as_ref().is_some_and(|run| run.mode == Mode::Plan);
+        let is_planning = is_planning || self.config.is_planning();
+        switches_mode
+            || question.options.iter().any(is_mode)
+            || is_planning && question.severity > Severity::Info
     }
 
-    /// The agent goes on without the answer.
-    pub(super) fn taken_back(&mut self, request: &Value, out: &mut Out) {
-        let mut open = self.permissions.open.iter();
-        let found = open.find(|(_, open)| open.id == *request);
+    /// The agent cancelled its request.
+    pub(super) fn withdraw_permission(&mut self, request: &Value, out: &mut Actions) {
+        let mut pending = self.permissions.pending.iter();
+        let found = pending.find(|(_, pending)| pending.id == *request);
         let Some(question) = found.map(|(name, _)| name.clone()) else {
             return;
         };
-        self.permissions.open.remove(&question);
-        // Also who does not want to know any more gets an answer.
+        self.permissions.pending.remove(&question);
+        // A cancelled request needs its response too.
         out.write(jsonrpc::result(request.clone(), cancelled()));
-        out.tell(FromAgent::Settled { question });
+        out.emit(FromAgent::QuestionWithdrawn { question });
     }
 
-    /// Somebody answered, or nobody did.
-    pub(super) fn permitted(&mut self, name: &str, resolution: &Resolution, out: &mut Out) {
-        let Some(open) = self.permissions.open.remove(name) else {
+    pub(super) fn answer_permission(
+        &mut self,
+        question: &str,
+        resolution: &Resolution,
+        out: &mut Actions,
+    ) {
+        let Some(pending) = self.permissions.pending.remove(question) else {
             return;
         };
-        let outcome = match verdict(&open.options, resolution) {
-            Verdict::Selected(option) => {
+        let outcome = match outcome(&pending.options, resolution) {
+            PermissionOutcome::Selected(option) => {
                 json!({ "outcome": { "outcome": "selected", "optionId": option } })
             }
-            Verdict::Cancelled => cancelled(),
-            Verdict::OnlyForGood => {
+            PermissionOutcome::Cancelled => cancelled(),
+            PermissionOutcome::NoAllowOnce => {
                 let text = format!(
                     "The agent `{}` takes no yes for this one time. It was not allowed; choose one \
                      of its options instead.",
                     self.setup.agent
                 );
-                out.notice(Level::Warn, text);
+                out.emit_notice(Level::Warn, text);
                 cancelled()
             }
         };
-        out.write(jsonrpc::result(open.id, outcome));
+        out.write(jsonrpc::result(pending.id, outcome));
     }
 
-    /// The run is over, and with it what it asked.
-    pub(super) fn withdraw_questions(&mut self, out: &mut Out) {
-        for open in std::mem::take(&mut self.permissions.open).into_values() {
-            out.write(jsonrpc::result(open.id, cancelled()));
+    /// The run is over, and its permission requests with it.
+    pub(super) fn cancel_permissions(&mut self, out: &mut Actions) {
+        for pending in std::mem::take(&mut self.permissions.pending).into_values() {
+            out.write(jsonrpc::result(pending.id, cancelled()));
         }
     }
 }
@@ -150,7 +152,7 @@ fn question(tool: Option<Tool>, params: &Value) -> Question {
         .as_array()
         .into_iter()
         .flatten()
-        .filter_map(choice)
+        .filter_map(parse_option)
         .collect();
     let tool = tool.unwrap_or_else(|| Tool::new("", "tool", "pending"));
     let input = tool.input.as_ref();
@@ -161,11 +163,11 @@ fn question(tool: Option<Tool>, params: &Value) -> Question {
     };
     let kind = QuestionKind::Permission;
     let mut question = Question::new(kind, severity(&tool.kind), &tool.title, message);
-    let for_good = |option: &Choice| {
+    let is_lasting = |option: &Choice| {
         use ChoiceKind::{AllowAlways, RejectAlways};
         matches!(option.kind, Some(AllowAlways | RejectAlways))
     };
-    question.allow_remember = options.iter().any(for_good);
+    question.allow_remember = options.iter().any(is_lasting);
     question.options = options;
     question.tool = (!tool.id.is_empty()).then(|| ToolUse {
         tool: tool.id,
@@ -175,7 +177,6 @@ fn question(tool: Option<Tool>, params: &Value) -> Question {
     question
 }
 
-/// Looking does no harm; everything else may.
 fn severity(kind: &str) -> Severity {
     match kind {
         "read" | "search" | "fetch" | "think" => Severity::Info,
@@ -183,10 +184,9 @@ fn severity(kind: &str) -> Severity {
     }
 }
 
-fn choice(option: &Value) -> Option<Choice> {
+fn parse_option(option: &Value) -> Option<Choice> {
     let id = option["optionId"].as_str()?;
-    // What cannot be kept as it is would not be known when it comes back.
-    if id.len() > OPTION_ID || id.contains('\0') {
+    if id.len() > MAX_OPTION_ID_BYTES || id.contains('\0') {
         return None;
     }
     let kind = option["kind"].as_str();
@@ -194,12 +194,11 @@ fn choice(option: &Value) -> Option<Choice> {
         id: id.to_owned(),
         label: option["name"].as_str().unwrap_or(id).to_owned(),
         detail: None,
-        kind: kind.and_then(meaning),
+        kind: kind.and_then(option_kind),
     })
 }
 
-/// What an option means, by the protocol's word for it.
-fn meaning(word: &str) -> Option<ChoiceKind> {
+fn option_kind(word: &str) -> Option<ChoiceKind> {
     Some(match word {
         "allow_once" => ChoiceKind::AllowOnce,
         "allow_always" => ChoiceKind::AllowAlways,
@@ -209,33 +208,37 @@ fn meaning(word: &str) -> Option<ChoiceKind> {
     })
 }
 
-/// The option that says what was said, and never more than that.
-fn verdict(options: &[Choice], resolution: &Resolution) -> Verdict {
+/// The option that grants or rejects what was answered, and never more than that.
+fn outcome(options: &[Choice], resolution: &Resolution) -> PermissionOutcome {
     use ChoiceKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
     let of_kind = |kind| options.iter().find(|option| option.kind == Some(kind));
     let first = |kinds: &[ChoiceKind]| {
         let found = kinds.iter().find_map(|kind| of_kind(*kind));
-        found.map_or(Verdict::Cancelled, |option| {
-            Verdict::Selected(option.id.clone())
+        found.map_or(PermissionOutcome::Cancelled, |option| {
+            PermissionOutcome::Selected(option.id.clone())
         })
     };
     match resolution {
-        Resolution::Cancelled => Verdict::Cancelled,
+        Resolution::Cancelled => PermissionOutcome::Cancelled,
         Resolution::Expired => first(&[RejectOnce]),
-        Resolution::Answered(Answer { said, remember, .. }) => match (said, remember) {
-            (Said::Option(name), _) => {
+        Resolution::Answered(Answer {
+            value, remember, ..
+        }) => match (value, remember) {
+            (AnswerValue::Option(name), _) => {
                 let named = options.iter().find(|option| option.id == *name);
-                let named = named.or_else(|| meaning(name).and_then(of_kind));
+                let named = named.or_else(|| option_kind(name).and_then(of_kind));
                 named.map_or_else(
                     || first(&[RejectOnce]),
-                    |option| Verdict::Selected(option.id.clone()),
+                    |option| PermissionOutcome::Selected(option.id.clone()),
                 )
             }
-            (Said::Ok(true), true) => first(&[AllowAlways, AllowOnce]),
-            (Said::Ok(true), false) if of_kind(AllowOnce).is_none() => Verdict::OnlyForGood,
-            (Said::Ok(true), false) => first(&[AllowOnce]),
-            (Said::Ok(false), true) => first(&[RejectAlways, RejectOnce]),
-            // Neither a text nor a list is a yes to a permission.
+            (AnswerValue::Ok(true), true) => first(&[AllowAlways, AllowOnce]),
+            (AnswerValue::Ok(true), false) if of_kind(AllowOnce).is_none() => {
+                PermissionOutcome::NoAllowOnce
+            }
+            (AnswerValue::Ok(true), false) => first(&[AllowOnce]),
+            (AnswerValue::Ok(false), true) => first(&[RejectAlways, RejectOnce]),
+            // A text or a list allows nothing.
             _ => first(&[RejectOnce]),
         },
     }

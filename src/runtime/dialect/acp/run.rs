@@ -1,123 +1,113 @@
-//! The run under way: from its prompt to the answer that ends it.
+//! Run: from `session/prompt` to the response that ends it.
 
 use serde_json::{Value, json};
 
-use super::super::{Brief, FromAgent, Out, unsupported};
-use super::choice::Choice;
-use super::{Acp, Asked, content, login, meter, short};
-use crate::domain::code::Code;
+use super::super::{Actions, FromAgent, PromptContent, unsupported};
+use super::config_options::ConfigKind;
+use super::{Acp, PendingRequest, auth_errors, content, excerpt, usage};
 use crate::domain::command::Mode;
+use crate::domain::error_code::ErrorCode;
 use crate::domain::id::RunId;
 use crate::domain::run::{RunOutcome, Usage};
-use crate::runtime::jsonrpc::{self, Fault};
+use crate::runtime::jsonrpc::{self, RpcError};
 
-/// The run under way.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) id: RunId,
-    /// Is a plan wanted, or deeds?
     pub(super) mode: Mode,
-    /// What is asked, while the agent is brought into the right mode first.
-    held: Option<Held>,
-    /// Was it cancelled?
+    /// The prompt, while the agent is switched to its mode.
+    unsent: Option<UnsentPrompt>,
     pub(super) cancelled: bool,
-    /// Was something said aloud since the last complete utterance?
-    pub(super) said: bool,
-    /// Or thought?
-    pub(super) thought: bool,
-    /// The agent's name for the utterance that the last piece was of.
-    pub(super) utterance: Option<String>,
+    /// Text came since the last finished message.
+    pub(super) has_text: bool,
+    /// A thought came since then.
+    pub(super) has_thought: bool,
+    /// The `messageId` of the last chunk.
+    pub(super) message_id: Option<String>,
 }
 
-/// A prompt that is not on its way yet.
 #[derive(Debug)]
-struct Held {
+struct UnsentPrompt {
     blocks: Vec<Value>,
-    /// Was the agent told to go into the right mode? It is told once.
-    steered: bool,
+    /// The switch is requested once.
+    mode_requested: bool,
 }
 
 impl Run {
-    /// Is the prompt still to be sent? Then nothing that comes belongs to it.
-    pub(super) fn is_held(&self) -> bool {
-        self.held.is_some()
+    /// No update belongs to a run whose prompt is unsent.
+    pub(super) fn is_unsent(&self) -> bool {
+        self.unsent.is_some()
     }
 }
 
 impl Acp {
-    /// Begins a run, if the agent can do what is asked.
-    pub(super) fn prompt(&mut self, run: RunId, brief: &Brief, out: &mut Out) {
+    pub(super) fn prompt(&mut self, run: RunId, content: &PromptContent, out: &mut Actions) {
         let agent = &self.setup.agent;
-        // Agents do different things with a second prompt, none of them good.
+        // On a second prompt agents cancel the first, or hold it and a cancel then ends both.
         if self.run.is_some() {
             let message = format!("The agent `{agent}` is busy with another run.");
-            return out.fail_run(run, Code::Busy, message);
+            return out.fail_run(run, ErrorCode::Busy, message);
         }
-        if brief.mode == Mode::Plan && !self.choices.can_plan() {
+        if content.mode == Mode::Plan && !self.config.can_plan() {
             let why = unsupported(agent, "plan without acting: it has no mode for that");
-            return out.fail_run(run, why.code, why.message);
+            return out.refuse_run(run, why);
         }
-        let blocks = match content::blocks(brief, &self.offers) {
+        let blocks = match content::prompt_blocks(content, &self.capabilities) {
             Ok(blocks) => blocks,
-            Err(what) => {
-                let why = unsupported(agent, &what);
-                return out.fail_run(run, why.code, why.message);
-            }
+            Err(what) => return out.refuse_run(run, unsupported(agent, &what)),
         };
-        self.tools.forget();
+        self.tools.clear();
         self.run = Some(Run {
             id: run,
-            mode: brief.mode,
-            held: Some(Held {
+            mode: content.mode,
+            unsent: Some(UnsentPrompt {
                 blocks,
-                steered: false,
+                mode_requested: false,
             }),
             cancelled: false,
-            said: false,
-            thought: false,
-            utterance: None,
+            has_text: false,
+            has_thought: false,
+            message_id: None,
         });
-        self.go_on(out);
+        self.send_prompt(out);
     }
 
-    /// Sends the prompt that was held, once the agent is in the right mode and nothing else is being
-    /// set any more.
-    pub(super) fn go_on(&mut self, out: &mut Out) {
-        let waits = self.run.as_mut().filter(|_| self.setting == 0);
-        let waits = waits.and_then(|run| Some((run.mode, run.held.as_mut()?)));
-        let Some((mode, held)) = waits else {
+    /// Sends the unsent prompt once the agent is in its mode and no change is pending.
+    pub(super) fn send_prompt(&mut self, out: &mut Actions) {
+        let run = self.run.as_mut().filter(|_| self.pending_sets == 0);
+        let waiting = run.and_then(|run| Some((run.mode, run.unsent.as_mut()?)));
+        let Some((mode, unsent)) = waiting else {
             return;
         };
-        if !std::mem::replace(&mut held.steered, true)
-            && let Some(wanted) = self.choices.mode_for(mode)
+        if !std::mem::replace(&mut unsent.mode_requested, true)
+            && let Some(wanted) = self.config.mode_for(mode)
         {
-            return self.set(Choice::Mode, wanted, out);
+            return self.set_config(ConfigKind::Mode, wanted, out);
         }
         let current = self.run.as_mut();
-        let Some((run, held)) = current.and_then(|run| Some((run.id, run.held.take()?))) else {
+        let Some((run, unsent)) = current.and_then(|run| Some((run.id, run.unsent.take()?))) else {
             return;
         };
-        // Whoever asked for a plan must not get deeds.
-        if mode == Mode::Plan && !self.choices.is_planning() {
+        // A plan was asked for: the agent must not act.
+        if mode == Mode::Plan && !self.config.is_planning() {
             self.run = None;
             let message = format!(
                 "The agent `{}` did not go into its mode for planning, so it was not asked.",
                 self.setup.agent
             );
-            return out.fail_run(run, Code::TaskFailed, message);
+            return out.fail_run(run, ErrorCode::TaskFailed, message);
         }
-        let params = json!({ "sessionId": self.session_id(), "prompt": held.blocks });
-        self.meter.begin();
-        self.ask(Asked::Prompt { run }, params, out);
-        out.tell(FromAgent::Accepted { run });
+        let params = json!({ "sessionId": self.session_id(), "prompt": unsent.blocks });
+        self.usage.prompt_sent();
+        self.send_request(PendingRequest::Prompt { run }, params, out);
+        out.emit(FromAgent::RunAccepted { run });
     }
 
-    /// Stops the run, if it is the one under way.
-    pub(super) fn cancel(&mut self, run: RunId, out: &mut Out) {
+    pub(super) fn cancel(&mut self, run: RunId, out: &mut Actions) {
         let Some(current) = self.run.as_mut().filter(|current| current.id == run) else {
             return;
         };
-        if current.held.is_some() {
+        if current.unsent.is_some() {
             self.end_run(RunOutcome::Cancelled, None, out);
         } else if !current.cancelled {
             current.cancelled = true;
@@ -126,49 +116,51 @@ impl Acp {
         }
     }
 
-    /// The prompt has its answer.
-    pub(super) fn prompted(&mut self, run: RunId, answer: Result<Value, Fault>, out: &mut Out) {
+    pub(super) fn handle_prompt_response(
+        &mut self,
+        run: RunId,
+        response: Result<Value, RpcError>,
+        out: &mut Actions,
+    ) {
         let Some(current) = self.run.as_ref().filter(|current| current.id == run) else {
             return;
         };
-        let outcome = match &answer {
-            // Agents that are interrupted say so in many ways.
+        let outcome = match &response {
+            // Agents report an interruption in many ways.
             _ if current.cancelled => RunOutcome::Cancelled,
-            Ok(result) => self.outcome(result),
-            Err(fault) => self.failure(fault),
+            Ok(result) => self.stop_outcome(result),
+            Err(error) => self.error_outcome(error),
         };
-        let usage = answer.ok().as_ref().and_then(meter::tokens);
+        let usage = response.ok().as_ref().and_then(usage::of_prompt);
         self.end_run(outcome, usage, out);
     }
 
-    /// The run is over: nothing of it is left.
-    pub(super) fn end_run(&mut self, outcome: RunOutcome, usage: Option<Usage>, out: &mut Out) {
-        self.complete(out);
-        self.withdraw_questions(out);
+    pub(super) fn end_run(&mut self, outcome: RunOutcome, usage: Option<Usage>, out: &mut Actions) {
+        self.finish_message(out);
+        self.cancel_permissions(out);
         if let Some(run) = self.run.take() {
-            out.end(run.id, outcome, usage);
+            out.end_run(run.id, outcome, usage);
         }
     }
 
-    /// What was said aloud is complete, if anything was.
-    pub(super) fn complete(&mut self, out: &mut Out) {
-        if let Some(run) = self.run.as_mut().filter(|run| run.said) {
-            (run.said, run.thought) = (false, false);
+    /// Ends the current message, if it has text.
+    pub(super) fn finish_message(&mut self, out: &mut Actions) {
+        if let Some(run) = self.run.as_mut().filter(|run| run.has_text) {
+            (run.has_text, run.has_thought) = (false, false);
             let (run, text) = (run.id, None);
-            out.tell(FromAgent::Final { run, text });
+            out.emit(FromAgent::MessageFinal { run, text });
         }
     }
 
-    /// Something else begins: what was said or thought before it is complete, and what comes after it
-    /// stands behind it. Few agents name their utterances.
-    pub(super) fn interrupt(&mut self, out: &mut Out) {
+    /// Ends the current message or thought because something else begins: few agents send `messageId`.
+    pub(super) fn finish_message_or_thought(&mut self, out: &mut Actions) {
         if let Some(run) = &mut self.run {
-            run.said |= run.thought;
+            run.has_text |= run.has_thought;
         }
-        self.complete(out);
+        self.finish_message(out);
     }
 
-    fn outcome(&self, result: &Value) -> RunOutcome {
+    fn stop_outcome(&self, result: &Value) -> RunOutcome {
         let agent = &self.setup.agent;
         let message = match result["stopReason"].as_str() {
             Some("end_turn") => return RunOutcome::Completed,
@@ -186,24 +178,27 @@ impl Acp {
             ),
             Some(other) => format!(
                 "The agent `{agent}` stopped for a reason that is not known here: `{}`.",
-                short(other)
+                excerpt(other)
             ),
             None => format!("The agent `{agent}` stopped without saying why."),
         };
         failed(message)
     }
 
-    fn failure(&self, fault: &Fault) -> RunOutcome {
-        let (agent, logins) = (&self.setup.agent, &self.offers.logins);
-        failed(if login::is_needed(fault, logins) {
-            login::needed(agent, fault, logins)
+    fn error_outcome(&self, error: &RpcError) -> RunOutcome {
+        let (agent, auth_methods) = (&self.setup.agent, &self.capabilities.auth_methods);
+        failed(if auth_errors::is_auth_error(error, auth_methods) {
+            auth_errors::login_message(agent, error, auth_methods)
         } else {
-            format!("The agent `{agent}` failed: {}", login::said(fault))
+            format!(
+                "The agent `{agent}` failed: {}",
+                auth_errors::error_text(error)
+            )
         })
     }
 }
 
 fn failed(message: String) -> RunOutcome {
-    let code = Code::TaskFailed;
+    let code = ErrorCode::TaskFailed;
     RunOutcome::Failed { code, message }
 }

@@ -1,7 +1,7 @@
-//! The tools of the run under way, as far as they were seen.
+//! Tool calls: the state of each tool call of the current run.
 //!
-//! The protocol tells a tool once and then only what changes, sessions want to see all of it each
-//! time. Some agents mention a tool first in a question about it.
+//! The protocol sends a tool call once and then only what changes; a session wants all of it each time.
+//! Some agents name a tool call first in a permission request, so every mention is an upsert.
 
 use std::collections::HashMap;
 
@@ -10,57 +10,53 @@ use serde_json::{Map, Value, json};
 use super::content;
 use crate::domain::tool::Tool;
 
-/// What is known of each.
 #[derive(Debug, Default)]
-pub(super) struct Tools {
-    seen: HashMap<String, Seen>,
+pub(super) struct ToolCalls {
+    states: HashMap<String, ToolState>,
 }
 
-/// One tool, without what it was given.
+/// One tool call, without its input.
 #[derive(Debug)]
-struct Seen {
+struct ToolState {
     tool: Tool,
-    /// What came out, in the parts that change on their own.
+    /// The parts of the output, each updated on its own.
     content: Value,
     locations: Value,
-    raw: Value,
-    /// Does it take the agent into another mode?
+    raw_output: Value,
     switches_mode: bool,
 }
 
-impl Tools {
-    /// Another run begins.
-    pub(super) fn forget(&mut self) {
-        self.seen.clear();
+impl ToolCalls {
+    pub(super) fn clear(&mut self) {
+        self.states.clear();
     }
 
-    /// Is this the first mention of a tool?
-    pub(super) fn is_new(&self, told: &Value) -> bool {
-        let id = told["toolCallId"].as_str();
-        id.is_some_and(|id| !self.seen.contains_key(id))
+    pub(super) fn is_new(&self, update: &Value) -> bool {
+        let id = update["toolCallId"].as_str();
+        id.is_some_and(|id| !self.states.contains_key(id))
     }
 
-    /// A tool as it looks after this mention of it; none if it has no id.
-    pub(super) fn mention(&mut self, told: &Value) -> Option<Tool> {
-        let id = told["toolCallId"].as_str()?;
-        let seen = self
-            .seen
+    /// The tool call after this update; none if it has no id.
+    pub(super) fn upsert(&mut self, update: &Value) -> Option<Tool> {
+        let id = update["toolCallId"].as_str()?;
+        let state = self
+            .states
             .entry(id.to_owned())
-            .or_insert_with(|| Seen::first(id, told));
-        Some(seen.again(told))
+            .or_insert_with(|| ToolState::new(id, update));
+        Some(state.update(update))
     }
 
-    /// Was it ever said of this tool that it takes the agent into another mode?
+    /// Whether any update said that it switches the agent's mode.
     pub(super) fn switches_mode(&self, id: &str) -> bool {
-        self.seen.get(id).is_some_and(|seen| seen.switches_mode)
+        self.states.get(id).is_some_and(|state| state.switches_mode)
     }
 }
 
-impl Seen {
-    fn first(id: &str, told: &Value) -> Self {
-        let title = told["title"].as_str().unwrap_or_default();
-        // The protocol has no names of tools: what it does says more than how this use is called.
-        let name = match kind(told) {
+impl ToolState {
+    fn new(id: &str, update: &Value) -> Self {
+        let title = update["title"].as_str().unwrap_or_default();
+        // The protocol has no tool names: the kind says more than the title of one call.
+        let name = match kind(update) {
             Some("other") | None if !title.is_empty() => title,
             Some(kind) => kind,
             None => "tool",
@@ -69,73 +65,72 @@ impl Seen {
             tool: Tool::new(id, name, "pending"),
             content: Value::Null,
             locations: Value::Null,
-            raw: Value::Null,
+            raw_output: Value::Null,
             switches_mode: false,
         }
     }
 
-    fn again(&mut self, told: &Value) -> Tool {
+    fn update(&mut self, update: &Value) -> Tool {
         let was_open = self.tool.is_open();
-        self.switches_mode |= told["kind"] == "switch_mode";
-        if let Some(kind) = kind(told) {
+        self.switches_mode |= update["kind"] == "switch_mode";
+        if let Some(kind) = kind(update) {
             kind.clone_into(&mut self.tool.kind);
         }
-        if let Some(title) = told["title"].as_str().filter(|title| !title.is_empty()) {
+        if let Some(title) = update["title"].as_str().filter(|title| !title.is_empty()) {
             title.clone_into(&mut self.tool.title);
         }
-        if let Some(status) = status(told) {
+        if let Some(status) = status(update) {
             status.clone_into(&mut self.tool.status);
         }
         let mut tool = self.tool.clone();
-        tool.input = given(&told["rawInput"]);
-        let mut news = false;
+        tool.input = non_empty(&update["rawInput"]);
+        let mut output_changed = false;
         for (part, name) in [
             (&mut self.content, "content"),
             (&mut self.locations, "locations"),
-            (&mut self.raw, "rawOutput"),
+            (&mut self.raw_output, "rawOutput"),
         ] {
-            if let Some(value) = given(&told[name]) {
+            if let Some(value) = non_empty(&update[name]) {
                 *part = value;
-                // What came out of a tool that has ended is not known here any more: a part of it
-                // must not take the place of all.
-                news |= was_open || name == "content";
+                // The output of an ended call was dropped here: a part must not replace all of it.
+                output_changed |= was_open || name == "content";
             }
         }
-        if news {
+        if output_changed {
             tool.output = self.output();
         }
         if !tool.is_open() {
-            // It may be large, and is told now.
-            (self.content, self.raw) = (Value::Null, Value::Null);
+            // It may be large, and was sent.
+            (self.content, self.raw_output) = (Value::Null, Value::Null);
         }
         tool
     }
 
-    /// What came out: just the text or what the tool itself gave back if that is all, else its parts.
+    /// Just the text or the raw output if there is nothing else, else all parts.
     fn output(&self) -> Option<Value> {
         let mut parts = Map::new();
         let (mut text, mut diffs, mut terminals) = (String::new(), Vec::new(), Vec::new());
-        for piece in self.content.as_array().into_iter().flatten() {
-            match piece["type"].as_str() {
-                Some("diff") => diffs.push(diff(piece)),
-                Some("terminal") => terminals.push(piece["terminalId"].clone()),
-                _ => text.push_str(&content::said(&piece["content"]).unwrap_or_default()),
+        for block in self.content.as_array().into_iter().flatten() {
+            match block["type"].as_str() {
+                Some("diff") => diffs.push(diff(block)),
+                Some("terminal") => terminals.push(block["terminalId"].clone()),
+                _ => text.push_str(&content::to_markdown(&block["content"]).unwrap_or_default()),
             }
         }
-        let mut put = |name: &str, value: Value| {
-            if given(&value).is_some() {
+        let mut add_part = |name: &str, value: Value| {
+            if non_empty(&value).is_some() {
                 parts.insert(name.to_owned(), value);
             }
         };
-        put("diffs", json!(diffs));
-        put("terminals", json!(terminals));
-        put("locations", self.locations.clone());
-        let raw = given(&self.raw);
-        match (text.is_empty(), raw) {
-            (true, raw) if parts.is_empty() => raw,
+        add_part("diffs", json!(diffs));
+        add_part("terminals", json!(terminals));
+        add_part("locations", self.locations.clone());
+        let raw_output = non_empty(&self.raw_output);
+        match (text.is_empty(), raw_output) {
+            (true, raw_output) if parts.is_empty() => raw_output,
             (false, _) if parts.is_empty() => Some(json!(text)),
-            (true, Some(raw)) => {
-                parts.insert("raw".into(), raw);
+            (true, Some(raw_output)) => {
+                parts.insert("raw".into(), raw_output);
                 Some(Value::Object(parts))
             }
             (true, None) => Some(Value::Object(parts)),
@@ -147,24 +142,22 @@ impl Seen {
     }
 }
 
-/// A value that says something.
-fn given(value: &Value) -> Option<Value> {
-    let says = match value {
+fn non_empty(value: &Value) -> Option<Value> {
+    let is_present = match value {
         Value::Null => false,
         Value::Object(fields) => !fields.is_empty(),
         Value::Array(items) => !items.is_empty(),
         _ => true,
     };
-    says.then(|| value.clone())
+    is_present.then(|| value.clone())
 }
 
-fn diff(piece: &Value) -> Value {
-    json!({ "path": piece["path"], "oldText": piece["oldText"], "newText": piece["newText"] })
+fn diff(block: &Value) -> Value {
+    json!({ "path": block["path"], "oldText": block["oldText"], "newText": block["newText"] })
 }
 
-/// What it does, in the words that sessions know, which are the protocol's.
-fn kind(told: &Value) -> Option<&'static str> {
-    Some(match told["kind"].as_str()? {
+fn kind(update: &Value) -> Option<&'static str> {
+    Some(match update["kind"].as_str()? {
         "read" => "read",
         "edit" => "edit",
         "delete" => "delete",
@@ -177,9 +170,9 @@ fn kind(told: &Value) -> Option<&'static str> {
     })
 }
 
-/// How far it is; what an unknown word means is not guessed.
-fn status(told: &Value) -> Option<&'static str> {
-    Some(match told["status"].as_str()? {
+/// Unknown statuses change nothing.
+fn status(update: &Value) -> Option<&'static str> {
+    Some(match update["status"].as_str()? {
         "pending" => "pending",
         "in_progress" => "running",
         "completed" => "completed",
@@ -193,11 +186,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_update_changes_only_what_it_says() {
-        let mut tools = Tools::default();
+    fn an_update_changes_only_the_fields_it_carries() {
+        let mut tools = ToolCalls::default();
         let first = json!({ "toolCallId": "c", "title": "Edit a", "kind": "edit",
             "locations": [{ "path": "/w/a" }], "rawInput": { "path": "a" } });
-        let tool = tools.mention(&first).unwrap();
+        let tool = tools.upsert(&first).unwrap();
         assert_eq!(
             (tool.name.as_str(), tool.status.as_str()),
             ("edit", "pending")
@@ -206,10 +199,10 @@ mod tests {
 
         let diff = json!({ "toolCallId": "c", "status": "in_progress",
             "content": [{ "type": "diff", "path": "/w/a", "oldText": null, "newText": "x" }] });
-        assert_eq!(tools.mention(&diff).unwrap().status, "running");
+        assert_eq!(tools.upsert(&diff).unwrap().status, "running");
 
         let end = json!({ "toolCallId": "c", "status": "completed", "rawOutput": { "ok": true } });
-        let tool = tools.mention(&end).unwrap();
+        let tool = tools.upsert(&end).unwrap();
         assert_eq!(
             (tool.title.as_str(), tool.kind.as_str()),
             ("Edit a", "edit")
@@ -220,7 +213,7 @@ mod tests {
         assert_eq!(output["raw"], json!({ "ok": true }));
 
         let odd = json!({ "toolCallId": "c", "status": "sleeping", "title": "", "kind": 3 });
-        let tool = tools.mention(&odd).unwrap();
+        let tool = tools.upsert(&odd).unwrap();
         assert_eq!(
             (tool.title.as_str(), tool.status.as_str()),
             ("Edit a", "completed")
@@ -229,14 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn what_came_out_is_not_replaced_by_a_part_of_it_after_the_end() {
-        let mut tools = Tools::default();
+    fn a_partial_output_after_the_end_does_not_replace_the_whole() {
+        let mut tools = ToolCalls::default();
         let text = |text: &str| json!([{ "type": "content", "content": { "type": "text", "text": text } }]);
-        let mut output = |told: Value| tools.mention(&told).unwrap().output;
+        let mut output = |update: Value| tools.upsert(&update).unwrap().output;
         let end = json!({ "toolCallId": "c", "status": "completed", "content": text("all") });
         assert_eq!(output(end), Some(json!("all")));
-        let raw = json!({ "toolCallId": "c", "rawOutput": { "exit": 0 } });
-        assert_eq!(output(raw), None);
+        let raw_output = json!({ "toolCallId": "c", "rawOutput": { "exit": 0 } });
+        assert_eq!(output(raw_output), None);
         let again = json!({ "toolCallId": "c", "content": text("all of it") });
         assert_eq!(output(again), Some(json!("all of it")));
     }

@@ -1,12 +1,12 @@
-//! What is asked of the runtime itself: lists, and another model. Pure.
+//! Queries: model, MCP and skill lists, and the choice of a model. Pure.
 
 use serde_json::{Map, Value, json};
 
-use super::super::{Inquiry, Out, unsupported};
-use super::{Codelia, INQUIRY, Waiting};
+use super::super::{Actions, AgentRequest, unsupported};
+use super::{Codelia, PendingRequest, QUERY_TIMEOUT};
 use crate::domain::command::Topic;
 
-/// The providers that may stand before the name of a model.
+/// Providers that may prefix the name of a model.
 const PROVIDERS: [&str; 6] = [
     "openai",
     "anthropic",
@@ -17,22 +17,22 @@ const PROVIDERS: [&str; 6] = [
 ];
 
 impl Codelia {
-    pub(super) fn inquire(&mut self, id: u64, inquiry: Inquiry, out: &mut Out) {
+    pub(super) fn query(&mut self, id: u64, request: AgentRequest, out: &mut Actions) {
         let agent = &self.setup.agent;
-        let declined = match &inquiry {
-            Inquiry::Extension { name, .. } => Some(format!("do `{name}`")),
-            Inquiry::Query { topic, .. } => match topic {
-                Topic::Mcp if self.lacks.contains("mcp") => Some("list its MCP servers".into()),
-                Topic::Skills if self.lacks.contains("skills") => Some("list its skills".into()),
+        let declined = match &request {
+            AgentRequest::Extension { name, .. } => Some(format!("do `{name}`")),
+            AgentRequest::Query { topic, .. } => match topic {
+                Topic::Mcp if self.missing.contains("mcp") => Some("list its MCP servers".into()),
+                Topic::Skills if self.missing.contains("skills") => Some("list its skills".into()),
                 Topic::Models | Topic::Mcp | Topic::Skills => None,
                 Topic::Commands => Some("list its commands".into()),
                 Topic::Tree => Some("show how its conversation branches".into()),
             },
         };
-        if let Some(what) = declined {
-            return out.decline_with(id, unsupported(agent, &what));
+        if let Some(ability) = declined {
+            return out.decline_with(id, unsupported(agent, &ability));
         }
-        let Inquiry::Query { topic, params } = inquiry else {
+        let AgentRequest::Query { topic, params } = request else {
             return;
         };
         let (method, names): (_, &[&str]) = match topic {
@@ -40,22 +40,27 @@ impl Codelia {
             Topic::Skills => ("skills.list", &["force_reload"]),
             _ => ("model.list", &["provider", "include_details"]),
         };
-        // Nothing else is passed on: a client must not send the agent to other folders.
-        let asked: Map<String, Value> = names
+        // Nothing else is passed on: a client must not direct the agent to other folders.
+        let filtered: Map<String, Value> = names
             .iter()
             .filter_map(|name| Some(((*name).to_owned(), params.get(name)?.clone())))
             .collect();
-        let number = self.request(Waiting::Inquiry(id), method, Value::Object(asked), out);
-        out.timer(number, INQUIRY);
+        let number = self.request(
+            PendingRequest::AgentRequest(id),
+            method,
+            Value::Object(filtered),
+            out,
+        );
+        out.set_timer(number, QUERY_TIMEOUT);
     }
 
-    /// Chooses a model, now or once the run is over.
-    pub(super) fn choose(&mut self, model: String, out: &mut Out) {
+    /// Now, or after the current run.
+    pub(super) fn set_model(&mut self, model: String, out: &mut Actions) {
         if self.run.is_some() {
-            self.model = Some(model);
+            self.deferred_model = Some(model);
             return;
         }
-        // Only for this conversation: what is configured is not ours to change.
+        // Scope `session`: the operator's configuration stays as it is.
         let mut params = json!({ "name": model, "scope": "session" });
         if let Some((provider, name)) = model.split_once('/')
             && PROVIDERS.contains(&provider)
@@ -63,6 +68,6 @@ impl Codelia {
             params["provider"] = provider.into();
             params["name"] = name.into();
         }
-        self.request(Waiting::Model(model), "model.set", params, out);
+        self.request(PendingRequest::ModelSet(model), "model.set", params, out);
     }
 }

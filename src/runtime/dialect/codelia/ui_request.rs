@@ -1,41 +1,37 @@
-//! The questions that a runtime asks, and how their answers are put. Pure.
+//! UI requests (`ui.confirm`, `ui.prompt`, `ui.pick`): the questions of a runtime and the responses
+//! to them. Pure.
 
 use serde_json::{Value, json};
 
 use super::super::{Resolution, RunId, text_of};
-use crate::domain::question::{Choice, ChoiceKind, Question, QuestionKind, Said, Severity};
+use crate::domain::question::{AnswerValue, Choice, ChoiceKind, Question, QuestionKind, Severity};
 
 const ALLOW: &str = "allow";
 const ALLOW_ALWAYS: &str = "allow_always";
 const DENY: &str = "deny";
 
-/// An id that is longer does not come back whole.
-const LONGEST_ID: usize = 256;
+/// Clients cannot return a longer id.
+const MAX_ID_LENGTH: usize = 256;
 
-/// A question that waits for its answer.
 #[derive(Debug)]
-pub(super) struct Ask {
-    /// The run that waits for it.
+pub(super) struct PendingQuestion {
     pub(super) run: RunId,
-    /// The id of the request, to be given back as it came.
+    /// The id of the request, returned unchanged.
     pub(super) id: Value,
-    /// What is asked.
-    pub(super) kind: Kind,
-    /// The use of a tool that it is about.
+    pub(super) kind: UiRequest,
+    /// The tool call that it asks permission for.
     pub(super) tool: Option<String>,
 }
 
-/// The three kinds there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum UiRequest {
     Confirm,
     Prompt,
     Pick,
 }
 
-impl Kind {
-    /// The kind that a method asks for.
-    pub(super) fn of(method: &str) -> Option<Self> {
+impl UiRequest {
+    pub(super) fn from_method(method: &str) -> Option<Self> {
         match method {
             "ui.confirm.request" => Some(Self::Confirm),
             "ui.prompt.request" => Some(Self::Prompt),
@@ -44,10 +40,9 @@ impl Kind {
         }
     }
 
-    /// The question, as it is put to a human.
     pub(super) fn question(self, params: &Value) -> Question {
         let flag = |name: &str| params[name] == true;
-        let word = |name: &str| params[name].as_str().map(str::to_owned);
+        let field = |name: &str| params[name].as_str().map(str::to_owned);
         let title = text_of(&params["title"]);
         let message = match text_of(&params["message"]) {
             message if message.is_empty() => title.clone(),
@@ -61,15 +56,15 @@ impl Kind {
                     Severity::Warn
                 };
                 Question {
-                    confirm_label: word("confirm_label"),
-                    cancel_label: word("cancel_label"),
+                    confirm_label: field("confirm_label"),
+                    cancel_label: field("cancel_label"),
                     allow_remember: flag("allow_remember"),
                     allow_reason: flag("allow_reason"),
                     ..Question::new(QuestionKind::Confirm, severity, title, message)
                 }
             }
             Self::Prompt => Question {
-                default_value: word("default_value"),
+                default_value: field("default_value"),
                 multiline: flag("multiline"),
                 secret: flag("secret"),
                 ..Question::new(QuestionKind::Prompt, Severity::Info, title, message)
@@ -82,17 +77,18 @@ impl Kind {
         }
     }
 
-    /// The answer, as the runtime reads it.
     pub(super) fn answer(self, resolution: &Resolution) -> Value {
         let Resolution::Answered(answer) = resolution else {
             return self.denial();
         };
-        match (self, &answer.said) {
+        match (self, &answer.value) {
             (Self::Confirm, said) => {
                 let (ok, always) = match said {
-                    Said::Ok(ok) => (*ok, false),
-                    Said::Option(id) => (id == ALLOW || id == ALLOW_ALWAYS, id == ALLOW_ALWAYS),
-                    Said::Value(_) | Said::Ids(_) => (false, false),
+                    AnswerValue::Ok(ok) => (*ok, false),
+                    AnswerValue::Option(id) => {
+                        (id == ALLOW || id == ALLOW_ALWAYS, id == ALLOW_ALWAYS)
+                    }
+                    AnswerValue::Text(_) | AnswerValue::Ids(_) => (false, false),
                 };
                 let mut result = json!({ "ok": ok });
                 if always || answer.remember {
@@ -103,14 +99,13 @@ impl Kind {
                 }
                 result
             }
-            (Self::Prompt, Said::Value(value)) => json!({ "value": value }),
-            (Self::Pick, Said::Ids(ids)) => json!({ "ids": ids }),
-            (Self::Pick, Said::Option(id)) => json!({ "ids": [id] }),
+            (Self::Prompt, AnswerValue::Text(value)) => json!({ "value": value }),
+            (Self::Pick, AnswerValue::Ids(ids)) => json!({ "ids": ids }),
+            (Self::Pick, AnswerValue::Option(id)) => json!({ "ids": [id] }),
             (Self::Prompt | Self::Pick, _) => self.denial(),
         }
     }
 
-    /// How a no is put.
     pub(super) fn denial(self) -> Value {
         match self {
             Self::Confirm => json!({ "ok": false }),
@@ -120,7 +115,7 @@ impl Kind {
     }
 }
 
-/// The options of a question that turned out to be about a tool.
+/// Options for a confirmation that asks for permission to use a tool.
 pub(super) fn permission_options(question: &Question) -> Vec<Choice> {
     let choice = |id: &str, label: Option<&str>, kind| Choice {
         id: id.into(),
@@ -141,8 +136,8 @@ pub(super) fn permission_options(question: &Question) -> Vec<Choice> {
 
 fn items(items: &Value) -> Vec<Choice> {
     let item = |item: &Value| {
-        let fits = |id: &&str| id.len() <= LONGEST_ID && !id.contains('\0');
-        let id = item["id"].as_str().filter(fits)?;
+        let is_valid = |id: &&str| id.len() <= MAX_ID_LENGTH && !id.contains('\0');
+        let id = item["id"].as_str().filter(is_valid)?;
         Some(Choice {
             id: id.into(),
             label: item["label"].as_str().unwrap_or(id).into(),

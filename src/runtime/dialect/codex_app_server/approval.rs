@@ -1,242 +1,251 @@
-//! What the app server asks: each of its requests is a question to a human, and the answer goes back
-//! under the id of the request.
+//! Approvals: each request of the app server becomes a question to the user; the answer is its response.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::super::{Act, FromAgent, Out, text_of};
-use super::turn::Turn;
-use super::{events, item, rights};
+use super::super::{Actions, FromAgent, text_of};
+use super::turn_events::Turn;
+use super::{item, permission_text};
 use crate::domain::event::Level;
 use crate::domain::id::RunId;
 use crate::domain::question::{
-    Choice, ChoiceKind, Question, QuestionKind, Resolution, Said, Severity, ToolUse,
+    AnswerValue, Choice, ChoiceKind, Question, QuestionKind, Resolution, Severity, ToolUse,
 };
+use crate::runtime::event_truncation::excerpt;
 use crate::runtime::jsonrpc;
 
-/// The requests that wait for an answer, by the name that we gave the question: ids of requests may be
-/// anything.
+/// The unanswered requests, by our own question id: request ids may be anything.
 #[derive(Debug, Default)]
 pub(super) struct Approvals {
-    asked: u64,
-    open: HashMap<String, Open>,
+    count: u64,
+    pending: HashMap<String, PendingApproval>,
 }
 
-/// A request, and what its answer looks like.
 #[derive(Debug)]
-struct Open {
+struct PendingApproval {
     id: Value,
-    wants: Wants,
+    expects: ResponseShape,
 }
 
 #[derive(Debug)]
-enum Wants {
-    /// One of the decisions. A yes to some of them holds for longer, whatever is said.
-    Decision { lasts: bool },
-    /// As much of these permissions as is granted.
+enum ResponseShape {
+    /// One of `DECISIONS`. With `for_session`, accepting always holds for the session.
+    Decision { for_session: bool },
+    /// The granted part of these permissions.
     Permissions(Value),
-    /// The consent to what an MCP server wants.
-    Consent { content: Value },
-    /// An answer to each of these questions; they are put one after another.
-    Input {
+    /// Consent to what an MCP server wants.
+    Elicitation { content: Value },
+    /// An answer to each of these questions; they are asked one after another.
+    UserInput {
         run: Option<RunId>,
         questions: Vec<Value>,
         answers: Vec<(String, Value)>,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     },
 }
 
-/// The refusal of a request.
 pub(super) fn refusal(id: Value, message: &str) -> Value {
-    jsonrpc::bare(jsonrpc::error(id, jsonrpc::UNKNOWN_METHOD, message))
+    jsonrpc::unversioned(jsonrpc::error(id, jsonrpc::METHOD_NOT_FOUND, message))
 }
 
-fn reply(id: Value, result: Value, out: &mut Out) {
-    out.write(jsonrpc::bare(jsonrpc::result(id, result)));
+fn timeout_of(params: &Value) -> Option<Duration> {
+    let millis = params["autoResolutionMs"].as_u64();
+    millis.map(Duration::from_millis)
+}
+
+fn respond(id: Value, result: Value, out: &mut Actions) {
+    out.write(jsonrpc::unversioned(jsonrpc::result(id, result)));
 }
 
 impl Approvals {
-    /// Puts the request to a human. Without a turn nobody can be asked: that is a no.
+    /// Asks the user. Without a turn there is no run to ask in: the request is declined.
     pub(super) fn ask(
         &mut self,
         id: Value,
         method: &str,
         params: &Value,
         turn: Option<&Turn>,
-        out: &mut Out,
+        out: &mut Actions,
     ) {
-        let Some((wants, asked)) = read(method, params, turn) else {
+        let Some((expects, question)) = parse(method, params, turn) else {
             return out.write(refusal(id, &format!("unknown method {method}")));
         };
-        let open = Open { id, wants };
+        let pending = PendingApproval { id, expects };
         let Some(turn) = turn else {
-            let method = events::shortened(method);
-            out.act(Act::Odd(format!("{method} while no turn is under way")));
-            return open.resolve(&Resolution::Expired, out);
+            let method = excerpt(method);
+            out.unexpected(format!("{method} while no turn is under way"));
+            return pending.resolve(&Resolution::Expired, out);
         };
-        let Some(asked) = asked else {
+        let Some(question) = question else {
             let server = text_of(&params["serverName"]);
             let text = format!("`{server}` asked for a form, which cannot be shown here.");
-            out.notice(Level::Warn, text);
-            return open.resolve(&Resolution::Expired, out);
+            out.emit_notice(Level::Warn, text);
+            return pending.resolve(&Resolution::Expired, out);
         };
-        let patience = params["autoResolutionMs"].as_u64();
-        let patience = patience.map(Duration::from_millis);
-        self.put(turn.run, open, asked, patience, out);
+        self.ask_user(turn.run, pending, question, timeout_of(params), out);
     }
 
-    fn put(
+    fn ask_user(
         &mut self,
         run: RunId,
-        open: Open,
-        asked: Question,
-        patience: Option<Duration>,
-        out: &mut Out,
+        pending: PendingApproval,
+        question: Question,
+        timeout: Option<Duration>,
+        out: &mut Actions,
     ) {
-        self.asked += 1;
-        let question = format!("approval-{}", self.asked);
-        self.open.insert(question.clone(), open);
-        out.tell(FromAgent::Asked {
+        self.count += 1;
+        let id = format!("approval-{}", self.count);
+        self.pending.insert(id.clone(), pending);
+        out.emit(FromAgent::QuestionAsked {
             run,
-            question,
-            asked: Box::new(asked),
-            patience,
+            question: id,
+            content: Box::new(question),
+            timeout,
         });
     }
 
-    /// A question has its end.
-    pub(super) fn answer(&mut self, question: &str, resolution: &Resolution, out: &mut Out) {
-        let Some(mut open) = self.open.remove(question) else {
+    pub(super) fn answer(&mut self, question: &str, resolution: &Resolution, out: &mut Actions) {
+        let Some(mut pending) = self.pending.remove(question) else {
             return;
         };
-        if let Some((run, asked, patience)) = open.next(resolution) {
-            return self.put(run, open, asked, patience, out);
+        if let Some((run, question, timeout)) = pending.next_question(resolution) {
+            return self.ask_user(run, pending, question, timeout, out);
         }
-        open.resolve(resolution, out);
+        pending.resolve(resolution, out);
     }
 
-    /// The agent does not wait for it any more; most often because it was answered.
-    pub(super) fn settle(&mut self, id: &Value, out: &mut Out) {
-        let found = self.open.iter().find(|(_, open)| open.id == *id);
+    /// Codex does not wait for it any more; most often because it was answered.
+    pub(super) fn settle(&mut self, id: &Value, out: &mut Actions) {
+        let found = self.pending.iter().find(|(_, pending)| pending.id == *id);
         if let Some(question) = found.map(|(name, _)| name.clone()) {
-            self.open.remove(&question);
-            out.tell(FromAgent::Settled { question });
+            self.pending.remove(&question);
+            out.emit(FromAgent::QuestionWithdrawn { question });
         }
     }
 }
 
-impl Open {
-    /// Notes the answer to one of several questions, and tells the next one, if all went well so far.
-    fn next(&mut self, resolution: &Resolution) -> Option<(RunId, Question, Option<Duration>)> {
-        let Wants::Input {
+impl PendingApproval {
+    /// Stores the answer to one of several questions and returns the next, unless one went unanswered.
+    fn next_question(
+        &mut self,
+        resolution: &Resolution,
+    ) -> Option<(RunId, Question, Option<Duration>)> {
+        let ResponseShape::UserInput {
             run,
             questions,
             answers,
-            patience,
-        } = &mut self.wants
+            timeout,
+        } = &mut self.expects
         else {
             return None;
         };
         let current = questions.get(answers.len())?;
-        let said = words(current, resolution)?;
+        let said = answer_texts(current, resolution)?;
         answers.push((text_of(&current["id"]), json!({ "answers": said })));
         let next = questions.get(answers.len())?;
-        Some(((*run)?, input(next), *patience))
+        Some(((*run)?, user_input(next), *timeout))
     }
 
-    fn resolve(self, resolution: &Resolution, out: &mut Out) {
-        let (yes, lasting) = verdict(resolution);
-        let result = match self.wants {
-            Wants::Decision { lasts: true } if yes && !lasting => {
-                out.notice(Level::Warn, ONLY_FOR_LONGER);
+    fn resolve(self, resolution: &Resolution, out: &mut Actions) {
+        let (accepted, for_session) = acceptance(resolution);
+        let result = match self.expects {
+            ResponseShape::Decision { for_session: true } if accepted && !for_session => {
+                out.emit_notice(Level::Warn, NO_ACCEPT_ONCE);
                 json!({ "decision": "decline" })
             }
-            Wants::Decision { .. } => json!({ "decision": decision(resolution) }),
-            Wants::Permissions(permissions) => json!({
-                "permissions": if yes { permissions } else { json!({}) },
-                "scope": if yes && lasting { "session" } else { "turn" },
+            ResponseShape::Decision { .. } => json!({ "decision": decision(resolution) }),
+            ResponseShape::Permissions(permissions) => json!({
+                "permissions": if accepted { permissions } else { json!({}) },
+                "scope": if accepted && for_session { "session" } else { "turn" },
             }),
-            Wants::Consent { content } => {
+            ResponseShape::Elicitation { content } => {
                 let action = match resolution {
                     Resolution::Cancelled => "cancel",
-                    _ if yes => "accept",
+                    _ if accepted => "accept",
                     _ => "decline",
                 };
-                let content = if yes { content } else { Value::Null };
+                let content = if accepted { content } else { Value::Null };
                 json!({ "action": action, "content": content, "_meta": null })
             }
-            Wants::Input { answers, .. } => {
+            ResponseShape::UserInput { answers, .. } => {
                 json!({ "answers": answers.into_iter().collect::<Map<_, _>>() })
             }
         };
-        reply(self.id, result, out);
+        respond(self.id, result, out);
     }
 }
 
-/// Is it a yes, and does it hold for longer?
-fn verdict(resolution: &Resolution) -> (bool, bool) {
+/// Whether it is accepted, and for the whole session.
+fn acceptance(resolution: &Resolution) -> (bool, bool) {
     let Resolution::Answered(answer) = resolution else {
         return (false, false);
     };
-    match &answer.said {
-        Said::Ok(yes) => (*yes, answer.remember),
-        Said::Option(id) => (id.starts_with("accept"), id == "acceptForSession"),
-        Said::Value(_) | Said::Ids(_) => (false, false),
+    match &answer.value {
+        AnswerValue::Ok(accepted) => (*accepted, answer.remember),
+        AnswerValue::Option(id) => (id.starts_with("accept"), id == "acceptForSession"),
+        AnswerValue::Text(_) | AnswerValue::Ids(_) => (false, false),
     }
 }
 
 fn decision(resolution: &Resolution) -> &'static str {
-    let stops = |said: &Said| *said == Said::Option("cancel".into());
-    match (resolution, verdict(resolution)) {
+    let is_cancel = |said: &AnswerValue| *said == AnswerValue::Option("cancel".into());
+    match (resolution, acceptance(resolution)) {
         (_, (true, true)) => "acceptForSession",
         (_, (true, false)) => "accept",
         (Resolution::Cancelled, _) => "cancel",
-        (Resolution::Answered(answer), _) if stops(&answer.said) => "cancel",
+        (Resolution::Answered(answer), _) if is_cancel(&answer.value) => "cancel",
         _ => "decline",
     }
 }
 
-/// What the answer wants to look like, and the question; no question if it cannot be put. Nothing at
-/// all for requests that are unknown.
-fn read(method: &str, params: &Value, turn: Option<&Turn>) -> Option<(Wants, Option<Question>)> {
-    let read = match method {
-        "item/commandExecution/requestApproval" => {
-            (Wants::Decision { lasts: false }, Some(command(params)))
-        }
+/// The shape of the response and the question, if it can be asked; none for an unknown method.
+fn parse(
+    method: &str,
+    params: &Value,
+    turn: Option<&Turn>,
+) -> Option<(ResponseShape, Option<Question>)> {
+    let parsed = match method {
+        "item/commandExecution/requestApproval" => (
+            ResponseShape::Decision { for_session: false },
+            Some(command(params)),
+        ),
         "item/fileChange/requestApproval" => {
-            let lasts = params["grantRoot"].is_string();
-            (Wants::Decision { lasts }, Some(change(params, turn)))
+            let for_session = params["grantRoot"].is_string();
+            (
+                ResponseShape::Decision { for_session },
+                Some(file_change(params, turn)),
+            )
         }
         "item/permissions/requestApproval" => {
             let mut granted = params["permissions"].clone();
             if let Some(fields) = granted.as_object_mut() {
                 fields.retain(|_, value| !value.is_null());
             }
-            (Wants::Permissions(granted), Some(permissions(params)))
+            (
+                ResponseShape::Permissions(granted),
+                Some(more_permissions(params)),
+            )
         }
         "mcpServer/elicitation/request" => elicitation(params),
         "item/tool/requestUserInput" => {
             let questions = params["questions"].as_array().cloned().unwrap_or_default();
-            let asked = questions.first().map(input);
-            let wants = Wants::Input {
+            let question = questions.first().map(user_input);
+            let expects = ResponseShape::UserInput {
                 run: turn.map(|turn| turn.run),
                 questions,
                 answers: Vec::new(),
-                patience: params["autoResolutionMs"]
-                    .as_u64()
-                    .map(Duration::from_millis),
+                timeout: timeout_of(params),
             };
-            (wants, asked)
+            (expects, question)
         }
         _ => return None,
     };
-    Some(read)
+    Some(parsed)
 }
 
-/// What is said to somebody whose yes would have meant more than they said.
-const ONLY_FOR_LONGER: &str = "A yes would have held for the rest of the session, and not only this \
+const NO_ACCEPT_ONCE: &str = "A yes would have held for the rest of the session, and not only this \
     time: it was not allowed. Choose one of the options instead.";
 
 const DECISIONS: [(&str, &str, ChoiceKind); 4] = [
@@ -250,17 +259,17 @@ const DECISIONS: [(&str, &str, ChoiceKind); 4] = [
     ("cancel", "No, and stop", ChoiceKind::RejectOnce),
 ];
 
-/// A permission to use a tool. Codex also offers to change its rules for good: those hold for everybody
-/// who uses the same installation, so they are not put to one of them.
-fn permission(title: String, params: &Value, tool: ToolUse) -> Question {
+/// An approval of a tool. Codex also offers to change its rules for good: those hold for every user of
+/// the installation, so no single user is offered them.
+fn approval(title: String, params: &Value, tool: ToolUse) -> Question {
     let offered = params["availableDecisions"].as_array();
-    let offers = |id: &str| match offered {
+    let is_offered = |id: &str| match offered {
         Some(offered) => id == "decline" || offered.iter().any(|decision| decision == id),
         None => true,
     };
     let options: Vec<Choice> = DECISIONS
         .iter()
-        .filter(|(id, ..)| offers(id))
+        .filter(|(id, ..)| is_offered(id))
         .map(|(id, label, kind)| Choice {
             id: (*id).into(),
             label: (*label).into(),
@@ -270,40 +279,40 @@ fn permission(title: String, params: &Value, tool: ToolUse) -> Question {
         .collect();
     let message = text_of(&params["reason"]);
     Question {
-        allow_remember: offers("acceptForSession"),
+        allow_remember: is_offered("acceptForSession"),
         options,
         tool: Some(tool),
         ..Question::new(QuestionKind::Permission, Severity::Warn, title, message)
     }
 }
 
-/// The same, but only a human may say yes: it asks for more than the sandbox allows.
-fn beyond_sandbox(mut asked: Question, what: &str) -> Question {
-    asked.severity = Severity::Critical;
-    if !asked.message.is_empty() {
-        asked.message.push_str("\n\n");
+/// More than the sandbox allows: only a human may accept it.
+fn beyond_sandbox(mut question: Question, what: &str) -> Question {
+    question.severity = Severity::Critical;
+    if !question.message.is_empty() {
+        question.message.push_str("\n\n");
     }
-    asked.message.push_str(what);
-    asked
+    question.message.push_str(what);
+    question
 }
 
 fn command(params: &Value) -> Question {
-    let line = text_of(&params["command"]);
+    let command_line = text_of(&params["command"]);
     let (network, more) = (
         &params["networkApprovalContext"],
         &params["additionalPermissions"],
     );
-    let rights = rights::words(more);
+    let rights = permission_text::describe(more);
     let title = if !network.is_null() {
         format!("Connect to {}?", text_of(&network["host"]))
     } else if !more.is_null() {
-        format!("Run `{line}` with more rights: {rights}?")
+        format!("Run `{command_line}` with more rights: {rights}?")
     } else if params["kind"] == "writeStdin" {
         "Write to the command that runs?".into()
     } else {
-        format!("Run `{line}`?")
+        format!("Run `{command_line}`?")
     };
-    let mut args = json!({ "command": line, "cwd": params["cwd"] });
+    let mut args = json!({ "command": command_line, "cwd": params["cwd"] });
     for name in ["networkApprovalContext", "additionalPermissions"] {
         if !params[name].is_null() {
             args[name] = params[name].clone();
@@ -314,23 +323,23 @@ fn command(params: &Value) -> Question {
         name: "shell".into(),
         args,
     };
-    let mut asked = permission(title, params, tool);
+    let mut question = approval(title, params, tool);
     if !network.is_null() {
         let (host, protocol) = (text_of(&network["host"]), text_of(&network["protocol"]));
         let what = format!("It asks to connect to {host} ({protocol}).");
-        asked = beyond_sandbox(asked, &what);
+        question = beyond_sandbox(question, &what);
     }
     if !more.is_null() {
-        asked = beyond_sandbox(asked, &format!("It asks for: {rights}"));
+        question = beyond_sandbox(question, &format!("It asks for: {rights}"));
     }
-    asked
+    question
 }
 
-fn change(params: &Value, turn: Option<&Turn>) -> Question {
+fn file_change(params: &Value, turn: Option<&Turn>) -> Question {
     let item = text_of(&params["itemId"]);
-    let input = turn.and_then(|turn| turn.input_of(&item));
+    let input = turn.and_then(|turn| turn.tool_input(&item));
     let mut args = json!({ "changes": input.map(|input| &input["changes"]) });
-    let files = item::files(&args["changes"]);
+    let files = item::change_title(&args["changes"]);
     let root = params["grantRoot"].as_str();
     let title = match root {
         Some(root) => format!("{files}, and write anywhere in {root} from now on?"),
@@ -344,40 +353,40 @@ fn change(params: &Value, turn: Option<&Turn>) -> Question {
         name: "apply_patch".into(),
         args,
     };
-    let mut asked = permission(title, params, tool);
+    let mut question = approval(title, params, tool);
     let Some(root) = root else {
-        return asked;
+        return question;
     };
-    // No yes to this is for once.
-    asked.options.retain(|option| option.id != "accept");
-    for option in &mut asked.options {
+    // Accepting this always holds for the session.
+    question.options.retain(|option| option.id != "accept");
+    for option in &mut question.options {
         if option.kind == Some(ChoiceKind::AllowAlways) {
             option.label = format!("Yes, and let it write anywhere in {root} in this session");
         }
     }
     let what = format!("It asks to write anywhere in {root} for the rest of the session.");
-    beyond_sandbox(asked, &what)
+    beyond_sandbox(question, &what)
 }
 
-fn permissions(params: &Value) -> Question {
+fn more_permissions(params: &Value) -> Question {
     let tool = ToolUse {
         tool: text_of(&params["itemId"]),
         name: "request_permissions".into(),
         args: json!({ "permissions": params["permissions"], "cwd": params["cwd"] }),
     };
-    let rights = rights::words(&params["permissions"]);
-    let asked = permission(format!("Grant more rights: {rights}?"), params, tool);
-    beyond_sandbox(asked, &format!("It asks for: {rights}"))
+    let rights = permission_text::describe(&params["permissions"]);
+    let question = approval(format!("Grant more rights: {rights}?"), params, tool);
+    beyond_sandbox(question, &format!("It asks for: {rights}"))
 }
 
-fn elicitation(params: &Value) -> (Wants, Option<Question>) {
+fn elicitation(params: &Value) -> (ResponseShape, Option<Question>) {
     let fields = params["requestedSchema"]["properties"].as_object();
     let (content, more) = match params["mode"].as_str() {
         Some("url") => (Value::Null, format!("\n{}", text_of(&params["url"]))),
         Some("form") if fields.is_none_or(Map::is_empty) => (json!({}), String::new()),
         _ => {
             return (
-                Wants::Consent {
+                ResponseShape::Elicitation {
                     content: Value::Null,
                 },
                 None,
@@ -386,18 +395,17 @@ fn elicitation(params: &Value) -> (Wants, Option<Question>) {
     };
     let title = format!("`{}` asks", text_of(&params["serverName"]));
     let message = format!("{}{more}", text_of(&params["message"]));
-    let asked = Question::new(QuestionKind::Confirm, Severity::Warn, title, message);
-    (Wants::Consent { content }, Some(asked))
+    let question = Question::new(QuestionKind::Confirm, Severity::Warn, title, message);
+    (ResponseShape::Elicitation { content }, Some(question))
 }
 
-/// One of the questions of the agent itself.
-fn input(question: &Value) -> Question {
+fn user_input(question: &Value) -> Question {
     let (title, message) = (text_of(&question["header"]), text_of(&question["question"]));
     let options = question["options"].as_array().into_iter().flatten();
     let options: Vec<Choice> = options
         .enumerate()
-        .map(|(place, option)| Choice {
-            id: place.to_string(),
+        .map(|(index, option)| Choice {
+            id: index.to_string(),
             label: text_of(&option["label"]),
             detail: option["description"].as_str().map(str::to_owned),
             kind: None,
@@ -416,8 +424,7 @@ fn input(question: &Value) -> Question {
     }
 }
 
-/// What was answered to it, in its own words; nothing if nobody wanted to.
-fn words(question: &Value, resolution: &Resolution) -> Option<Vec<String>> {
+fn answer_texts(question: &Value, resolution: &Resolution) -> Option<Vec<String>> {
     let Resolution::Answered(answer) = resolution else {
         return None;
     };
@@ -425,11 +432,11 @@ fn words(question: &Value, resolution: &Resolution) -> Option<Vec<String>> {
         let option = &question["options"][id.parse::<usize>().ok()?];
         option["label"].as_str().map(str::to_owned)
     };
-    let words: Vec<String> = match &answer.said {
-        Said::Option(id) => label(id).into_iter().collect(),
-        Said::Ids(ids) => ids.iter().filter_map(label).collect(),
-        Said::Value(Some(text)) => vec![text.clone()],
-        Said::Value(None) | Said::Ok(_) => Vec::new(),
+    let texts: Vec<String> = match &answer.value {
+        AnswerValue::Option(id) => label(id).into_iter().collect(),
+        AnswerValue::Ids(ids) => ids.iter().filter_map(label).collect(),
+        AnswerValue::Text(Some(text)) => vec![text.clone()],
+        AnswerValue::Text(None) | AnswerValue::Ok(_) => Vec::new(),
     };
-    Some(words).filter(|words| !words.is_empty())
+    Some(texts).filter(|texts| !texts.is_empty())
 }

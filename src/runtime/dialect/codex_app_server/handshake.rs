@@ -1,14 +1,13 @@
-//! The beginning: the agent is known, its thread is begun or taken up.
+//! Handshake: initialize, then a new or resumed thread.
 
 use serde_json::{Value, json};
 
-use super::super::Out;
-use super::{Asked, Codex};
-use crate::domain::code::Code;
+use super::super::Actions;
+use super::{Codex, PendingRequest};
 use crate::domain::command::Mode;
+use crate::domain::error_code::ErrorCode;
 
 impl Codex {
-    /// What a thread is begun or taken up with.
     pub(super) fn thread_params(&self) -> Value {
         let mut params = json!({ "cwd": self.setup.directory });
         for (option, name) in [
@@ -23,42 +22,38 @@ impl Codex {
         params
     }
 
-    /// The agent has introduced itself: now the conversation is begun, or taken up.
-    pub(super) fn introduced(&mut self, out: &mut Out) {
+    pub(super) fn handle_initialized(&mut self, out: &mut Actions) {
         out.write(json!({ "method": "initialized" }));
-        self.ask(Asked::Account, "account/read", json!({}), out);
+        self.send_request(PendingRequest::ReadAccount, "account/read", json!({}), out);
         let mut params = self.thread_params();
         match self.setup.thread.clone() {
             Some(thread) => {
                 params["threadId"] = thread.as_str().into();
                 self.thread = Some(thread);
-                // What was said before is in the journal already.
+                // The journal has the history.
                 params["excludeTurns"] = true.into();
-                self.ask(Asked::Resume, "thread/resume", params, out);
+                self.send_request(PendingRequest::ResumeThread, "thread/resume", params, out);
             }
-            None => self.start(params, out),
+            None => self.start_thread(params, out),
         }
     }
 
-    /// Begins a thread.
-    pub(super) fn start(&mut self, params: Value, out: &mut Out) {
-        let forgets = self.setup.thread.is_some() || !self.setup.history.is_empty();
-        if forgets {
-            out.starts_fresh(&self.setup.agent);
+    pub(super) fn start_thread(&mut self, params: Value, out: &mut Actions) {
+        if self.setup.thread.is_some() || !self.setup.history.is_empty() {
+            out.notice_fresh_start(&self.setup.agent);
         }
-        self.ask(Asked::Start, "thread/start", params, out);
+        self.send_request(PendingRequest::StartThread, "thread/start", params, out);
     }
 
-    /// The thread is there.
-    pub(super) fn has_thread(&mut self, answer: &Value, out: &mut Out) {
+    pub(super) fn thread_opened(&mut self, answer: &Value, out: &mut Actions) {
         let Some(thread) = answer["thread"]["id"].as_str() else {
             let agent = &self.setup.agent;
             let message = format!("The agent `{agent}` has begun a thread without a name.");
-            return out.fail(Code::TaskFailed, message);
+            return out.fail(ErrorCode::TaskFailed, message);
         };
         let resumed = self.setup.thread.as_deref() == Some(thread);
         self.thread = Some(thread.to_owned());
-        self.told_thread = resumed;
+        self.thread_reported = resumed;
         if let Some(model) = answer["model"].as_str() {
             self.model = Some(model.to_owned());
         }
@@ -67,7 +62,7 @@ impl Codex {
         }
         if !resumed {
             self.mode = Some(Mode::Act);
-            self.meter.begin();
+            self.usage.start_from_zero();
         }
         out.ready(Vec::new());
     }

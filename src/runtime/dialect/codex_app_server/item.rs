@@ -1,4 +1,4 @@
-//! The items of a turn: which of them are tools, and what is to be seen of those.
+//! Items: classifies the items of a turn and turns those that are tools into tool updates.
 
 use serde_json::{Value, json};
 
@@ -6,36 +6,29 @@ use super::super::text_of;
 use crate::domain::event::PlanStep;
 use crate::domain::tool::Tool;
 
-/// What an item is to us.
-pub(super) enum Seen {
-    /// A tool that is used.
+pub(super) enum ItemKind {
     Tool(Tool),
-    /// Something said aloud: the text of it.
-    Speech(String),
-    /// Something thought.
-    Thought(String),
-    /// The agent shortens what it remembers.
+    Message(String),
+    Reasoning(String),
     Compaction,
-    /// Nothing that is told: what the user said, or what is seen elsewhere.
-    Nothing,
-    /// Something that we have no word for.
+    /// The user's own input, or visible elsewhere.
+    Ignored,
     Unknown,
 }
 
-/// Looks at an item.
-pub(super) fn look(item: &Value) -> Seen {
+pub(super) fn classify(item: &Value) -> ItemKind {
     match item["type"].as_str().unwrap_or_default() {
-        "agentMessage" | "plan" => Seen::Speech(text_of(&item["text"])),
-        "reasoning" => Seen::Thought(thought(item)),
-        "contextCompaction" => Seen::Compaction,
+        "agentMessage" | "plan" => ItemKind::Message(text_of(&item["text"])),
+        "reasoning" => ItemKind::Reasoning(reasoning(item)),
+        "contextCompaction" => ItemKind::Compaction,
         "userMessage" | "hookPrompt" | "functionCallOutput" | "subAgentActivity"
-        | "enteredReviewMode" => Seen::Nothing,
-        "exitedReviewMode" => Seen::Speech(text_of(&item["review"])),
-        kind => tool(kind, item).map_or(Seen::Unknown, Seen::Tool),
+        | "enteredReviewMode" => ItemKind::Ignored,
+        "exitedReviewMode" => ItemKind::Message(text_of(&item["review"])),
+        kind => tool(kind, item).map_or(ItemKind::Unknown, ItemKind::Tool),
     }
 }
 
-fn thought(item: &Value) -> String {
+fn reasoning(item: &Value) -> String {
     let texts = |name: &str| -> Vec<String> {
         let parts = item[name].as_array().into_iter().flatten();
         parts.map(text_of).filter(|text| !text.is_empty()).collect()
@@ -61,7 +54,7 @@ fn tool(kind: &str, item: &Value) -> Option<Tool> {
             ..new("shell")
         },
         "fileChange" => Tool {
-            title: files(&item["changes"]),
+            title: change_title(&item["changes"]),
             kind: if deletes(&item["changes"]) {
                 "delete"
             } else {
@@ -108,7 +101,7 @@ fn tool(kind: &str, item: &Value) -> Option<Tool> {
             input: Some(json!({ "path": item["path"] })),
             ..new("view_image")
         },
-        // The image itself would be too much: where it lies is enough.
+        // The image itself would be too large: its path is enough.
         "imageGeneration" => Tool {
             input: present(&item["revisedPrompt"]),
             output: present(&item["savedPath"]),
@@ -150,8 +143,7 @@ fn deletes(changes: &Value) -> bool {
     changes.peek().is_some() && changes.all(|change| change["kind"]["type"] == "delete")
 }
 
-/// The names of the files that are changed, for people.
-pub(super) fn files(changes: &Value) -> String {
+pub(super) fn change_title(changes: &Value) -> String {
     let changes = changes.as_array().into_iter().flatten();
     let paths: Vec<String> = changes.map(|change| text_of(&change["path"])).collect();
     match paths.as_slice() {
@@ -160,8 +152,7 @@ pub(super) fn files(changes: &Value) -> String {
     }
 }
 
-/// The steps of a plan.
-pub(super) fn plan(steps: &Value) -> Vec<PlanStep> {
+pub(super) fn plan_steps(steps: &Value) -> Vec<PlanStep> {
     let steps = steps.as_array().into_iter().flatten();
     let step = |step: &Value| PlanStep {
         title: text_of(&step["step"]),

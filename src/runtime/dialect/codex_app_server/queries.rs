@@ -1,22 +1,21 @@
-//! What the app server is asked about itself, and what it tells, in the shapes that clients know.
+//! Queries: asks Codex for models, MCP servers and skills, and shapes its answers for clients.
 
 use serde_json::{Value, json};
 
-use super::super::{Out, text_of, unsupported};
-use super::{Asked, Codex};
-use crate::domain::command::{Inquiry, Topic};
+use super::super::{Actions, query_answers, text_of, unsupported};
+use super::{Codex, PendingRequest};
+use crate::domain::command::{AgentRequest, Topic};
 
 impl Codex {
-    /// Asks the agent about itself.
-    pub(super) fn inquire(&mut self, id: u64, inquiry: Inquiry, out: &mut Out) {
-        let (topic, params) = match inquiry {
-            Inquiry::Query { topic, params } => (topic, params),
-            Inquiry::Extension { name, .. } => {
-                return out
-                    .decline_with(id, unsupported(&self.setup.agent, &format!("do `{name}`")));
+    pub(super) fn send_query(&mut self, id: u64, request: AgentRequest, out: &mut Actions) {
+        let (topic, params) = match request {
+            AgentRequest::Query { topic, params } => (topic, params),
+            AgentRequest::Extension { name, .. } => {
+                let what = format!("do `{name}`");
+                return out.decline_with(id, unsupported(&self.setup.agent, &what));
             }
         };
-        let (method, asks) = match topic {
+        let (method, query_params) = match topic {
             Topic::Models => ("model/list", json!({ "limit": 100 })),
             Topic::Mcp => (
                 "mcpServerStatus/list",
@@ -30,11 +29,16 @@ impl Codex {
                 }),
             ),
             Topic::Commands | Topic::Tree => {
-                return out
-                    .decline_with(id, unsupported(&self.setup.agent, "tell that about itself"));
+                let what = "tell that about itself";
+                return out.decline_with(id, unsupported(&self.setup.agent, what));
             }
         };
-        self.ask(Asked::Query { id, topic, params }, method, asks, out);
+        self.send_request(
+            PendingRequest::Query { id, topic, params },
+            method,
+            query_params,
+            out,
+        );
     }
 }
 
@@ -42,19 +46,14 @@ fn each(answer: &Value, name: &str) -> Vec<Value> {
     answer[name].as_array().cloned().unwrap_or_default()
 }
 
-/// The models that are offered, and the one in use.
 pub(super) fn models(answer: &Value, provider: &str, current: Option<&str>) -> Value {
     let data = each(answer, "data");
     let shown = data.iter().filter(|model| model["hidden"] != true);
     let models: Vec<&str> = shown.filter_map(|model| model["model"].as_str()).collect();
-    let mut told = json!({ "provider": provider, "models": models });
-    if let Some(current) = current {
-        told["current"] = current.into();
-    }
-    told
+    query_answers::models(provider, &models, current)
 }
 
-/// The MCP servers: by default those that are in use, with `scope: "configured"` all.
+/// Without `scope: "configured"`, only the enabled ones.
 pub(super) fn servers(answer: &Value, params: &Value) -> Value {
     let all = params["scope"] == "configured";
     let data = each(answer, "data");
@@ -75,24 +74,23 @@ fn server(server: &Value) -> Value {
         _ if error.is_some() => "error",
         _ => "ready",
     };
-    let mut told = json!({
+    let mut answer = json!({
         "id": text_of(&server["name"]),
         "transport": if server["httpOrigin"].is_string() { "http" } else { "stdio" },
         "enabled": state != "disabled",
         "state": state,
     });
     if let Some(tools) = server["tools"].as_object() {
-        told["tools"] = tools.len().into();
+        answer["tools"] = tools.len().into();
     }
     if let Some(error) = error {
-        told["last_error"] = error.into();
+        answer["last_error"] = error.into();
     } else if server["runtimeStatus"] == "authenticationRequired" {
-        told["last_error"] = "It wants a login.".into();
+        answer["last_error"] = "It wants a login.".into();
     }
-    told
+    answer
 }
 
-/// The skills that may be used.
 pub(super) fn skills(answer: &Value) -> Value {
     let (mut skills, mut errors) = (Vec::new(), Vec::new());
     for entry in each(answer, "data") {
@@ -103,20 +101,14 @@ pub(super) fn skills(answer: &Value) -> Value {
             json!({ "path": text_of(&error["path"]), "message": text_of(&error["message"]) })
         }));
     }
-    json!({ "skills": skills, "errors": errors, "truncated": false })
+    query_answers::skills(&skills, &errors)
 }
 
 fn skill(skill: &Value) -> Value {
-    let path = text_of(&skill["path"]);
-    let dir = path.rsplit_once('/').map_or("", |(dir, _)| dir);
-    json!({
-        "id": text_of(&skill["name"]),
-        "name": text_of(&skill["name"]),
-        "description": text_of(&skill["description"]),
-        "dir": dir,
-        "path": path,
-        "scope": if skill["scope"] == "repo" { "repo" } else { "user" },
-        // The app server does not tell how old it is.
-        "mtime_ms": 0,
-    })
+    query_answers::skill(
+        &text_of(&skill["name"]),
+        &text_of(&skill["description"]),
+        &text_of(&skill["path"]),
+        skill["scope"] == "repo",
+    )
 }

@@ -1,20 +1,21 @@
-//! The turn under way: what is said, thought and used in it, until its end.
+//! Turn events: applies the notifications of the current turn to its run.
 
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::super::{Act, FromAgent, Out, text_of};
-use super::item::{self, Seen};
-use super::{PROTOCOL, events};
-use crate::domain::code::Code;
+use super::super::{Actions, FromAgent, text_of};
+use super::PROTOCOL;
+use super::item::{self, ItemKind};
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::{Channel, Level};
 use crate::domain::id::RunId;
 use crate::domain::run::RunOutcome;
 use crate::domain::tool::Tool;
+use crate::runtime::event_truncation::excerpt;
 
-/// What is of no use to a client, or is seen elsewhere.
-pub(super) const IGNORED: &[&str] = &[
+/// Useless to clients, or visible elsewhere.
+pub(super) const IGNORED_NOTIFICATIONS: &[&str] = &[
     "thread/status/changed",
     "thread/settings/updated",
     "thread/goal/cleared",
@@ -30,221 +31,216 @@ pub(super) const IGNORED: &[&str] = &[
     "rawResponseItem/completed",
 ];
 
-/// What a command has written is told again after so many bytes: each time it is told from the start.
-const OUTPUT_STEP: usize = 2048;
+/// A command's output is reported again after so many new bytes: each report repeats all of it.
+const OUTPUT_REPORT_BYTES: usize = 2048;
 
-/// So much of the end of it is told while the command runs; all of it comes when it is done.
-const OUTPUT_TAIL: usize = 8192;
+/// While a command runs only its last output is reported; all of it comes with its completion.
+const OUTPUT_TAIL_BYTES: usize = 8192;
 
-/// A tool whose end is to come.
-struct Open {
+struct RunningTool {
     tool: Tool,
-    written: String,
-    untold: usize,
+    output: String,
+    unreported_bytes: usize,
 }
 
-/// How far a prompt has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// It is not written yet.
-    Prepared,
-    /// It is written.
-    HandedOver,
-    /// The agent works on it, and that was told.
+pub(super) enum PromptStage {
+    Unsent,
+    Sent,
+    /// Codex works on it, and the session knows.
     Accepted,
 }
 
-/// Shall a turn stop?
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
-    /// No.
-    No,
-    /// Somebody wants that.
-    Wanted,
-    /// The agent was told.
-    Told,
+pub(super) enum Interruption {
+    None,
+    /// The run was cancelled.
+    Requested,
+    /// `turn/interrupt` was sent.
+    Sent,
 }
 
-/// A turn.
 pub(super) struct Turn {
-    /// The run that it is to us.
     pub(super) run: RunId,
-    /// Its name, once the agent has told it.
+    /// Known once Codex has started it.
     pub(super) id: Option<String>,
-    /// How far the prompt has come.
-    pub(super) stage: Stage,
-    /// Shall it stop?
-    pub(super) stop: Stop,
-    /// What was said to it before it had a name.
-    pub(super) unsaid: Vec<String>,
-    /// The item that is being said.
-    speaking: Option<String>,
-    /// The item that was thought last.
-    thinking: Option<String>,
-    /// Was anything said?
-    said: bool,
-    tools: HashMap<String, Open>,
-    /// What went wrong, if the end does not say it.
+    pub(super) stage: PromptStage,
+    pub(super) interruption: Interruption,
+    /// Steering texts that came before it had an id.
+    pub(super) early_steers: Vec<String>,
+    /// The item of the message that is streaming.
+    message_item: Option<String>,
+    reasoning_item: Option<String>,
+    has_text: bool,
+    running_tools: HashMap<String, RunningTool>,
+    /// The last error, in case the end of the turn has none.
     error: Option<String>,
 }
 
 impl Turn {
-    /// A turn that was not begun yet.
     pub(super) fn new(run: RunId) -> Self {
         Self {
             run,
             id: None,
-            stage: Stage::Prepared,
-            stop: Stop::No,
-            unsaid: Vec::new(),
-            speaking: None,
-            thinking: None,
-            said: false,
-            tools: HashMap::new(),
+            stage: PromptStage::Unsent,
+            interruption: Interruption::None,
+            early_steers: Vec::new(),
+            message_item: None,
+            reasoning_item: None,
+            has_text: false,
+            running_tools: HashMap::new(),
             error: None,
         }
     }
 
-    /// Is this its name?
-    pub(super) fn is(&self, id: Option<&str>) -> bool {
+    pub(super) fn has_id(&self, id: Option<&str>) -> bool {
         self.id.is_some() && self.id.as_deref() == id
     }
 
-    /// Is a turn that begins now this one?
-    pub(super) fn waits_for_name(&self) -> bool {
-        self.stage == Stage::HandedOver && self.id.is_none()
+    /// Whether the next `turn/started` is about this turn.
+    pub(super) fn awaits_id(&self) -> bool {
+        self.stage == PromptStage::Sent && self.id.is_none()
     }
 
-    /// May this turn ask? Some questions do not say in which turn they arose.
-    pub(super) fn may_ask(&self, id: Option<&str>) -> bool {
-        id.is_none() || self.is(id)
+    /// Some requests do not say to which turn they belong.
+    pub(super) fn can_ask(&self, id: Option<&str>) -> bool {
+        id.is_none() || self.has_id(id)
     }
 
-    /// The changes to files that an item is about.
-    pub(super) fn input_of(&self, item: &str) -> Option<&Value> {
-        self.tools.get(item)?.tool.input.as_ref()
+    pub(super) fn tool_input(&self, item: &str) -> Option<&Value> {
+        self.running_tools.get(item)?.tool.input.as_ref()
     }
 
-    /// A piece of it.
-    pub(super) fn read(&mut self, method: &str, params: &Value, out: &mut Out) {
+    pub(super) fn apply(&mut self, method: &str, params: &Value, out: &mut Actions) {
         let item = || text_of(&params["itemId"]);
         let delta = || text_of(&params["delta"]);
         match method {
-            "item/agentMessage/delta" | "item/plan/delta" => self.speak(item(), delta(), out),
+            "item/agentMessage/delta" | "item/plan/delta" => {
+                self.message_delta(item(), delta(), out);
+            }
             "item/reasoning/summaryTextDelta" | "item/reasoning/textDelta" => {
-                self.thinking = Some(item());
-                out.say(self.run, Channel::Thought, delta());
+                self.reasoning_item = Some(item());
+                out.emit_delta(self.run, Channel::Thought, delta());
             }
             "item/reasoning/summaryPartAdded" => {
                 if params["summaryIndex"].as_u64() > Some(0) {
-                    out.say(self.run, Channel::Thought, "\n\n");
+                    out.emit_delta(self.run, Channel::Thought, "\n\n");
                 }
             }
-            "item/commandExecution/outputDelta" => self.wrote(&item(), &delta(), out),
-            "item/fileChange/patchUpdated" => self.patched(&item(), &params["changes"], out),
-            "item/started" => self.item(&params["item"], Sight::First, out),
-            "item/completed" => self.item(&params["item"], Sight::Last, out),
-            "error" => self.erred(params, out),
+            "item/commandExecution/outputDelta" => self.command_output(&item(), &delta(), out),
+            "item/fileChange/patchUpdated" => self.patch_updated(&item(), &params["changes"], out),
+            "item/started" => self.item(&params["item"], ItemPhase::Started, out),
+            "item/completed" => self.item(&params["item"], ItemPhase::Completed, out),
+            "error" => self.turn_error(params, out),
             "item/fileChange/outputDelta"
             | "item/mcpToolCall/progress"
             | "item/commandExecution/terminalInteraction" => {}
-            _ => out.raw(PROTOCOL.name, json!({ "method": method, "params": params })),
+            _ => out.emit_raw(PROTOCOL.name, json!({ "method": method, "params": params })),
         }
     }
 
-    fn speak(&mut self, item: String, text: String, out: &mut Out) {
+    fn message_delta(&mut self, item: String, text: String, out: &mut Actions) {
         if text.is_empty() {
             return;
         }
-        if self.speaking.as_ref().is_some_and(|other| *other != item) {
-            self.fall_silent(out);
+        if self
+            .message_item
+            .as_ref()
+            .is_some_and(|other| *other != item)
+        {
+            self.finish_message(out);
         }
-        self.speaking = Some(item);
-        self.said = true;
-        out.say(self.run, Channel::Text, text);
+        self.message_item = Some(item);
+        self.has_text = true;
+        out.emit_delta(self.run, Channel::Text, text);
     }
 
-    fn fall_silent(&mut self, out: &mut Out) {
-        if self.speaking.take().is_some() {
+    fn finish_message(&mut self, out: &mut Actions) {
+        if self.message_item.take().is_some() {
             let (run, text) = (self.run, None);
-            out.tell(FromAgent::Final { run, text });
+            out.emit(FromAgent::MessageFinal { run, text });
         }
     }
 
-    fn wrote(&mut self, item: &str, text: &str, out: &mut Out) {
-        let Some(open) = self.tools.get_mut(item) else {
-            let item = events::shortened(item);
-            return out.act(Act::Odd(format!("output of {item}, which does not run")));
+    fn command_output(&mut self, item: &str, text: &str, out: &mut Actions) {
+        let Some(running) = self.running_tools.get_mut(item) else {
+            let item = excerpt(item);
+            return out.unexpected(format!("output of {item}, which does not run"));
         };
-        let first = open.written.is_empty();
-        open.written.push_str(text);
-        open.untold += text.len();
-        let surplus = open.written.len().saturating_sub(OUTPUT_TAIL);
-        let surplus = open.written.ceil_char_boundary(surplus);
-        open.written.drain(..surplus);
-        if first || open.untold >= OUTPUT_STEP {
-            open.untold = 0;
+        let first = running.output.is_empty();
+        running.output.push_str(text);
+        running.unreported_bytes += text.len();
+        let excess = running.output.len().saturating_sub(OUTPUT_TAIL_BYTES);
+        let excess = running.output.ceil_char_boundary(excess);
+        running.output.drain(..excess);
+        if first || running.unreported_bytes >= OUTPUT_REPORT_BYTES {
+            running.unreported_bytes = 0;
             let tool = Tool {
-                output: Some(json!({ "output": open.written })),
-                ..open.tool.brief()
+                output: Some(json!({ "output": running.output })),
+                ..running.tool.without_payload()
             };
             let run = self.run;
-            out.tell(FromAgent::Tool { run, tool });
+            out.emit(FromAgent::ToolUpdate { run, tool });
         }
     }
 
-    fn patched(&mut self, item: &str, changes: &Value, out: &mut Out) {
-        if let Some(open) = self.tools.get_mut(item) {
-            open.tool.title = item::files(changes);
-            open.tool.input = Some(json!({ "changes": changes }));
-            let (run, tool) = (self.run, open.tool.clone());
-            out.tell(FromAgent::Tool { run, tool });
+    fn patch_updated(&mut self, item: &str, changes: &Value, out: &mut Actions) {
+        if let Some(running) = self.running_tools.get_mut(item) {
+            running.tool.title = item::change_title(changes);
+            running.tool.input = Some(json!({ "changes": changes }));
+            let (run, tool) = (self.run, running.tool.clone());
+            out.emit(FromAgent::ToolUpdate { run, tool });
         }
     }
 
-    fn item(&mut self, item: &Value, sight: Sight, out: &mut Out) {
+    fn item(&mut self, item: &Value, phase: ItemPhase, out: &mut Actions) {
         let id = text_of(&item["id"]);
-        match item::look(item) {
-            Seen::Tool(tool) => self.tool(tool, sight, out),
-            Seen::Speech(text) if sight == Sight::Last => self.spoke(&id, text, out),
-            Seen::Thought(text) if sight == Sight::Last => {
-                if self.thinking.take().as_ref() != Some(&id) {
-                    out.say(self.run, Channel::Thought, text);
+        match item::classify(item) {
+            ItemKind::Tool(tool) => self.tool_item(tool, phase, out),
+            ItemKind::Message(text) if phase == ItemPhase::Completed => {
+                self.message_completed(&id, text, out);
+            }
+            ItemKind::Reasoning(text) if phase == ItemPhase::Completed => {
+                if self.reasoning_item.take().as_ref() != Some(&id) {
+                    out.emit_delta(self.run, Channel::Thought, text);
                 }
             }
-            Seen::Compaction if sight == Sight::Last => out.notice(
+            ItemKind::Compaction if phase == ItemPhase::Completed => out.emit_notice(
                 Level::Info,
                 "The agent has summed up the conversation to make room.",
             ),
-            Seen::Unknown => out.raw(PROTOCOL.name, json!({ "item": item })),
-            Seen::Speech(_) | Seen::Thought(_) | Seen::Compaction | Seen::Nothing => {}
+            ItemKind::Unknown => out.emit_raw(PROTOCOL.name, json!({ "item": item })),
+            ItemKind::Message(_)
+            | ItemKind::Reasoning(_)
+            | ItemKind::Compaction
+            | ItemKind::Ignored => {}
         }
     }
 
-    fn spoke(&mut self, item: &str, text: String, out: &mut Out) {
-        if self.speaking.as_deref() == Some(item) {
-            return self.fall_silent(out);
+    fn message_completed(&mut self, item: &str, text: String, out: &mut Actions) {
+        if self.message_item.as_deref() == Some(item) {
+            return self.finish_message(out);
         }
-        self.fall_silent(out);
+        self.finish_message(out);
         if !text.is_empty() {
-            self.said = true;
+            self.has_text = true;
             let (run, text) = (self.run, Some(text));
-            out.tell(FromAgent::Final { run, text });
+            out.emit(FromAgent::MessageFinal { run, text });
         }
     }
 
-    fn tool(&mut self, mut tool: Tool, sight: Sight, out: &mut Out) {
-        match sight {
-            Sight::First => {
-                let open = Open {
+    fn tool_item(&mut self, mut tool: Tool, phase: ItemPhase, out: &mut Actions) {
+        match phase {
+            ItemPhase::Started => {
+                let running = RunningTool {
                     tool: tool.clone(),
-                    written: String::new(),
-                    untold: 0,
+                    output: String::new(),
+                    unreported_bytes: 0,
                 };
-                self.tools.insert(tool.id.clone(), open);
+                self.running_tools.insert(tool.id.clone(), running);
             }
-            Sight::Last => {
-                self.tools.remove(&tool.id);
+            ItemPhase::Completed => {
+                self.running_tools.remove(&tool.id);
                 if tool.is_open() {
                     // Some kinds of items have no status of their own.
                     tool.status = "completed".into();
@@ -252,69 +248,72 @@ impl Turn {
             }
         }
         let run = self.run;
-        out.tell(FromAgent::Tool { run, tool });
+        out.emit(FromAgent::ToolUpdate { run, tool });
     }
 
-    fn erred(&mut self, params: &Value, out: &mut Out) {
+    fn turn_error(&mut self, params: &Value, out: &mut Actions) {
         let message = text_of(&params["error"]["message"]);
         if params["willRetry"] == true {
-            // What was begun is said again from the start, as another item.
-            if self.speaking.take().is_some() {
-                out.tell(FromAgent::Withdrawn { run: self.run });
+            // The message starts again as another item.
+            if self.message_item.take().is_some() {
+                out.emit(FromAgent::MessageWithdrawn { run: self.run });
             }
-            return out.notice(Level::Info, message);
+            return out.emit_notice(Level::Info, message);
         }
         self.error = Some(message);
     }
 
-    /// It could not begin.
-    pub(super) fn fail(self, message: String, out: &mut Out) {
-        if self.stop == Stop::No {
-            out.fail_run(self.run, Code::TaskFailed, message);
+    pub(super) fn fail(self, message: String, out: &mut Actions) {
+        if self.interruption == Interruption::None {
+            out.fail_run(self.run, ErrorCode::TaskFailed, message);
         } else {
-            out.end(self.run, RunOutcome::Cancelled, None);
+            out.end_run(self.run, RunOutcome::Cancelled, None);
         }
     }
 
-    /// It is over. `login` is what is said of a failure if the agent is not logged in.
-    pub(super) fn end(mut self, turn: &Value, login: Option<String>, agent: &str, out: &mut Out) {
-        self.fall_silent(out);
-        if !self.said {
-            self.repeat(&turn["items"], out);
+    /// It is over. `login` replaces the error message if Codex is not logged in.
+    pub(super) fn end(
+        mut self,
+        turn: &Value,
+        login: Option<String>,
+        agent: &str,
+        out: &mut Actions,
+    ) {
+        self.finish_message(out);
+        if !self.has_text {
+            self.last_message(&turn["items"], out);
         }
         let interrupted = turn["status"] == "interrupted";
-        let outcome = if self.stop != Stop::No || interrupted {
+        let outcome = if self.interruption != Interruption::None || interrupted {
             RunOutcome::Cancelled
         } else if turn["status"] == "failed" {
             let error = turn["error"]["message"].as_str().map(str::to_owned);
             let error = error.or(self.error).unwrap_or("The turn failed.".into());
             let message = login.unwrap_or_else(|| format!("The agent `{agent}`: {error}"));
-            let code = Code::TaskFailed;
+            let code = ErrorCode::TaskFailed;
             RunOutcome::Failed { code, message }
         } else {
             RunOutcome::Completed
         };
-        out.end(self.run, outcome, None);
+        out.end_run(self.run, outcome, None);
     }
 
-    /// The end repeats the last thing that was said, for those who have heard nothing.
-    fn repeat(&mut self, items: &Value, out: &mut Out) {
+    /// The end repeats the last message, in case nothing streamed.
+    fn last_message(&mut self, items: &Value, out: &mut Actions) {
         let mut items = items.as_array().into_iter().flatten();
         let last = items.rfind(|item| item["type"] == "agentMessage");
-        if let Some(Seen::Speech(text)) = last.map(item::look) {
-            self.spoke("", text, out);
+        if let Some(ItemKind::Message(text)) = last.map(item::classify) {
+            self.message_completed("", text, out);
         }
     }
 }
 
-/// Which sight of an item it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sight {
-    First,
-    Last,
+enum ItemPhase {
+    Started,
+    Completed,
 }
 
-/// Does the agent lack a login?
 pub(super) fn is_unauthorized(error: &Value) -> bool {
     let info = &error["codexErrorInfo"];
     let status = |fields: &Value| fields["httpStatusCode"] == 401;

@@ -1,12 +1,12 @@
-//! API specifications among the files of a prompt, told by what is in them.
+//! API specifications: recognises OpenAPI, Swagger and GraphQL among the files of a prompt.
 
 use serde_json::{Value, json};
 
 use crate::runtime::dialect::{Content, File};
 
-/// The specification, if the file is one. What is JSON goes as it is; YAML and GraphQL are not taken
-/// apart here and go as text.
-pub(super) fn of(file: &File) -> Option<Value> {
+/// The specification, if the file is one. JSON is sent as it is; YAML and GraphQL are not parsed and are
+/// sent as text.
+pub(super) fn parse(file: &File) -> Option<Value> {
     let Content::Text(text) = &file.content else {
         return None;
     };
@@ -18,13 +18,13 @@ pub(super) fn of(file: &File) -> Option<Value> {
 }
 
 fn is_specification(value: &Value) -> bool {
-    let named = ["openapi", "swagger"]
+    let is_named = ["openapi", "swagger"]
         .iter()
         .any(|key| value[*key].is_string());
-    named || value["__schema"].is_object() || value["data"]["__schema"].is_object()
+    is_named || value["__schema"].is_object() || value["data"]["__schema"].is_object()
 }
 
-/// A key at the top, with a version: nothing else is written like that.
+/// Recognised by a top-level key with a version.
 fn yaml_format(text: &str) -> Option<&'static str> {
     let version_of = |line: &str, key: &str| {
         let rest = line.trim_start_matches(['"', '\'']).strip_prefix(key)?;
@@ -60,8 +60,8 @@ fn graphql_format(name: &str, text: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    fn read(name: &str, text: &str) -> Option<Value> {
-        of(&File {
+    fn parse_text(name: &str, text: &str) -> Option<Value> {
+        parse(&File {
             name: name.into(),
             media_type: "text/plain".into(),
             content: Content::Text(text.into()),
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_specification_is_known_by_what_is_in_it() {
+    fn a_specification_is_recognised_by_its_content() {
         for (name, text, format) in [
             ("a.json", r#"{"openapi":"3.0.0"}"#, None),
             ("a.json", r#"{"swagger":"2.0"}"#, None),
@@ -80,7 +80,7 @@ mod tests {
             ("a.txt", "type Query {\n  pets: [Pet]\n}", Some("graphql")),
             ("a.txt", "schema{ query: Q }", Some("graphql")),
         ] {
-            let spec = read(name, text).unwrap_or_else(|| panic!("{text}"));
+            let spec = parse_text(name, text).unwrap_or_else(|| panic!("{text}"));
             match format {
                 None => assert_eq!(spec, serde_json::from_str::<Value>(text).unwrap()),
                 Some(format) => assert_eq!(
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_none() {
+    fn other_files_are_not_specifications() {
         for text in [
             "",
             "{}",
@@ -103,13 +103,13 @@ mod tests {
             "type Query = { a: string }",
             "type Queryable {",
         ] {
-            assert_eq!(read("a.txt", text), None, "{text}");
+            assert_eq!(parse_text("a.txt", text), None, "{text}");
         }
         let bytes = File {
             name: "a.graphql".into(),
             media_type: "image/png".into(),
             content: Content::Base64("AA==".into()),
         };
-        assert_eq!(of(&bytes), None);
+        assert_eq!(parse(&bytes), None);
     }
 }

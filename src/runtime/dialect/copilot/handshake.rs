@@ -1,41 +1,34 @@
-//! The introduction, with which everything begins: tried up to four times.
+//! Handshake: `initialize`, attempted up to four times.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::domain::code::Code;
-use crate::runtime::dialect::Out;
-use crate::runtime::jsonrpc::{self, Fault};
+use crate::domain::error_code::ErrorCode;
+use crate::runtime::dialect::Actions;
+use crate::runtime::jsonrpc::{self, RpcError};
 
-/// How long a try may take.
-const WITHIN: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long to wait before each further try.
-const AGAIN_AFTER: [Duration; 3] = [
+const RETRY_DELAYS: [Duration; 3] = [
     Duration::from_secs(2),
     Duration::from_secs(5),
     Duration::from_secs(10),
 ];
 
-/// The timer of a try.
-pub(super) const LATE: u64 = 1;
-/// The timer of the pause before the next.
-pub(super) const AGAIN: u64 = 2;
+pub(super) const TIMEOUT_TIMER: u64 = 1;
+pub(super) const RETRY_TIMER: u64 = 2;
 
-/// How far the introduction is, and what came of it.
 #[derive(Debug, Default)]
-pub(super) struct Greeting {
-    failed: usize,
-    /// The number of the try that is on its way.
-    id: Option<u64>,
-    /// What the agent said that it can do.
+pub(super) struct Handshake {
+    failed_attempts: usize,
+    /// Of the attempt under way.
+    request_id: Option<u64>,
     capabilities: Value,
 }
 
-impl Greeting {
-    /// Sends a try under this number.
-    pub(super) fn send(&mut self, id: u64, version: &str, out: &mut Out) {
+impl Handshake {
+    pub(super) fn send(&mut self, id: u64, version: &str, out: &mut Actions) {
         let params = json!({
             "clientName": "switchboard",
             "clientVersion": version,
@@ -44,48 +37,50 @@ impl Greeting {
                 "specFormats": ["openapi3", "swagger2", "graphql"],
             },
         });
-        self.id = Some(id);
+        self.request_id = Some(id);
         out.write(jsonrpc::request(id, "initialize", params));
-        out.timer(LATE, WITHIN);
+        out.set_timer(TIMEOUT_TIMER, TIMEOUT);
     }
 
-    /// Is this the number of the try that is on its way?
-    pub(super) fn is_sent_as(&self, id: &Value) -> bool {
-        self.id.is_some() && id.as_u64() == self.id
+    pub(super) fn is_pending(&self, id: &Value) -> bool {
+        self.request_id.is_some() && id.as_u64() == self.request_id
     }
 
-    /// The agent has answered the try.
-    pub(super) fn answered(&mut self, agent: &str, answer: Result<Value, Fault>, out: &mut Out) {
-        out.no_timer(LATE);
+    pub(super) fn handle_response(
+        &mut self,
+        agent: &str,
+        answer: Result<Value, RpcError>,
+        out: &mut Actions,
+    ) {
+        out.clear_timer(TIMEOUT_TIMER);
         match answer {
             Ok(result) => {
-                self.id = None;
+                self.request_id = None;
                 self.capabilities = result["capabilities"].clone();
                 out.ready(Vec::new());
             }
-            Err(fault) => self.fail(agent, &fault.message, out),
+            Err(error) => self.fail(agent, &error.message, out),
         }
     }
 
-    /// The agent has not answered in time.
-    pub(super) fn late(&mut self, agent: &str, out: &mut Out) {
-        if self.id.is_some() {
+    pub(super) fn timed_out(&mut self, agent: &str, out: &mut Actions) {
+        if self.request_id.is_some() {
             self.fail(agent, "no answer within 10 s.", out);
         }
     }
 
-    fn fail(&mut self, agent: &str, why: &str, out: &mut Out) {
-        self.id = None;
-        if let Some(pause) = AGAIN_AFTER.get(self.failed) {
-            self.failed += 1;
-            return out.timer(AGAIN, *pause);
+    fn fail(&mut self, agent: &str, why: &str, out: &mut Actions) {
+        self.request_id = None;
+        if let Some(delay) = RETRY_DELAYS.get(self.failed_attempts) {
+            self.failed_attempts += 1;
+            return out.set_timer(RETRY_TIMER, *delay);
         }
         let message = format!("The agent `{agent}` did not begin, also when asked again: {why}");
-        out.fail(Code::ConnectionLost, message);
+        out.fail(ErrorCode::ConnectionLost, message);
     }
 
-    /// Has the agent said that it cannot do this? What it does not mention it can.
-    pub(super) fn excludes(&self, capability: &str) -> bool {
+    /// Whether the agent denied a capability; it has those it does not mention.
+    pub(super) fn lacks(&self, capability: &str) -> bool {
         self.capabilities[capability] == false
     }
 }
@@ -93,17 +88,17 @@ impl Greeting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::dialect::Act;
+    use crate::runtime::dialect::Action;
 
     #[test]
-    fn each_try_has_ten_seconds_and_the_pauses_grow() {
-        let (mut greeting, mut out) = (Greeting::default(), Out::default());
+    fn each_attempt_has_ten_seconds_and_the_delays_grow() {
+        let (mut handshake, mut out) = (Handshake::default(), Actions::default());
         for id in 1..=4 {
-            greeting.send(id, "0.1.0", &mut out);
-            greeting.late("a", &mut out);
+            handshake.send(id, "0.1.0", &mut out);
+            handshake.timed_out("a", &mut out);
         }
         let times = out.take().into_iter().filter_map(|act| match act {
-            Act::Timer(_, after) => after.map(|after| after.as_secs()),
+            Action::SetTimer(_, after) => after.map(|after| after.as_secs()),
             _ => None,
         });
         assert_eq!(times.collect::<Vec<_>>(), [10, 2, 10, 5, 10, 10, 10]);

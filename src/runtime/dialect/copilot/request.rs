@@ -1,4 +1,4 @@
-//! The requests of a prompt: which there are, how long each may take, and how it is tried again.
+//! Requests: `generate`, `customize` and `chat`, with their timeouts and retries.
 
 use std::time::Duration;
 
@@ -6,22 +6,18 @@ use serde_json::{Value, json};
 
 use crate::runtime::dialect::Setup;
 
-/// What a prompt becomes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Request {
-    /// It brings an API specification: make an interface for it.
+    /// The prompt has an API specification.
     Generate {
-        /// The specification.
         spec: Value,
     },
-    /// There is an interface: change it.
+    /// The session has generated code.
     Customize,
-    /// Anything else.
     Chat,
 }
 
 impl Request {
-    /// As the protocol calls it.
     pub(super) fn method(&self) -> &'static str {
         match self {
             Self::Generate { .. } => "generate",
@@ -30,13 +26,12 @@ impl Request {
         }
     }
 
-    /// Is code made, so that code is what streams?
     pub(super) fn is_code(&self) -> bool {
         !matches!(self, Self::Chat)
     }
 
-    /// How long one try may take, all of it.
-    pub(super) fn within(&self) -> Duration {
+    /// Of one attempt, with its stream.
+    pub(super) fn timeout(&self) -> Duration {
         Duration::from_secs(match self {
             Self::Generate { .. } => 60,
             Self::Customize => 30,
@@ -44,20 +39,18 @@ impl Request {
         })
     }
 
-    /// How long to wait before each further try; there are as many as this.
-    pub(super) fn again_after(&self) -> &'static [Duration] {
-        const AT_ONCE: &[Duration] = &[Duration::ZERO];
-        const SLOWLY: &[Duration] = &[Duration::from_secs(3), Duration::from_secs(6)];
+    pub(super) fn retry_delays(&self) -> &'static [Duration] {
+        const IMMEDIATE: &[Duration] = &[Duration::ZERO];
+        const DELAYED: &[Duration] = &[Duration::from_secs(3), Duration::from_secs(6)];
         match self {
-            Self::Generate { .. } | Self::Customize => AT_ONCE,
-            Self::Chat => SLOWLY,
+            Self::Generate { .. } | Self::Customize => IMMEDIATE,
+            Self::Chat => DELAYED,
         }
     }
 }
 
-/// How code shall be made, by the options of the agent.
 #[derive(Debug)]
-pub(super) struct Style {
+pub(super) struct GenerateOptions {
     format: String,
     theme: String,
     layout: String,
@@ -65,22 +58,20 @@ pub(super) struct Style {
     pagination: bool,
 }
 
-impl Style {
-    /// As it is configured, or as the protocol's document has it.
+impl GenerateOptions {
     pub(super) fn from(setup: &Setup) -> Self {
-        let word = |name, usual: &str| setup.option(name).unwrap_or(usual).to_owned();
-        let choice = |name| setup.options.get(name) != Some(&Value::Bool(false));
+        let text = |name, default: &str| setup.option(name).unwrap_or(default).to_owned();
+        let flag = |name| setup.options.get(name) != Some(&Value::Bool(false));
         Self {
-            format: word("format", "react"),
-            theme: word("theme", "light"),
-            layout: word("layout", "default"),
-            include_auth: choice("include_auth"),
-            pagination: choice("pagination"),
+            format: text("format", "react"),
+            theme: text("theme", "light"),
+            layout: text("layout", "default"),
+            include_auth: flag("include_auth"),
+            pagination: flag("pagination"),
         }
     }
 
-    /// The parameters of `generate`. The document has no place for what the user said with the
-    /// specification; it goes along as `prompt`.
+    /// The protocol has no field for the prompt that came with the specification: it is sent as `prompt`.
     pub(super) fn generate(&self, spec: &Value, prompt: &str) -> Value {
         let mut params = json!({
             "spec": spec,
@@ -104,16 +95,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deadlines_and_tries_are_those_of_the_document() {
+    fn timeouts_and_retries_are_those_of_the_protocol() {
         let generate = Request::Generate { spec: json!({}) };
-        for (request, within, again_after) in [
+        for (request, timeout, retry_delays) in [
             (generate, 60, &[0][..]),
             (Request::Customize, 30, &[0]),
             (Request::Chat, 15, &[3, 6]),
         ] {
-            let pauses = request.again_after().iter().map(Duration::as_secs);
-            assert_eq!(request.within().as_secs(), within, "{request:?}");
-            assert_eq!(pauses.collect::<Vec<_>>(), again_after, "{request:?}");
+            let delays = request.retry_delays().iter().map(Duration::as_secs);
+            assert_eq!(request.timeout().as_secs(), timeout, "{request:?}");
+            assert_eq!(delays.collect::<Vec<_>>(), retry_delays, "{request:?}");
         }
     }
 }

@@ -1,73 +1,68 @@
-//! What comes of a request: a result that becomes a message, or a failure.
+//! Responses: a result as a message, or an error for people.
 
 use serde_json::Value;
 
-use super::memory::{CODE_BEGINS, CODE_ENDS};
 use super::request::Request;
-use crate::domain::code::Code;
+use super::session_context::{CODE_FENCE_END, CODE_FENCE_START};
+use crate::domain::error_code::ErrorCode;
 use crate::runtime::dialect::text_of;
-use crate::runtime::jsonrpc::Fault;
+use crate::runtime::jsonrpc::RpcError;
 
-/// A result.
 #[derive(Debug)]
-pub(super) struct Reply {
-    /// The code that was made, if any was.
+pub(super) struct Response {
     pub(super) code: Option<String>,
-    /// What the agent says about it, or at all.
-    pub(super) words: String,
+    pub(super) message: String,
     components: Option<u64>,
     assumptions: Vec<String>,
     suggestions: Vec<String>,
 }
 
-impl Reply {
-    /// Reads a result of any method.
-    pub(super) fn read(result: &Value) -> Self {
-        let full = |field: &str| Some(text_of(&result[field])).filter(|text| !text.is_empty());
+impl Response {
+    pub(super) fn parse(result: &Value) -> Self {
+        let non_empty = |field: &str| Some(text_of(&result[field])).filter(|text| !text.is_empty());
         let list = |field: &str| {
-            let entries = result[field].as_array().into_iter().flatten();
-            entries.map(text_of).collect()
+            let items = result[field].as_array().into_iter().flatten();
+            items.map(text_of).collect()
         };
-        let words: Vec<String> = ["description", "message"]
+        let messages: Vec<String> = ["description", "message"]
             .into_iter()
-            .filter_map(full)
+            .filter_map(non_empty)
             .collect();
         Self {
-            code: full("code"),
-            words: words.join("\n\n"),
+            code: non_empty("code"),
+            message: messages.join("\n\n"),
             components: result["componentCount"].as_u64(),
             assumptions: list("assumptions"),
             suggestions: list("suggestions"),
         }
     }
 
-    /// Is what was streamed what the agent says now? If not, this counts and that does not.
+    /// Whether the stream had the same content. If not, this response replaces it.
     pub(super) fn confirms(&self, request: &Request, streamed: &str) -> bool {
         if streamed.is_empty() {
             false
         } else if request.is_code() {
             self.code.as_deref() == Some(streamed)
         } else {
-            self.words.is_empty() || self.words == streamed
+            self.message.is_empty() || self.message == streamed
         }
     }
 
-    /// All of it as a text.
     pub(super) fn text(&self) -> String {
-        let mut parts = vec![self.words.clone()];
+        let mut parts = vec![self.message.clone()];
         parts.extend(self.remarks());
         if let Some(code) = &self.code {
-            parts.push(format!("{CODE_BEGINS}{code}{CODE_ENDS}"));
+            parts.push(format!("{CODE_FENCE_START}{code}{CODE_FENCE_END}"));
         }
         parts.retain(|part| !part.is_empty());
         parts.join("\n\n")
     }
 
-    /// The same without what was streamed, to be said behind it.
-    pub(super) fn text_beside_stream(&self, request: &Request) -> String {
+    /// What the stream did not have, to append to it.
+    pub(super) fn text_after_stream(&self, request: &Request) -> String {
         let mut parts = Vec::new();
         if request.is_code() {
-            parts.push(self.words.clone());
+            parts.push(self.message.clone());
         }
         parts.extend(self.remarks());
         parts.retain(|part| !part.is_empty());
@@ -78,9 +73,9 @@ impl Reply {
     }
 
     fn remarks(&self) -> Vec<String> {
-        let list = |title: &str, entries: &[String]| {
-            let lines = entries.join("\n- ");
-            (!entries.is_empty()).then(|| format!("{title}:\n\n- {lines}"))
+        let list = |title: &str, items: &[String]| {
+            let lines = items.join("\n- ");
+            (!items.is_empty()).then(|| format!("{title}:\n\n- {lines}"))
         };
         let count = self.components.map(|count| format!("Components: {count}"));
         let assumptions = list("Assumptions", &self.assumptions);
@@ -92,31 +87,29 @@ impl Reply {
     }
 }
 
-/// Could the same request succeed a moment later? Not if something is wrong with the request itself,
-/// and not if there were too many already.
-pub(super) fn is_worth_another_try(fault: &Fault) -> bool {
-    matches!(fault.code, -32603 | -32000 | -32001)
+/// Not if the request itself is wrong, and not if the agent has too many.
+pub(super) fn is_retryable(error: &RpcError) -> bool {
+    matches!(error.code, -32603 | -32000 | -32001)
 }
 
-/// What a person reads of a failure.
-pub(super) fn failure(agent: &str, fault: &Fault) -> (Code, String) {
-    let (code, what) = match fault.code {
+pub(super) fn error_message(agent: &str, error: &RpcError) -> (ErrorCode, String) {
+    let (code, what) = match error.code {
         -32003 => {
             let message = format!(
                 "This is too large for the agent `{agent}`: it does not fit into its context. \
                  Send less, or begin a new session."
             );
-            return (Code::ValidationError, message);
+            return (ErrorCode::ValidationError, message);
         }
-        -32000 => (Code::TaskFailed, "could not generate the code"),
-        -32001 => (Code::TaskFailed, "could not apply the change"),
-        -32002 => (Code::ValidationError, "cannot use the specification"),
-        -32004 => (Code::RateLimited, "gets too many requests"),
-        -32601 => (Code::Unsupported, "does not know this request"),
-        -32700 | -32600 | -32602 => (Code::TaskFailed, "did not understand the request"),
-        _ => (Code::TaskFailed, "failed"),
+        -32000 => (ErrorCode::TaskFailed, "could not generate the code"),
+        -32001 => (ErrorCode::TaskFailed, "could not apply the change"),
+        -32002 => (ErrorCode::ValidationError, "cannot use the specification"),
+        -32004 => (ErrorCode::RateLimited, "gets too many requests"),
+        -32601 => (ErrorCode::Unsupported, "does not know this request"),
+        -32700 | -32600 | -32602 => (ErrorCode::TaskFailed, "did not understand the request"),
+        _ => (ErrorCode::TaskFailed, "failed"),
     };
-    let message = match fault.message.trim().trim_end_matches('.') {
+    let message = match error.message.trim().trim_end_matches('.') {
         "" => format!("The agent `{agent}` {what}."),
         why => format!("The agent `{agent}` {what}: {why}."),
     };

@@ -1,126 +1,126 @@
-//! What streams of one try: pieces with numbers, told in the order of these.
+//! Chunk stream: the chunks of one attempt, passed on in the order of their index.
 
 use std::collections::BTreeMap;
 
-use super::memory::{CODE_BEGINS, CODE_ENDS, UNFINISHED};
+use super::session_context::{CODE_FENCE_END, CODE_FENCE_START, UNFINISHED};
 use crate::domain::event::Channel;
 use crate::domain::id::RunId;
-use crate::runtime::dialect::{Act, Out};
-use crate::runtime::talk::FromAgent;
+use crate::runtime::dialect::Actions;
+use crate::runtime::messages::FromAgent;
 
-/// How many pieces may come before their turn. More than that is no stream.
-const MOST_EARLY: usize = 1024;
+const MAX_OUT_OF_ORDER_CHUNKS: usize = 1024;
 
-/// The pieces of one try.
 #[derive(Debug)]
-pub(super) struct Stream {
-    /// The number of the piece that is told next.
-    next: u64,
-    /// Those that came before their turn.
-    early: BTreeMap<u64, String>,
-    /// All that was told of them.
-    told: String,
-    fence: Fence,
-    /// Something was told that neither counts nor is withdrawn yet.
-    speaking: bool,
+pub(super) struct ChunkStream {
+    next_index: u64,
+    out_of_order: BTreeMap<u64, String>,
+    /// The chunks passed on so far.
+    text: String,
+    code_fence: CodeFence,
+    /// Text was passed on, and neither finished nor withdrawn.
+    is_message_open: bool,
 }
 
-/// Code is told as a block of code.
+/// Code is passed on as a fenced block.
 #[derive(Debug, PartialEq, Eq)]
-enum Fence {
-    /// No code streams here.
+enum CodeFence {
     None,
-    /// It begins with the first piece.
-    ToCome,
-    /// It must be ended.
+    /// It begins with the first chunk.
+    Pending,
     Open,
 }
 
-impl Stream {
-    /// Nothing has come yet.
+impl ChunkStream {
     pub(super) fn new(is_code: bool) -> Self {
         Self {
-            next: 0,
-            early: BTreeMap::new(),
-            told: String::new(),
-            fence: if is_code { Fence::ToCome } else { Fence::None },
-            speaking: false,
+            next_index: 0,
+            out_of_order: BTreeMap::new(),
+            text: String::new(),
+            code_fence: if is_code {
+                CodeFence::Pending
+            } else {
+                CodeFence::None
+            },
+            is_message_open: false,
         }
     }
 
-    /// A piece came. One without a number is taken as the next; one that was there already is dropped.
-    pub(super) fn hear(&mut self, run: RunId, index: Option<u64>, piece: String, out: &mut Out) {
-        let index = index.unwrap_or(self.next);
-        if index < self.next || self.early.contains_key(&index) {
+    /// A chunk without an index is taken as the next; a repeated one is dropped.
+    pub(super) fn push(
+        &mut self,
+        run: RunId,
+        index: Option<u64>,
+        chunk: String,
+        out: &mut Actions,
+    ) {
+        let index = index.unwrap_or(self.next_index);
+        if index < self.next_index || self.out_of_order.contains_key(&index) {
             return;
         }
-        if index > self.next && self.early.len() >= MOST_EARLY {
-            return out.act(Act::Odd(format!(
+        if index > self.next_index && self.out_of_order.len() >= MAX_OUT_OF_ORDER_CHUNKS {
+            return out.unexpected(format!(
                 "piece {index} of a stream whose piece {} is missing",
-                self.next
-            )));
+                self.next_index
+            ));
         }
-        self.early.insert(index, piece);
-        while let Some(piece) = self.early.remove(&self.next) {
-            self.next = self.next.saturating_add(1);
-            self.tell(run, &piece, out);
+        self.out_of_order.insert(index, chunk);
+        while let Some(chunk) = self.out_of_order.remove(&self.next_index) {
+            self.next_index = self.next_index.saturating_add(1);
+            self.emit(run, &chunk, out);
         }
     }
 
-    fn tell(&mut self, run: RunId, piece: &str, out: &mut Out) {
-        if piece.is_empty() {
+    fn emit(&mut self, run: RunId, chunk: &str, out: &mut Actions) {
+        if chunk.is_empty() {
             return;
         }
-        self.told.push_str(piece);
-        if self.fence == Fence::ToCome {
-            self.fence = Fence::Open;
-            self.add(run, &format!("{CODE_BEGINS}{piece}"), out);
+        self.text.push_str(chunk);
+        if self.code_fence == CodeFence::Pending {
+            self.code_fence = CodeFence::Open;
+            self.append(run, &format!("{CODE_FENCE_START}{chunk}"), out);
         } else {
-            self.add(run, piece, out);
+            self.append(run, chunk, out);
         }
     }
 
-    /// Says something that is not part of the stream.
-    pub(super) fn add(&mut self, run: RunId, text: &str, out: &mut Out) {
-        self.speaking |= !text.is_empty();
-        out.say(run, Channel::Text, text);
+    /// Passes on text that is no chunk.
+    pub(super) fn append(&mut self, run: RunId, text: &str, out: &mut Actions) {
+        self.is_message_open |= !text.is_empty();
+        out.emit_delta(run, Channel::Text, text);
     }
 
-    /// All that was told of it.
-    pub(super) fn told(&self) -> &str {
-        &self.told
+    pub(super) fn text(&self) -> &str {
+        &self.text
     }
 
-    /// No more code follows.
-    pub(super) fn end_code(&mut self, run: RunId, out: &mut Out) {
-        if self.fence == Fence::Open {
-            self.fence = Fence::None;
-            self.add(run, CODE_ENDS, out);
+    pub(super) fn close_code_fence(&mut self, run: RunId, out: &mut Actions) {
+        if self.code_fence == CodeFence::Open {
+            self.code_fence = CodeFence::None;
+            self.append(run, CODE_FENCE_END, out);
         }
     }
 
-    /// Nothing follows any more, and what was told is not all.
-    pub(super) fn break_off(&mut self, run: RunId, out: &mut Out) {
-        if self.fence == Fence::Open {
-            self.end_code(run, out);
-            self.add(run, &format!("\n\n{UNFINISHED}"), out);
+    /// The stream broke off: marks code as unfinished.
+    pub(super) fn abandon(&mut self, run: RunId, out: &mut Actions) {
+        if self.code_fence == CodeFence::Open {
+            self.close_code_fence(run, out);
+            self.append(run, &format!("\n\n{UNFINISHED}"), out);
         }
-        self.complete(run, out);
+        self.finish(run, out);
     }
 
-    /// What was told does not count.
-    pub(super) fn withdraw(&mut self, run: RunId, out: &mut Out) {
-        if std::mem::take(&mut self.speaking) {
-            out.tell(FromAgent::Withdrawn { run });
+    /// The text is withdrawn: another attempt or the response replaces it.
+    pub(super) fn withdraw(&mut self, run: RunId, out: &mut Actions) {
+        if std::mem::take(&mut self.is_message_open) {
+            out.emit(FromAgent::MessageWithdrawn { run });
         }
-        self.fence = Fence::None;
+        self.code_fence = CodeFence::None;
     }
 
-    /// What was told is all.
-    pub(super) fn complete(&mut self, run: RunId, out: &mut Out) {
-        if std::mem::take(&mut self.speaking) {
+    pub(super) fn finish(&mut self, run: RunId, out: &mut Actions) {
+        if std::mem::take(&mut self.is_message_open) {
             let text = None;
-            out.tell(FromAgent::Final { run, text });
+            out.emit(FromAgent::MessageFinal { run, text });
         }
     }
 }
@@ -130,19 +130,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_not_kept_without_end() {
-        let (mut stream, mut out) = (Stream::new(false), Out::default());
+    fn chunks_out_of_order_are_bounded() {
+        let (mut stream, mut out) = (ChunkStream::new(false), Actions::default());
         let run = RunId::new();
         for _ in 0..2 {
-            // Those of the second time are known already, or too many.
+            // In the second pass they are repeated, or too many.
             for index in 1..=2_000 {
-                stream.hear(run, Some(index), "a".into(), &mut out);
+                stream.push(run, Some(index), "a".into(), &mut out);
             }
         }
-        assert_eq!(stream.early.len(), MOST_EARLY);
-        stream.hear(run, Some(0), "a".into(), &mut out);
-        assert_eq!(stream.told.len(), MOST_EARLY + 1);
-        stream.hear(run, Some(0), "a".into(), &mut out);
-        assert!(stream.early.is_empty());
+        assert_eq!(stream.out_of_order.len(), MAX_OUT_OF_ORDER_CHUNKS);
+        stream.push(run, Some(0), "a".into(), &mut out);
+        assert_eq!(stream.text.len(), MAX_OUT_OF_ORDER_CHUNKS + 1);
+        stream.push(run, Some(0), "a".into(), &mut out);
+        assert!(stream.out_of_order.is_empty());
     }
 }

@@ -1,48 +1,49 @@
-//! The wire of the daemon: requests and answers as JSON-RPC without `jsonrpc`, events beside them.
+//! Daemon: the wire format of the real daemon, JSON-RPC without `jsonrpc`, and events beside it.
 //!
-//! The daemon has one loop for all its conversations and no word to stop it. A cancelled run is over
-//! for the user at once, but its loop goes on: what it says is swallowed until it is done, and the
-//! next prompt is held back so long. Events name neither the prompt nor the tool use that they belong
-//! to, so order is all there is to go by.
+//! The daemon has one loop for all its conversations and no command to stop it. A cancelled run
+//! ends for the user at once, but its loop continues: its output is dropped until it is done, and
+//! the next prompt is held back until then. Events name neither the prompt nor the tool call that
+//! they belong to, so they are matched by order.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::unsupported_inquiry;
-use super::{Images, PROTOCOL, goes_on, text_of_brief};
-use crate::domain::code::Code;
+use super::super::unsupported_request;
+use super::{ImageSupport, PROTOCOL, prompt_text, warn_run_continues};
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::{Activity, Channel, Level};
 use crate::domain::id::RunId;
 use crate::domain::run::RunOutcome;
-use crate::runtime::dialect::{Act, Brief, Dialect, Lane, Order, Out, Setup, text_of, unsupported};
-use crate::runtime::jsonrpc::{self, Fault, Message};
-use crate::runtime::pending::Pending;
-use crate::runtime::talk::FromAgent;
+use crate::runtime::dialect::{
+    Actions, Dialect, PromptContent, Setup, StreamKind, ToAgent, text_of, unsupported,
+};
+use crate::runtime::jsonrpc::{self, Message, RpcError};
+use crate::runtime::messages::FromAgent;
+use crate::runtime::pending_requests::PendingRequests;
 
-mod tools;
+mod tool_calls;
 
-use tools::Tools;
+use tool_calls::ToolCalls;
 
-/// How long the daemon may take for an answer; its own client waits as long.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// As long as the daemon's own client waits.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the daemon takes at most in one input, counted as it counts: the JSON text, in UTF-16.
-const LONGEST_INPUT: usize = 100 * 1024;
+/// Counted as the daemon does: the JSON string in UTF-16 units.
+const MAX_INPUT_LENGTH: usize = 100 * 1024;
 
-const ATTACH: u64 = 1;
-const INPUT: u64 = 2;
+const ATTACH_TIMER: u64 = 1;
+const INPUT_TIMER: u64 = 2;
 
-/// Speaks with a daemon.
-pub(super) struct Daemon {
+pub(super) struct DaemonWire {
     setup: Setup,
-    requests: Pending<Request>,
-    /// The daemon's own name for this conversation, once it is attached.
+    requests: PendingRequests<Request>,
+    /// `sessionId` of the daemon, once attached.
     session: Option<String>,
-    /// Something of this conversation was shown again: the daemon remembers it.
-    replayed: bool,
-    turn: Option<Turn>,
-    /// A prompt that waits for the loop of a cancelled run to be done.
+    /// `agent.replay` arrived: the daemon remembers the conversation.
+    was_replayed: bool,
+    active: Option<ActivePrompt>,
+    /// The prompt that waits for the loop of a cancelled run.
     held: Option<(RunId, String)>,
 }
 
@@ -52,357 +53,360 @@ enum Request {
     Detach,
 }
 
-/// A prompt that was given to the daemon, until its loop is done with it.
-struct Turn {
+/// A prompt from its input to the end of its loop.
+struct ActivePrompt {
     run: RunId,
-    /// The run was cancelled: nobody is told what comes of it.
-    unheard: bool,
+    /// Its run has ended for the user: all output is dropped.
+    cancelled: bool,
     accepted: bool,
-    stage: Stage,
-    /// Something was said aloud that is not complete yet.
-    speaking: bool,
-    tools: Tools,
+    loop_state: LoopState,
+    has_open_message: bool,
+    tools: ToolCalls,
 }
 
-/// How far the daemon is with a prompt.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// It waits for the loop. What comes now belongs to a loop that had ended with an error.
-    Waiting,
-    /// The same, but it begins with a slash: perhaps a command, which is answered without a loop.
-    Command,
-    /// Its loop has begun.
+enum LoopState {
+    /// Waits for its loop. Events that come now belong to a loop that ended with an error.
+    Queued,
+    /// The same, but it starts with a slash: a command would be answered without a loop.
+    MaybeCommand,
     Looping,
 }
 
-impl Daemon {
+impl DaemonWire {
     pub(super) fn new(setup: Setup) -> Self {
         Self {
             setup,
-            requests: Pending::from(1), // Answers to what it could not read have the id 0.
+            requests: PendingRequests::numbered_from(1), // 0 answers lines that the daemon could not parse.
             session: None,
-            replayed: false,
-            turn: None,
+            was_replayed: false,
+            active: None,
             held: None,
         }
     }
 
-    fn request(&mut self, request: Request, method: &str, params: Value, out: &mut Out) {
+    fn request(&mut self, request: Request, method: &str, params: Value, out: &mut Actions) {
         let id = self.requests.add(request);
-        out.write(jsonrpc::bare(jsonrpc::request(id, method, params)));
+        out.write(jsonrpc::unversioned(jsonrpc::request(id, method, params)));
     }
 
-    fn attach(&mut self, wanted: Option<String>, out: &mut Out) {
+    fn attach(&mut self, wanted: Option<String>, out: &mut Actions) {
         let params = match &wanted {
             Some(session) => json!({ "sessionId": session }),
             None => json!({}),
         };
         self.request(Request::Attach { wanted }, "agent.attach", params, out);
-        out.timer(ATTACH, ANSWER_WITHIN);
+        out.set_timer(ATTACH_TIMER, RESPONSE_TIMEOUT);
     }
 
-    fn attached(&mut self, wanted: Option<&str>, result: &Value, out: &mut Out) {
+    fn attached(&mut self, wanted: Option<&str>, result: &Value, out: &mut Actions) {
         let Some(session) = result["sessionId"].as_str() else {
             let agent = &self.setup.agent;
             let message = format!("The agent `{agent}` attached without naming the conversation.");
-            return out.fail(Code::ConnectionLost, message);
+            return out.fail(ErrorCode::ConnectionLost, message);
         };
-        out.no_timer(ATTACH);
-        // A conversation that the daemon read back from its disk gets another name, and is empty.
-        let same = wanted == Some(session) || self.replayed;
-        let goes_on = same && result["isNew"] != true;
+        out.clear_timer(ATTACH_TIMER);
+        // A conversation that the daemon restored from disk gets a new id, and is empty.
+        let is_same = wanted == Some(session) || self.was_replayed;
+        let continues = is_same && result["isNew"] != true;
         self.session = Some(session.to_owned());
-        out.tell(FromAgent::Thread(session.to_owned()));
-        if !goes_on && (self.setup.thread.is_some() || !self.setup.history.is_empty()) {
-            out.starts_fresh(&self.setup.agent);
+        out.emit(FromAgent::Thread(session.to_owned()));
+        if !continues && (self.setup.thread.is_some() || !self.setup.history.is_empty()) {
+            out.notice_fresh_start(&self.setup.agent);
         }
         out.ready(vec!["questions", "images"]);
     }
 
-    fn prompt(&mut self, run: RunId, brief: &Brief, out: &mut Out) {
+    fn prompt(&mut self, run: RunId, content: &PromptContent, out: &mut Actions) {
         let agent = &self.setup.agent;
-        let text = match text_of_brief(brief, Images::NotCarried) {
+        let text = match prompt_text(content, ImageSupport::Unsupported) {
             Ok(text) => text,
-            Err(what) => {
-                return out.refuse(run, unsupported(agent, &what));
+            Err(ability) => {
+                return out.refuse_run(run, unsupported(agent, &ability));
             }
         };
         let length = Value::from(text.as_str())
             .to_string()
             .encode_utf16()
             .count();
-        if length > LONGEST_INPUT {
+        if length > MAX_INPUT_LENGTH {
             let message = format!(
                 "The agent `{agent}` takes prompts of at most 100 KB, files included; this one has {} KB.",
                 length.div_ceil(1024)
             );
-            return out.fail_run(run, Code::ValidationError, message);
+            return out.fail_run(run, ErrorCode::ValidationError, message);
         }
-        match &self.turn {
+        match &self.active {
             None => self.submit(run, &text, out),
-            Some(turn) if turn.unheard => self.held = Some((run, text)),
+            Some(active) if active.cancelled => self.held = Some((run, text)),
             Some(_) => {
                 let message = format!("The agent `{agent}` is busy with another prompt.");
-                out.fail_run(run, Code::Busy, message);
+                out.fail_run(run, ErrorCode::Busy, message);
             }
         }
     }
 
-    fn submit(&mut self, run: RunId, text: &str, out: &mut Out) {
-        self.turn = Some(Turn {
+    fn submit(&mut self, run: RunId, text: &str, out: &mut Actions) {
+        self.active = Some(ActivePrompt {
             run,
-            unheard: false,
+            cancelled: false,
             accepted: false,
-            stage: if text.starts_with('/') {
-                Stage::Command
+            loop_state: if text.starts_with('/') {
+                LoopState::MaybeCommand
             } else {
-                Stage::Waiting
+                LoopState::Queued
             },
-            speaking: false,
-            tools: Tools::default(),
+            has_open_message: false,
+            tools: ToolCalls::default(),
         });
         let params = json!({
             "sessionId": self.session, "inputType": "user_input", "data": text,
         });
         self.request(Request::Input { run }, "agent.input", params, out);
-        out.timer(INPUT, ANSWER_WITHIN);
+        out.set_timer(INPUT_TIMER, RESPONSE_TIMEOUT);
     }
 
-    fn cancel(&mut self, run: RunId, out: &mut Out) {
+    fn cancel(&mut self, run: RunId, out: &mut Actions) {
         if self.held.as_ref().is_some_and(|(held, _)| *held == run) {
             self.held = None;
-            return out.end(run, RunOutcome::Cancelled, None);
+            return out.end_run(run, RunOutcome::Cancelled, None);
         }
-        if let Some(turn) = &mut self.turn
-            && turn.run == run
-            && !turn.unheard
+        if let Some(active) = &mut self.active
+            && active.run == run
+            && !active.cancelled
         {
-            turn.unheard = true;
-            turn.complete_utterance(out);
-            goes_on(&self.setup.agent, out);
-            out.end(run, RunOutcome::Cancelled, None);
+            active.cancelled = true;
+            active.finish_message(out);
+            warn_run_continues(&self.setup.agent, out);
+            out.end_run(run, RunOutcome::Cancelled, None);
         }
     }
 
-    /// The loop is done with the prompt.
-    fn finish(&mut self, outcome: RunOutcome, out: &mut Out) {
-        if let Some(mut turn) = self.turn.take()
-            && !turn.unheard
+    /// The loop is done: ends the run and sends the prompt that was held back.
+    fn end_run(&mut self, outcome: RunOutcome, out: &mut Actions) {
+        if let Some(mut active) = self.active.take()
+            && !active.cancelled
         {
-            turn.accept(out);
-            turn.complete_utterance(out);
-            out.end(turn.run, outcome, None);
+            active.accept(out);
+            active.finish_message(out);
+            out.end_run(active.run, outcome, None);
         }
         if let Some((run, text)) = self.held.take() {
             self.submit(run, &text, out);
         }
     }
 
-    fn answered(&mut self, id: &Value, answer: Result<Value, Fault>, out: &mut Out) {
+    fn handle_response(&mut self, id: &Value, answer: Result<Value, RpcError>, out: &mut Actions) {
         let request = id.as_u64().and_then(|id| self.requests.take(id));
         match (request, answer) {
             (Some(Request::Attach { wanted }), Ok(result)) => {
                 self.attached(wanted.as_deref(), &result, out);
             }
-            // It does not say why (the reason is lost on its side): most likely it has forgotten.
+            // The daemon loses the reason; most likely it has forgotten the conversation.
             (Some(Request::Attach { wanted: Some(_) }), Err(_)) => self.attach(None, out),
             (Some(Request::Attach { wanted: None }), Err(fault)) => {
-                let reason = reason(&fault.message);
+                let reason = reason_suffix(&fault.message);
                 let agent = &self.setup.agent;
                 let message = format!("The agent `{agent}` refused to be attached to{reason}.");
-                out.fail(Code::ConnectionLost, message);
+                out.fail(ErrorCode::ConnectionLost, message);
             }
             (Some(Request::Input { run }), answer) => {
-                out.no_timer(INPUT);
-                self.taken(run, answer, out);
+                out.clear_timer(INPUT_TIMER);
+                self.handle_input_response(run, answer, out);
             }
             (Some(Request::Detach), _) => {}
             (None, Err(fault)) => {
                 let code = fault.code;
-                out.act(Act::Odd(format!("an error that answers nothing: {code}")));
+                out.unexpected(format!("an error that answers nothing: {code}"));
             }
             (None, Ok(_)) => {
                 let id = text_of(id);
-                out.act(Act::Odd(format!("an answer to nothing: id {id:.64}")));
+                out.unexpected(format!("an answer to nothing: id {id:.64}"));
             }
         }
     }
 
-    /// The daemon has taken the prompt, or has not. Its loop may be well ahead of this answer.
-    fn taken(&mut self, run: RunId, answer: Result<Value, Fault>, out: &mut Out) {
-        let Some(turn) = self.turn.as_mut().filter(|turn| turn.run == run) else {
+    /// The loop may be well ahead of this response.
+    fn handle_input_response(
+        &mut self,
+        run: RunId,
+        answer: Result<Value, RpcError>,
+        out: &mut Actions,
+    ) {
+        let Some(active) = self.active.as_mut().filter(|active| active.run == run) else {
             return;
         };
         let message = match answer {
-            Ok(result) if result["success"] != false => return turn.accept(out),
+            Ok(result) if result["success"] != false => return active.accept(out),
             Ok(_) => String::new(),
             Err(fault) => fault.message,
         };
-        if turn.stage == Stage::Looping {
-            return out.act(Act::Odd("a refusal of what is worked on".into()));
+        if active.loop_state == LoopState::Looping {
+            return out.unexpected("a refusal of what is worked on");
         }
         let agent = &self.setup.agent;
         let message = format!(
             "The agent `{agent}` did not take the prompt{}.",
-            reason(&message)
+            reason_suffix(&message)
         );
-        let code = Code::TaskFailed;
-        turn.accepted = true; // It was not: it must not be told either.
-        self.finish(RunOutcome::Failed { code, message }, out);
+        let code = ErrorCode::TaskFailed;
+        active.accepted = true; // Suppresses `Accepted`: the prompt was refused.
+        self.end_run(RunOutcome::Failed { code, message }, out);
     }
 
-    fn event(&mut self, kind: &str, line: &Value, out: &mut Out) {
+    fn handle_event(&mut self, kind: &str, line: &Value, out: &mut Actions) {
         let data = &line["data"];
-        let of = data["sessionId"].as_str();
+        let named = data["sessionId"].as_str();
         if kind == "agent.replay" && self.session.is_none() {
-            // Comes before the answer that names the conversation.
-            self.replayed = true;
+            // Comes before the response that names the conversation.
+            self.was_replayed = true;
             return;
         }
-        match (of, self.session.as_deref()) {
-            (Some(of), Some(ours)) if of == ours => {}
-            (Some(of), _) => {
-                return out.act(Act::Stray(format!("`{kind:.64}` of session {of:.64}")));
+        match (named, self.session.as_deref()) {
+            (Some(named), Some(ours)) if named == ours => {}
+            (Some(named), _) => {
+                return out.misrouted(format!("`{kind:.64}` of session {named:.64}"));
             }
-            (None, _) => return out.act(Act::Odd(format!("`{kind:.64}` of no session"))),
+            (None, _) => {
+                return out.unexpected(format!("`{kind:.64}` of no session"));
+            }
         }
         match kind {
-            "agent.output" => self.output(data, out),
-            "agent.tool" => self.tool(data, out),
-            "agent.loop" => self.looped(data, out),
-            "agent.status" => out.notice(Level::Info, text_of(&data["message"])),
+            "agent.output" => self.handle_output(data, out),
+            "agent.tool" => self.handle_tool(data, out),
+            "agent.loop" => self.handle_loop(data, out),
+            "agent.status" => out.emit_notice(Level::Info, text_of(&data["message"])),
             "agent.replay" => {}
-            _ => out.raw(PROTOCOL.name, line.clone()),
+            _ => out.emit_raw(PROTOCOL.name, line.clone()),
         }
     }
 
-    fn output(&mut self, data: &Value, out: &mut Out) {
-        let Some(turn) = self
-            .turn
+    fn handle_output(&mut self, data: &Value, out: &mut Actions) {
+        let Some(active) = self
+            .active
             .as_mut()
-            .filter(|turn| turn.stage != Stage::Waiting)
+            .filter(|active| active.loop_state != LoopState::Queued)
         else {
-            return out.act(Act::Odd("`agent.output` with no loop under way".into()));
+            return out.unexpected("`agent.output` with no loop under way");
         };
         let channel = if data["isReasoning"] == true {
             Channel::Thought
         } else {
             Channel::Text
         };
-        turn.say(channel, text_of(&data["text"]), out);
-        if turn.stage == Stage::Command {
-            // The answer of a command: all of it, and nothing follows.
-            self.finish(RunOutcome::Completed, out);
+        active.stream(channel, text_of(&data["text"]), out);
+        if active.loop_state == LoopState::MaybeCommand {
+            // A command answers once, and nothing follows.
+            self.end_run(RunOutcome::Completed, out);
         }
     }
 
-    fn tool(&mut self, data: &Value, out: &mut Out) {
-        let Some(turn) = self
-            .turn
+    fn handle_tool(&mut self, data: &Value, out: &mut Actions) {
+        let Some(active) = self
+            .active
             .as_mut()
-            .filter(|turn| turn.stage == Stage::Looping)
+            .filter(|active| active.loop_state == LoopState::Looping)
         else {
-            return out.act(Act::Odd("`agent.tool` with no loop under way".into()));
+            return out.unexpected("`agent.tool` with no loop under way");
         };
-        if turn.unheard {
+        if active.cancelled {
             return;
         }
-        let Some(tool) = turn.tools.see(data) else {
+        let Some(tool) = active.tools.update(data) else {
             let status = text_of(&data["status"]);
-            return out.act(Act::Odd(format!(
-                "`agent.tool` with the status {status:.64}"
-            )));
+            return out.unexpected(format!("`agent.tool` with the status {status:.64}"));
         };
-        turn.complete_utterance(out);
+        active.finish_message(out);
         if tool.is_open() {
-            out.tell(FromAgent::Activity(Activity::ExecutingTool));
+            out.emit(FromAgent::Activity(Activity::ExecutingTool));
         }
-        let run = turn.run;
-        out.tell(FromAgent::Tool { run, tool });
+        let run = active.run;
+        out.emit(FromAgent::ToolUpdate { run, tool });
     }
 
-    fn looped(&mut self, data: &Value, out: &mut Out) {
+    fn handle_loop(&mut self, data: &Value, out: &mut Actions) {
         let phase = data["phase"].as_str().unwrap_or_default();
-        let begun = |turn: &Turn| turn.stage == Stage::Looping;
-        match (phase, &mut self.turn) {
-            ("started", Some(turn)) => {
-                turn.stage = Stage::Looping;
-                turn.accept(out);
+        let is_looping = |active: &ActivePrompt| active.loop_state == LoopState::Looping;
+        match (phase, &mut self.active) {
+            ("started", Some(active)) => {
+                active.loop_state = LoopState::Looping;
+                active.accept(out);
             }
-            ("awaiting_llm", Some(turn)) if begun(turn) => {
-                if !turn.unheard {
-                    out.tell(FromAgent::Activity(Activity::Thinking));
+            ("awaiting_llm", Some(active)) if is_looping(active) => {
+                if !active.cancelled {
+                    out.emit(FromAgent::Activity(Activity::Thinking));
                 }
             }
-            ("finished", Some(turn)) if begun(turn) => self.finish(RunOutcome::Completed, out),
-            ("error", Some(turn)) if turn.stage != Stage::Waiting => {
+            ("finished", Some(active)) if is_looping(active) => {
+                self.end_run(RunOutcome::Completed, out);
+            }
+            ("error", Some(active)) if active.loop_state != LoopState::Queued => {
                 let message = match text_of(&data["error"]) {
                     error if error.is_empty() => "The agent failed without saying why.".into(),
                     error => error,
                 };
-                let code = Code::TaskFailed;
-                self.finish(RunOutcome::Failed { code, message }, out);
+                let code = ErrorCode::TaskFailed;
+                self.end_run(RunOutcome::Failed { code, message }, out);
             }
-            _ => out.act(Act::Odd(format!(
-                "`agent.loop` {phase:.64} at no time for it"
-            ))),
+            _ => out.unexpected(format!("`agent.loop` {phase:.64} at no time for it")),
         }
     }
 }
 
-impl Dialect for Daemon {
-    fn open(&mut self, out: &mut Out) {
+impl Dialect for DaemonWire {
+    fn open(&mut self, out: &mut Actions) {
         self.attach(self.setup.thread.clone(), out);
     }
 
-    fn hear(&mut self, order: Order, out: &mut Out) {
-        match order {
-            Order::Prompt { run, brief } => self.prompt(run, &brief, out),
-            Order::Cancel { run } => self.cancel(run, out),
-            // Neither wire has a word for any inquiry.
-            Order::Inquire { id, inquiry } => {
-                out.decline_with(id, unsupported_inquiry(&self.setup.agent, &inquiry));
+    fn handle(&mut self, command: ToAgent, out: &mut Actions) {
+        match command {
+            ToAgent::Prompt { run, prompt } => self.prompt(run, &prompt, out),
+            ToAgent::Resume { run, .. } => out.refuse_resume(run),
+            ToAgent::Cancel { run } => self.cancel(run, out),
+            // Neither wire has queries.
+            ToAgent::Request { id, request } => {
+                out.decline_with(id, unsupported_request(&self.setup.agent, &request));
             }
-            // It asks nothing and can be told nothing else.
-            Order::Answer { .. }
-            | Order::Steer { .. }
-            | Order::Settings(_)
-            | Order::Tools(_)
-            | Order::Context(_)
-            | Order::QueueModes(_) => {}
+            // The daemon asks nothing and has no other commands.
+            ToAgent::Answer { .. }
+            | ToAgent::Steer { .. }
+            | ToAgent::Settings(_)
+            | ToAgent::Tools(_)
+            | ToAgent::Context(_)
+            | ToAgent::QueueModes(_) => {}
         }
     }
 
-    fn read(&mut self, _lane: Lane, line: Value, out: &mut Out) {
+    fn read(&mut self, _stream: StreamKind, line: Value, out: &mut Actions) {
         if let Some(kind) = line["event"].as_str() {
-            return self.event(kind, &line, out);
+            return self.handle_event(kind, &line, out);
         }
-        match jsonrpc::read(line) {
-            Message::Answer { id, answer } => self.answered(&id, answer, out),
+        match jsonrpc::parse(line) {
+            Message::Response { id, result } => self.handle_response(&id, result, out),
             Message::Request { id, method, .. } => {
                 let message = format!("no such method: {method}");
-                let refusal = jsonrpc::error(id, jsonrpc::UNKNOWN_METHOD, &message);
-                out.write(jsonrpc::bare(refusal));
+                let refusal = jsonrpc::error(id, jsonrpc::METHOD_NOT_FOUND, &message);
+                out.write(jsonrpc::unversioned(refusal));
             }
             Message::Notification { method, params } => {
-                out.raw(PROTOCOL.name, json!({ "method": method, "params": params }));
+                out.emit_raw(PROTOCOL.name, json!({ "method": method, "params": params }));
             }
-            Message::Odd(_) => out.act(Act::Odd("a line that is neither event nor answer".into())),
+            Message::Invalid(_) => out.unexpected("a line that is neither event nor answer"),
         }
     }
 
-    fn late(&mut self, timer: u64, out: &mut Out) {
+    fn on_timer(&mut self, timer: u64, out: &mut Actions) {
         let agent = &self.setup.agent;
-        let what = match timer {
-            ATTACH => "let itself be attached to",
-            INPUT => "take the prompt",
+        let step = match timer {
+            ATTACH_TIMER => "let itself be attached to",
+            INPUT_TIMER => "take the prompt",
             _ => return,
         };
-        let message = format!("The agent `{agent}` did not {what} within 10 s.");
-        out.fail(Code::ConnectionLost, message);
+        let message = format!("The agent `{agent}` did not {step} within 10 s.");
+        out.fail(ErrorCode::ConnectionLost, message);
     }
 
-    fn close(&mut self, out: &mut Out) {
+    fn close(&mut self, out: &mut Actions) {
         if let Some(session) = self.session.take() {
             let params = json!({ "sessionId": session });
             self.request(Request::Detach, "agent.detach", params, out);
@@ -410,32 +414,32 @@ impl Dialect for Daemon {
     }
 }
 
-impl Turn {
-    fn accept(&mut self, out: &mut Out) {
-        if !self.accepted && !self.unheard {
-            out.tell(FromAgent::Accepted { run: self.run });
+impl ActivePrompt {
+    fn accept(&mut self, out: &mut Actions) {
+        if !self.accepted && !self.cancelled {
+            out.emit(FromAgent::RunAccepted { run: self.run });
         }
         self.accepted = true;
     }
 
-    fn say(&mut self, channel: Channel, text: String, out: &mut Out) {
+    fn stream(&mut self, channel: Channel, text: String, out: &mut Actions) {
         self.accept(out);
-        if !self.unheard {
-            self.speaking |= channel == Channel::Text && !text.is_empty();
-            out.say(self.run, channel, text);
+        if !self.cancelled {
+            self.has_open_message |= channel == Channel::Text && !text.is_empty();
+            out.emit_delta(self.run, channel, text);
         }
     }
 
-    fn complete_utterance(&mut self, out: &mut Out) {
-        if std::mem::take(&mut self.speaking) {
+    fn finish_message(&mut self, out: &mut Actions) {
+        if std::mem::take(&mut self.has_open_message) {
             let (run, text) = (self.run, None);
-            out.tell(FromAgent::Final { run, text });
+            out.emit(FromAgent::MessageFinal { run, text });
         }
     }
 }
 
-/// The reason as the end of a sentence, if there is one: the daemon often loses it.
-fn reason(message: &str) -> String {
+/// The reason as the end of a sentence; empty where the daemon lost it.
+fn reason_suffix(message: &str) -> String {
     match message.trim().trim_end_matches('.') {
         "" | "[object Object]" => String::new(),
         message => format!(": {message}"),

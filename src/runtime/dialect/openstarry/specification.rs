@@ -1,130 +1,134 @@
-//! The wire of the document: commands and events as JSON lines `{type, payload}`.
+//! Specification: the wire format of the written specification, JSON lines `{type, payload}`.
 //!
-//! It knows no conversations (one connection is one), no ids of runs and no word to stop one. A run
-//! is over when the agent waits for input again. After a cancel what it says is swallowed until then,
-//! and the next prompt is held back so long.
+//! It has no conversations (a connection is one), no run ids and no cancel. A run ends when the
+//! agent waits for input again. After a cancel its output is dropped until then, and the next
+//! prompt is held back.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::unsupported_inquiry;
-use super::{Images, PROTOCOL, goes_on, text_of_brief};
-use crate::domain::code::Code;
+use super::super::unsupported_request;
+use super::{ImageSupport, PROTOCOL, prompt_text, warn_run_continues};
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::Activity;
 use crate::domain::id::RunId;
-use crate::domain::question::{Resolution, Said};
+use crate::domain::question::{AnswerValue, Resolution};
 use crate::domain::run::RunOutcome;
 use crate::domain::tool::Tool;
-use crate::runtime::dialect::{Act, Brief, Dialect, Lane, Order, Out, Setup, text_of, unsupported};
-use crate::runtime::talk::FromAgent;
+use crate::runtime::dialect::{
+    Actions, Dialect, PromptContent, Setup, StreamKind, ToAgent, text_of, unsupported,
+};
+use crate::runtime::messages::FromAgent;
 
 mod permission;
 
 use permission::Permission;
 
-/// After 30 s the core denies by itself, and does not say so; our no must come before.
-const PATIENCE: Duration = Duration::from_secs(25);
+/// The core denies silently after 30 s; our denial must come before.
+const CONFIRMATION_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// Speaks with a core that follows the document.
-pub(super) struct Document {
+pub(super) struct SpecificationWire {
     setup: Setup,
-    /// The conversation that events name, if they do.
+    /// `sessionId` of the events, if they have one.
     session: Option<String>,
-    /// How many questions were asked: the name of the next one comes from this.
-    asked: u64,
-    turn: Option<Turn>,
-    /// A prompt that waits for what was cancelled to be done.
+    question_count: u64,
+    active: Option<ActivePrompt>,
+    /// The prompt that waits for a cancelled run.
     held: Option<(RunId, Value)>,
 }
 
-/// A prompt that was given to the agent, until it waits for input again.
-struct Turn {
+/// A prompt from its input until the agent waits for input again.
+struct ActivePrompt {
     run: RunId,
-    /// The run was cancelled: nobody is told what comes of it.
-    unheard: bool,
-    /// The agent has begun. Before that, its waiting for input is not the end.
-    begun: bool,
-    /// What was asked and is not answered yet, with its name.
-    open: Vec<(String, Permission)>,
-    /// Tools that were allowed and are not seen to be done.
+    /// Its run has ended for the user: all output is dropped.
+    cancelled: bool,
+    /// Until it works, waiting for input is not its end.
+    has_begun: bool,
+    questions: Vec<(String, Permission)>,
+    /// Allowed tools that were not seen to end.
     allowed: Vec<Tool>,
-    /// It was seen to use a tool.
-    executing: bool,
+    is_executing: bool,
 }
 
-impl Document {
+impl SpecificationWire {
     pub(super) fn new(setup: Setup) -> Self {
         Self {
             setup,
             session: None,
-            asked: 0,
-            turn: None,
+            question_count: 0,
+            active: None,
             held: None,
         }
     }
 
-    fn prompt(&mut self, run: RunId, brief: &Brief, out: &mut Out) {
+    fn prompt(&mut self, run: RunId, content: &PromptContent, out: &mut Actions) {
         let agent = &self.setup.agent;
-        let text = match text_of_brief(brief, Images::Carried) {
+        let text = match prompt_text(content, ImageSupport::Supported) {
             Ok(text) => text,
-            Err(what) => {
-                return out.refuse(run, unsupported(agent, &what));
+            Err(ability) => {
+                return out.refuse_run(run, unsupported(agent, &ability));
             }
         };
         let image = |base64: &str| json!({ "type": "image", "data": base64 });
-        let images = brief.images.iter().map(|one| image(&one.base64));
+        let images = content.images.iter().map(|one| image(&one.base64));
         let payload = json!({ "text": text, "attachments": images.collect::<Vec<_>>() });
-        match &self.turn {
+        match &self.active {
             None => self.submit(run, &payload, out),
-            Some(turn) if turn.unheard => self.held = Some((run, payload)),
+            Some(active) if active.cancelled => self.held = Some((run, payload)),
             Some(_) => {
                 let message = format!("The agent `{agent}` is busy with another prompt.");
-                out.fail_run(run, Code::Busy, message);
+                out.fail_run(run, ErrorCode::Busy, message);
             }
         }
     }
 
-    fn submit(&mut self, run: RunId, payload: &Value, out: &mut Out) {
-        self.turn = Some(Turn {
+    fn submit(&mut self, run: RunId, payload: &Value, out: &mut Actions) {
+        self.active = Some(ActivePrompt {
             run,
-            unheard: false,
-            begun: false,
-            open: Vec::new(),
+            cancelled: false,
+            has_begun: false,
+            questions: Vec::new(),
             allowed: Vec::new(),
-            executing: false,
+            is_executing: false,
         });
         out.write(json!({ "type": "submitUserInput", "payload": payload }));
-        // Nobody says that it arrived.
-        out.tell(FromAgent::Accepted { run });
+        // The wire does not acknowledge a prompt.
+        out.emit(FromAgent::RunAccepted { run });
     }
 
-    fn cancel(&mut self, run: RunId, out: &mut Out) {
+    fn cancel(&mut self, run: RunId, out: &mut Actions) {
         if self.held.as_ref().is_some_and(|(held, _)| *held == run) {
             self.held = None;
-            return out.end(run, RunOutcome::Cancelled, None);
+            return out.end_run(run, RunOutcome::Cancelled, None);
         }
-        if let Some(turn) = &mut self.turn
-            && turn.run == run
-            && !turn.unheard
+        if let Some(active) = &mut self.active
+            && active.run == run
+            && !active.cancelled
         {
-            turn.unheard = true;
-            goes_on(&self.setup.agent, out);
-            out.end(run, RunOutcome::Cancelled, None);
+            active.cancelled = true;
+            warn_run_continues(&self.setup.agent, out);
+            out.end_run(run, RunOutcome::Cancelled, None);
         }
     }
 
-    fn answer(&mut self, question: &str, resolution: &Resolution, out: &mut Out) {
-        let Some(turn) = &mut self.turn else { return };
-        let place = turn.open.iter().position(|(name, _)| name == question);
-        let Some((_, permission)) = place.map(|place| turn.open.remove(place)) else {
+    fn answer_question(&mut self, question: &str, resolution: &Resolution, out: &mut Actions) {
+        let Some(active) = &mut self.active else {
+            return;
+        };
+        let position = active
+            .questions
+            .iter()
+            .position(|(name, _)| name == question);
+        let Some((_, permission)) = position.map(|position| active.questions.remove(position))
+        else {
             return;
         };
         let approved = match resolution {
-            Resolution::Answered(answer) => match &answer.said {
-                Said::Ok(ok) => *ok,
-                Said::Option(option) => option == permission::ALLOW,
-                Said::Value(_) | Said::Ids(_) => false,
+            Resolution::Answered(answer) => match &answer.value {
+                AnswerValue::Ok(ok) => *ok,
+                AnswerValue::Option(option) => option == permission::ALLOW,
+                AnswerValue::Text(_) | AnswerValue::Ids(_) => false,
             },
             Resolution::Expired | Resolution::Cancelled => false,
         };
@@ -132,65 +136,69 @@ impl Document {
         out.write(confirmation(&tool.id, approved));
         tool.status = if approved { "running" } else { "denied" }.into();
         if approved {
-            turn.allowed.push(tool.clone());
+            active.allowed.push(tool.clone());
         }
-        let run = turn.run;
-        out.tell(FromAgent::Tool { run, tool });
+        let run = active.run;
+        out.emit(FromAgent::ToolUpdate { run, tool });
     }
 
-    fn message(&mut self, payload: &Value, out: &mut Out) {
-        let Some(turn) = &mut self.turn else {
-            return out.act(Act::Odd("`onNewMessage` with no run under way".into()));
+    fn handle_message(&mut self, payload: &Value, out: &mut Actions) {
+        let Some(active) = &mut self.active else {
+            return out.unexpected("`onNewMessage` with no run under way");
         };
-        turn.begun = true;
-        if turn.unheard {
+        active.has_begun = true;
+        if active.cancelled {
             return;
         }
-        turn.goes_on(out);
-        turn.tools_are_done(out);
-        let (run, text) = (turn.run, text_of(&payload["content"]));
+        active.deny_open_questions(out);
+        active.complete_tools(out);
+        let (run, text) = (active.run, text_of(&payload["content"]));
         if !text.is_empty() {
             let text = Some(text);
-            out.tell(FromAgent::Final { run, text });
+            out.emit(FromAgent::MessageFinal { run, text });
         }
         let sources = payload["metadata"]["source_documents"].as_array();
         if sources.is_some_and(|sources| !sources.is_empty()) {
             let metadata = json!({ "metadata": payload["metadata"] });
             let value = json!({ "type": "onNewMessage", "payload": metadata });
-            out.raw(PROTOCOL.name, value);
+            out.emit_raw(PROTOCOL.name, value);
         }
     }
 
-    fn ask(&mut self, payload: &Value, out: &mut Out) {
+    fn handle_tool_call_request(&mut self, payload: &Value, out: &mut Actions) {
         let Some(id) = payload["confirmationId"].as_str().map(str::to_owned) else {
-            return out.act(Act::Odd("`onToolCallRequest` without its id".into()));
+            return out.unexpected("`onToolCallRequest` without its id");
         };
-        let Some(turn) = self.turn.as_mut().filter(|turn| !turn.unheard) else {
-            // Nobody is there to say yes.
+        let Some(active) = self.active.as_mut().filter(|active| !active.cancelled) else {
+            // Without a run there is no user to ask.
             return out.write(confirmation(&id, false));
         };
-        turn.begun = true;
-        if turn.open.iter().any(|(_, open)| open.tool.id == id) {
-            return out.act(Act::Odd(format!("`onToolCallRequest` {id:.64} again")));
+        active.has_begun = true;
+        if active
+            .questions
+            .iter()
+            .any(|(_, permission)| permission.tool.id == id)
+        {
+            return out.unexpected(format!("`onToolCallRequest` {id:.64} again"));
         }
         let permission = Permission::read(&id, payload);
-        let (run, patience) = (turn.run, Some(PATIENCE));
+        let (run, patience) = (active.run, Some(CONFIRMATION_TIMEOUT));
         let tool = permission.tool.clone();
         let asked = Box::new(permission.question());
-        // A name of our own: the id of the core may be of any length.
-        self.asked += 1;
-        let question = format!("ask-{}", self.asked);
-        turn.open.push((question.clone(), permission));
-        out.tell(FromAgent::Tool { run, tool });
-        out.tell(FromAgent::Asked {
+        // Not the id of the core: that may be of any length.
+        self.question_count += 1;
+        let question = format!("ask-{}", self.question_count);
+        active.questions.push((question.clone(), permission));
+        out.emit(FromAgent::ToolUpdate { run, tool });
+        out.emit(FromAgent::QuestionAsked {
             run,
             question,
-            asked,
-            patience,
+            content: asked,
+            timeout: patience,
         });
     }
 
-    fn state(&mut self, payload: &Value, out: &mut Out) {
+    fn handle_state(&mut self, payload: &Value, out: &mut Actions) {
         let state = payload
             .as_str()
             .or_else(|| payload["state"].as_str())
@@ -200,42 +208,45 @@ impl Document {
             "executing_tool" => Activity::ExecutingTool,
             "waiting_for_input" => Activity::WaitingForInput,
             "idle" => Activity::Idle,
-            _ => return out.act(Act::Odd(format!("the state `{state:.64}`"))),
+            _ => return out.unexpected(format!("the state `{state:.64}`")),
         };
-        let Some(turn) = &mut self.turn else { return };
-        let at_work = matches!(activity, Activity::Thinking | Activity::ExecutingTool);
-        turn.begun |= at_work;
-        if turn.is_over(activity) {
-            return self.finish(out);
+        let Some(active) = &mut self.active else {
+            return;
+        };
+        let is_working = matches!(activity, Activity::Thinking | Activity::ExecutingTool);
+        active.has_begun |= is_working;
+        if active.is_over(activity) {
+            return self.end_run(out);
         }
-        if turn.unheard || !turn.begun {
+        if active.cancelled || !active.has_begun {
             return;
         }
-        // A tool that was allowed may be used while another one waits for its answer.
-        if at_work && (activity == Activity::Thinking || turn.allowed.is_empty()) {
-            turn.goes_on(out);
+        // An allowed tool may run while another one waits for its answer.
+        if is_working && (activity == Activity::Thinking || active.allowed.is_empty()) {
+            active.deny_open_questions(out);
         }
-        if activity == Activity::Thinking && turn.executing {
-            turn.tools_are_done(out);
+        if activity == Activity::Thinking && active.is_executing {
+            active.complete_tools(out);
         }
-        turn.executing |= activity == Activity::ExecutingTool;
-        out.tell(FromAgent::Activity(activity));
+        active.is_executing |= activity == Activity::ExecutingTool;
+        out.emit(FromAgent::Activity(activity));
     }
 
-    fn finish(&mut self, out: &mut Out) {
-        if let Some(mut turn) = self.turn.take()
-            && !turn.unheard
+    fn end_run(&mut self, out: &mut Actions) {
+        if let Some(mut active) = self.active.take()
+            && !active.cancelled
         {
-            turn.tools_are_done(out);
-            out.end(turn.run, RunOutcome::Completed, None);
+            active.complete_tools(out);
+            out.end_run(active.run, RunOutcome::Completed, None);
         }
         if let Some((run, payload)) = self.held.take() {
             self.submit(run, &payload, out);
         }
     }
 
-    /// Does the event show that the core serves others, too? Nobody says which of them is ours.
-    fn is_shared(&mut self, payload: &Value) -> bool {
+    /// A second session id shows that the core serves other clients, and no event tells which one
+    /// is ours.
+    fn names_second_session(&mut self, payload: &Value) -> bool {
         let Some(named) = payload["sessionId"].as_str() else {
             return false;
         };
@@ -244,84 +255,85 @@ impl Document {
     }
 }
 
-impl Dialect for Document {
-    fn open(&mut self, out: &mut Out) {
+impl Dialect for SpecificationWire {
+    fn open(&mut self, out: &mut Actions) {
         if self.setup.thread.is_some() || !self.setup.history.is_empty() {
-            out.starts_fresh(&self.setup.agent);
+            out.notice_fresh_start(&self.setup.agent);
         }
         out.ready(vec!["thoughts", "resume"]);
     }
 
-    fn hear(&mut self, order: Order, out: &mut Out) {
-        match order {
-            Order::Prompt { run, brief } => self.prompt(run, &brief, out),
-            Order::Cancel { run } => self.cancel(run, out),
-            Order::Answer {
+    fn handle(&mut self, command: ToAgent, out: &mut Actions) {
+        match command {
+            ToAgent::Prompt { run, prompt } => self.prompt(run, &prompt, out),
+            ToAgent::Resume { run, .. } => out.refuse_resume(run),
+            ToAgent::Cancel { run } => self.cancel(run, out),
+            ToAgent::Answer {
                 question,
                 resolution,
-            } => self.answer(&question, &resolution, out),
-            // Neither wire has a word for any inquiry.
-            Order::Inquire { id, inquiry } => {
-                out.decline_with(id, unsupported_inquiry(&self.setup.agent, &inquiry));
+            } => self.answer_question(&question, &resolution, out),
+            // Neither wire has queries.
+            ToAgent::Request { id, request } => {
+                out.decline_with(id, unsupported_request(&self.setup.agent, &request));
             }
-            // It can be told nothing else.
-            Order::Steer { .. }
-            | Order::Settings(_)
-            | Order::Tools(_)
-            | Order::Context(_)
-            | Order::QueueModes(_) => {}
+            // The wire has no other commands.
+            ToAgent::Steer { .. }
+            | ToAgent::Settings(_)
+            | ToAgent::Tools(_)
+            | ToAgent::Context(_)
+            | ToAgent::QueueModes(_) => {}
         }
     }
 
-    fn read(&mut self, _lane: Lane, line: Value, out: &mut Out) {
+    fn read(&mut self, _stream: StreamKind, line: Value, out: &mut Actions) {
         let Some(kind) = line["type"].as_str() else {
-            return out.act(Act::Odd("a line without its type".into()));
+            return out.unexpected("a line without its type");
         };
         let payload = &line["payload"];
-        if self.is_shared(payload) {
+        if self.names_second_session(payload) {
             let agent = &self.setup.agent;
             let message = format!(
                 "The agent `{agent}` tells about several sessions over one socket. A core on the wire \
                  `document` can serve only one: give each session its own."
             );
-            return out.fail(Code::Unsupported, message);
+            return out.fail(ErrorCode::Unsupported, message);
         }
         match kind {
-            "onNewMessage" => self.message(payload, out),
-            "onToolCallRequest" => self.ask(payload, out),
-            "onAgentStateChange" => self.state(payload, out),
-            _ => out.raw(PROTOCOL.name, line),
+            "onNewMessage" => self.handle_message(payload, out),
+            "onToolCallRequest" => self.handle_tool_call_request(payload, out),
+            "onAgentStateChange" => self.handle_state(payload, out),
+            _ => out.emit_raw(PROTOCOL.name, line),
         }
     }
 
-    fn late(&mut self, _timer: u64, _out: &mut Out) {}
+    fn on_timer(&mut self, _timer: u64, _out: &mut Actions) {}
 }
 
-impl Turn {
-    /// An agent that waits for the answer to a question of its own is not done.
+impl ActivePrompt {
+    /// An agent that waits for an answer is not done.
     fn is_over(&self, activity: Activity) -> bool {
-        let waits = matches!(activity, Activity::WaitingForInput | Activity::Idle);
-        waits && self.begun && self.open.is_empty()
+        let is_waiting = matches!(activity, Activity::WaitingForInput | Activity::Idle);
+        is_waiting && self.has_begun && self.questions.is_empty()
     }
 
-    /// It is at work again: whatever it had asked, it has denied by itself.
-    fn goes_on(&mut self, out: &mut Out) {
+    /// The agent works again: it has denied its open questions by itself.
+    fn deny_open_questions(&mut self, out: &mut Actions) {
         let run = self.run;
-        for (question, permission) in self.open.drain(..) {
+        for (question, permission) in self.questions.drain(..) {
             let mut tool = permission.tool;
             tool.status = "denied".into();
-            out.tell(FromAgent::Settled { question });
-            out.tell(FromAgent::Tool { run, tool });
+            out.emit(FromAgent::QuestionWithdrawn { question });
+            out.emit(FromAgent::ToolUpdate { run, tool });
         }
     }
 
-    /// How a tool ended is not said, only that the agent goes on.
-    fn tools_are_done(&mut self, out: &mut Out) {
-        self.executing = false;
+    /// The wire does not report how a tool ended, only that the agent continues.
+    fn complete_tools(&mut self, out: &mut Actions) {
+        self.is_executing = false;
         let run = self.run;
         for mut tool in self.allowed.drain(..) {
             tool.status = "completed".into();
-            out.tell(FromAgent::Tool { run, tool });
+            out.emit(FromAgent::ToolUpdate { run, tool });
         }
     }
 }

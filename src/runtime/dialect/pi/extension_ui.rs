@@ -1,86 +1,83 @@
-//! What extensions show: dialogs become questions, the rest is told or handed on.
+//! Extension UI: dialogs become questions, notifications become notices, the rest is passed on raw.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::{Act, FromAgent, Out, text_of};
+use super::super::{Actions, FromAgent, text_of};
 use super::PROTOCOL;
 use crate::domain::event::Level;
 use crate::domain::id::RunId;
-use crate::domain::question::{Choice, Question, QuestionKind, Resolution, Said, Severity};
+use crate::domain::question::{AnswerValue, Choice, Question, QuestionKind, Resolution, Severity};
 
-/// The dialogs that wait for an answer, by the name that we gave the question: their ids may be
-/// anything.
+/// The unanswered dialogs, by our own question id: their ids may be anything.
 #[derive(Debug, Default)]
 pub(super) struct Dialogs {
-    asked: u64,
-    open: HashMap<String, Open>,
+    count: u64,
+    pending: HashMap<String, PendingDialog>,
 }
 
-/// A dialog.
 #[derive(Debug)]
-struct Open {
+struct PendingDialog {
     id: String,
-    /// What can be chosen in it.
+    /// Of its options.
     labels: Vec<String>,
 }
 
-fn respond(id: &str, field: &str, value: impl Into<Value>, out: &mut Out) {
+fn respond(id: &str, field: &str, value: impl Into<Value>, out: &mut Actions) {
     let mut line = json!({ "type": "extension_ui_response", "id": id });
     line[field] = value.into();
     out.write(line);
 }
 
 impl Dialogs {
-    /// An extension shows something. Without a run nobody can be asked: the dialog is left.
-    pub(super) fn ask(&mut self, event: &Value, run: Option<RunId>, out: &mut Out) {
-        let Some(asked) = question(event) else {
+    /// Asks the user. Without a run there is no one to ask: the dialog is cancelled.
+    pub(super) fn ask(&mut self, event: &Value, run: Option<RunId>, out: &mut Actions) {
+        let Some(question) = question(event) else {
             return show(event, out);
         };
         let id = text_of(&event["id"]);
         let Some(run) = run else {
-            out.act(Act::Odd("a dialog while no run is under way".into()));
+            out.unexpected("a dialog while no run is under way");
             return respond(&id, "cancelled", true, out);
         };
-        let labels = asked.options.iter().map(|option| option.label.clone());
+        let labels = question.options.iter().map(|option| option.label.clone());
         let labels = labels.collect();
-        self.asked += 1;
-        let question = format!("dialog-{}", self.asked);
-        self.open.insert(question.clone(), Open { id, labels });
-        out.tell(FromAgent::Asked {
+        self.count += 1;
+        let question_id = format!("dialog-{}", self.count);
+        let dialog = PendingDialog { id, labels };
+        self.pending.insert(question_id.clone(), dialog);
+        out.emit(FromAgent::QuestionAsked {
             run,
-            question,
-            asked: Box::new(asked),
-            patience: event["timeout"].as_u64().map(Duration::from_millis),
+            question: question_id,
+            content: Box::new(question),
+            timeout: event["timeout"].as_u64().map(Duration::from_millis),
         });
     }
 
-    /// Does any wait?
-    pub(super) fn is_any_open(&self) -> bool {
-        !self.open.is_empty()
+    pub(super) fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
     }
 
-    /// A question has its end.
-    pub(super) fn answer(&mut self, question: &str, resolution: &Resolution, out: &mut Out) {
-        let Some(Open { id: dialog, labels }) = self.open.remove(question) else {
+    pub(super) fn answer(&mut self, question: &str, resolution: &Resolution, out: &mut Actions) {
+        let Some(PendingDialog { id: dialog, labels }) = self.pending.remove(question) else {
             return;
         };
         let label = |id: &String| {
-            let place: usize = id.parse().ok()?;
-            labels.get(place).cloned()
+            let index: usize = id.parse().ok()?;
+            labels.get(index).cloned()
         };
         let said = match resolution {
-            Resolution::Answered(answer) => Some(&answer.said),
+            Resolution::Answered(answer) => Some(&answer.value),
             Resolution::Expired | Resolution::Cancelled => None,
         };
         let value = match said {
-            Some(Said::Ok(true)) => return respond(&dialog, "confirmed", true, out),
-            Some(Said::Value(text)) => text.clone(),
-            Some(Said::Option(id)) => label(id),
-            Some(Said::Ids(ids)) => ids.first().and_then(label),
-            Some(Said::Ok(false)) | None => None,
+            Some(AnswerValue::Ok(true)) => return respond(&dialog, "confirmed", true, out),
+            Some(AnswerValue::Text(text)) => text.clone(),
+            Some(AnswerValue::Option(id)) => label(id),
+            Some(AnswerValue::Ids(ids)) => ids.first().and_then(label),
+            Some(AnswerValue::Ok(false)) | None => None,
         };
         match value {
             Some(value) => respond(&dialog, "value", value, out),
@@ -89,16 +86,19 @@ impl Dialogs {
     }
 }
 
-/// The question that a dialog is, if it is one.
+/// None if it is not a dialog.
 fn question(event: &Value) -> Option<Question> {
     let (title, message) = (text_of(&event["title"]), text_of(&event["message"]));
     let new = |kind, severity| Question::new(kind, severity, &title, &message);
-    let asked = match event["method"].as_str()? {
+    let question = match event["method"].as_str()? {
         "select" => Question {
             options: choices(&event["options"]),
-            ..new(QuestionKind::Pick, weight(&title))
+            ..new(QuestionKind::Pick, severity_of(&title))
         },
-        "confirm" => new(QuestionKind::Confirm, weight(&format!("{title} {message}"))),
+        "confirm" => new(
+            QuestionKind::Confirm,
+            severity_of(&format!("{title} {message}")),
+        ),
         "input" => Question {
             message: text_of(&event["placeholder"]),
             ..new(QuestionKind::Prompt, Severity::Info)
@@ -110,15 +110,15 @@ fn question(event: &Value) -> Option<Question> {
         },
         _ => return None,
     };
-    Some(asked)
+    Some(question)
 }
 
-/// Extensions say in their own words how much hangs on it.
-fn weight(words: &str) -> Severity {
-    let words = words.to_lowercase();
+/// Extensions state the severity only in their text.
+fn severity_of(text: &str) -> Severity {
+    let text = text.to_lowercase();
     if ["danger", "critical"]
         .iter()
-        .any(|word| words.contains(word))
+        .any(|word| text.contains(word))
     {
         Severity::Critical
     } else {
@@ -128,8 +128,8 @@ fn weight(words: &str) -> Severity {
 
 fn choices(options: &Value) -> Vec<Choice> {
     let options = options.as_array().into_iter().flatten().enumerate();
-    let choice = |(place, label): (usize, &Value)| Choice {
-        id: place.to_string(),
+    let choice = |(index, label): (usize, &Value)| Choice {
+        id: index.to_string(),
         label: text_of(label),
         detail: None,
         kind: None,
@@ -137,14 +137,14 @@ fn choices(options: &Value) -> Vec<Choice> {
     options.map(choice).collect()
 }
 
-fn show(event: &Value, out: &mut Out) {
+fn show(event: &Value, out: &mut Actions) {
     if event["method"] != "notify" {
-        return out.raw(PROTOCOL.name, event.clone());
+        return out.emit_raw(PROTOCOL.name, event.clone());
     }
     let level = match event["notifyType"].as_str() {
         Some("warning") => Level::Warn,
         Some("error") => Level::Error,
         _ => Level::Info,
     };
-    out.notice(level, text_of(&event["message"]));
+    out.emit_notice(level, text_of(&event["message"]));
 }

@@ -1,28 +1,29 @@
-//! What pi tells about itself, in the shapes that clients know.
+//! Queries: shapes pi's models, commands and skills for clients.
 
 use serde_json::{Map, Value, json};
 
-use super::super::text_of;
+use super::super::{query_answers, text_of};
 use crate::domain::event::AgentCommand;
 
 fn each<'a>(data: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     data[name].as_array().into_iter().flatten()
 }
 
-/// How a model is called: several providers may have the same.
-fn name(model: &Value) -> Option<String> {
+/// With its provider: several may have the same model.
+fn model_name(model: &Value) -> Option<String> {
     let (provider, id) = (model["provider"].as_str()?, model["id"].as_str()?);
-    // So pi calls what it has none of.
+    // pi's placeholder for no model.
     Some(format!("{provider}/{id}")).filter(|_| provider != "unknown")
 }
 
-/// The models that are offered, and the one in use.
 pub(super) fn models(data: &Value, current: &Value, params: &Value) -> Value {
     let provider = params["provider"].as_str();
-    let wanted = |model: &&Value| provider.is_none_or(|provider| model["provider"] == provider);
+    let is_wanted = |model: &&Value| provider.is_none_or(|provider| model["provider"] == provider);
     let (mut names, mut details) = (Vec::new(), Map::new());
-    for model in each(data, "models").filter(wanted) {
-        let Some(name) = name(model) else { continue };
+    for model in each(data, "models").filter(is_wanted) {
+        let Some(name) = model_name(model) else {
+            continue;
+        };
         let detail = json!({
             "context_window": model["contextWindow"], "max_output_tokens": model["maxTokens"],
         });
@@ -30,17 +31,13 @@ pub(super) fn models(data: &Value, current: &Value, params: &Value) -> Value {
         names.push(name);
     }
     let provider = provider.map_or_else(|| text_of(&current["provider"]), str::to_owned);
-    let mut told = json!({ "provider": provider, "models": names });
-    if let Some(current) = name(current) {
-        told["current"] = current.into();
-    }
+    let mut answer = query_answers::models(&provider, &names, model_name(current).as_deref());
     if params["include_details"] == true {
-        told["details"] = details.into();
+        answer["details"] = details.into();
     }
-    told
+    answer
 }
 
-/// The commands of extensions, prompt templates and skills.
 pub(super) fn commands(data: &Value) -> Vec<AgentCommand> {
     let command = |command: &Value| AgentCommand {
         name: text_of(&command["name"]),
@@ -53,25 +50,17 @@ pub(super) fn commands(data: &Value) -> Vec<AgentCommand> {
 pub(super) fn skills(data: &Value) -> Value {
     let commands = each(data, "commands").filter(|command| command["source"] == "skill");
     let skills: Vec<Value> = commands.map(skill).collect();
-    json!({ "skills": skills, "errors": [], "truncated": false })
+    query_answers::skills(&skills, &[])
 }
 
 fn skill(command: &Value) -> Value {
     let name = text_of(&command["name"]);
     let name = name.strip_prefix("skill:").unwrap_or(&name);
-    // Where it comes from was beside the command before it got a place of its own.
+    // Older versions have `path` and `location` beside the command.
     let source = &command["sourceInfo"];
     let path = source["path"].as_str().or(command["path"].as_str());
     let path = path.unwrap_or_default();
     let scope = source["scope"].as_str().or(command["location"].as_str());
-    json!({
-        "id": name,
-        "name": name,
-        "description": text_of(&command["description"]),
-        "path": path,
-        "dir": path.rsplit_once('/').map_or("", |(dir, _)| dir),
-        "scope": if scope == Some("project") { "repo" } else { "user" },
-        // pi does not tell how old it is.
-        "mtime_ms": 0,
-    })
+    let description = text_of(&command["description"]);
+    query_answers::skill(name, &description, path, scope == Some("project"))
 }

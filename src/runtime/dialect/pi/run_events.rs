@@ -1,21 +1,21 @@
-//! The run under way: what is said, thought and used in it, and whether it is over.
+//! Run events: applies the events of the current run, from its prompt to its end.
 //!
-//! The end of pi's loop is not the end of the run: it may try again, or sum up the conversation first.
-//! So after each end it is asked whether it is idle.
+//! The end of pi's loop is not the end of the run: pi may retry or compact the conversation. So each end
+//! is followed by an idle check.
 
 use serde_json::Value;
 
-use super::super::{FromAgent, Out, text_of};
+use super::super::usage::context_left;
+use super::super::{Actions, FromAgent, text_of};
 use super::PROTOCOL;
 use super::tool::Tools;
-use crate::domain::code::Code;
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::{Channel, Level};
 use crate::domain::id::RunId;
 use crate::domain::run::{RunOutcome, Usage};
 use crate::domain::tool::Tool;
 
-/// The events that are pieces of a run.
-pub(super) const EVENTS: &[&str] = &[
+pub(super) const RUN_EVENTS: &[&str] = &[
     "agent_start",
     "agent_end",
     "turn_start",
@@ -28,258 +28,239 @@ pub(super) const EVENTS: &[&str] = &[
     "tool_execution_end",
     "compaction_start",
     "compaction_end",
-    // As they were called before.
+    // Their former names.
     "auto_compaction_start",
     "auto_compaction_end",
     "auto_retry_start",
     "auto_retry_end",
 ];
 
-/// What is to be done after a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    /// Nothing.
-    Nothing,
-    /// Ask whether it is idle.
-    Look,
-    /// Tell it to stop.
+pub(super) enum FollowUp {
+    None,
+    CheckIdle,
     Abort,
 }
 
-/// What pi does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doing {
-    /// Nothing that we know of.
-    Nothing,
-    /// Its loop runs.
-    Working,
-    /// It will begin again by itself.
-    Waiting,
-    /// It sums up the conversation.
+enum LoopState {
+    Idle,
+    Running,
+    /// pi will start its loop again by itself.
+    Retrying,
     Compacting,
 }
 
-/// A run.
 #[derive(Debug)]
 pub(super) struct Run {
-    /// Its name.
     pub(super) id: RunId,
-    /// Was it told that pi works on it?
     pub(super) accepted: bool,
-    /// Somebody wants it to stop.
     pub(super) cancelled: bool,
-    /// So often pi was asked in vain whether it is idle.
-    pub(super) unclear: u8,
-    doing: Doing,
-    /// How the last message ended, if not well.
-    bad_end: Option<BadEnd>,
-    heard: Heard,
+    pub(super) failed_idle_checks: u8,
+    loop_state: LoopState,
+    /// Of the last message.
+    failure: Option<MessageFailure>,
+    message: MessageProgress,
     tools: Tools,
 }
 
-/// What came in pieces.
 #[derive(Debug, Default)]
-struct Heard {
-    /// Something was said, and the utterance is not complete.
-    speech: bool,
-    /// Something was thought in this message.
-    thought: bool,
+struct MessageProgress {
+    has_text: bool,
+    has_thought: bool,
 }
 
 #[derive(Debug)]
-enum BadEnd {
+enum MessageFailure {
     Aborted,
     Failed(String),
 }
 
 impl Run {
-    /// A run that was not taken yet.
     pub(super) fn new(id: RunId) -> Self {
         Self {
             id,
             accepted: false,
             cancelled: false,
-            unclear: 0,
-            doing: Doing::Nothing,
-            bad_end: None,
-            heard: Heard::default(),
+            failed_idle_checks: 0,
+            loop_state: LoopState::Idle,
+            failure: None,
+            message: MessageProgress::default(),
             tools: Tools::default(),
         }
     }
 
-    /// Is something to come of it without being asked?
+    /// Whether pi will send further events without a command.
     pub(super) fn is_busy(&self) -> bool {
-        self.doing != Doing::Nothing
+        self.loop_state != LoopState::Idle
     }
 
-    /// A piece of it. `window` is how much the model can read at all.
-    pub(super) fn read(
+    /// `window` is the size of the model's context, in tokens.
+    pub(super) fn apply(
         &mut self,
         kind: &str,
         event: &Value,
         window: Option<u64>,
-        out: &mut Out,
-    ) -> Next {
+        out: &mut Actions,
+    ) -> FollowUp {
         match kind {
-            "agent_start" => return self.began(out),
-            "agent_end" => return self.paused(event),
-            "message_start" => self.heard.thought = false,
+            "agent_start" => return self.loop_started(out),
+            "agent_end" => return self.loop_ended(event),
+            "message_start" => self.message.has_thought = false,
             "message_update" => self.update(&event["assistantMessageEvent"], out),
             "message_end" => self.message(&event["message"], window, out),
             "tool_execution_start" => {
                 let tool = self.tools.started(event);
-                self.tell(tool, out);
+                self.report_tool(tool, out);
             }
             "tool_execution_update" => {
-                let tool = self.tools.wrote(event);
-                self.tell(tool, out);
+                let tool = self.tools.output_updated(event);
+                self.report_tool(tool, out);
             }
             "tool_execution_end" => {
                 let tool = self.tools.ended(event, self.cancelled);
-                self.tell(tool, out);
+                self.report_tool(tool, out);
             }
             "compaction_start" | "auto_compaction_start" => {
-                self.doing = Doing::Compacting;
-                out.notice(
+                self.loop_state = LoopState::Compacting;
+                out.emit_notice(
                     Level::Info,
                     "The agent sums up the conversation to make room.",
                 );
             }
-            "compaction_end" | "auto_compaction_end" => return self.compacted(event, out),
+            "compaction_end" | "auto_compaction_end" => return self.compaction_ended(event, out),
             "auto_retry_start" => {
-                self.doing = Doing::Waiting;
-                out.notice(Level::Info, retry(event));
+                self.loop_state = LoopState::Retrying;
+                out.emit_notice(Level::Info, retry(event));
             }
             "auto_retry_end" if event["success"] != true => {
-                self.doing = Doing::Nothing;
-                return Next::Look;
+                self.loop_state = LoopState::Idle;
+                return FollowUp::CheckIdle;
             }
             _ => {}
         }
-        Next::Nothing
+        FollowUp::None
     }
 
-    fn tell(&self, tool: Option<Tool>, out: &mut Out) {
+    fn report_tool(&self, tool: Option<Tool>, out: &mut Actions) {
         if let Some(tool) = tool {
-            out.tell(FromAgent::Tool { run: self.id, tool });
+            out.emit(FromAgent::ToolUpdate { run: self.id, tool });
         }
     }
 
-    fn began(&mut self, out: &mut Out) -> Next {
-        self.doing = Doing::Working;
-        self.bad_end = None;
-        if self.heard.speech {
-            // The message that failed is said again from the start.
-            self.heard.speech = false;
-            out.tell(FromAgent::Withdrawn { run: self.id });
+    fn loop_started(&mut self, out: &mut Actions) -> FollowUp {
+        self.loop_state = LoopState::Running;
+        self.failure = None;
+        if self.message.has_text {
+            // The failed message starts again.
+            self.message.has_text = false;
+            out.emit(FromAgent::MessageWithdrawn { run: self.id });
         }
-        // What was told to stop before it had begun has not heard it.
+        // pi ignored an abort that came before it started.
         if self.cancelled {
-            Next::Abort
+            FollowUp::Abort
         } else {
-            Next::Nothing
+            FollowUp::None
         }
     }
 
-    fn paused(&mut self, event: &Value) -> Next {
-        self.doing = Doing::Nothing;
+    fn loop_ended(&mut self, event: &Value) -> FollowUp {
+        self.loop_state = LoopState::Idle;
         let messages = event["messages"].as_array().into_iter().flatten();
         let last = messages
             .rev()
             .find(|message| message["role"] == "assistant");
         if let Some(last) = last {
-            self.bad_end = bad_end(last);
+            self.failure = failure(last);
         }
-        Next::Look
+        FollowUp::CheckIdle
     }
 
-    fn compacted(&mut self, event: &Value, out: &mut Out) -> Next {
+    fn compaction_ended(&mut self, event: &Value, out: &mut Actions) -> FollowUp {
         if let Some(error) = event["errorMessage"].as_str() {
-            out.notice(Level::Warn, error);
+            out.emit_notice(Level::Warn, error);
         }
         if event["willRetry"] == true {
-            self.doing = Doing::Waiting;
-            return Next::Nothing;
+            self.loop_state = LoopState::Retrying;
+            return FollowUp::None;
         }
-        self.doing = Doing::Nothing;
-        // Before the prompt is taken, its turn is still to come.
+        self.loop_state = LoopState::Idle;
+        // A prompt that is not accepted yet is still to come.
         if self.accepted {
-            Next::Look
+            FollowUp::CheckIdle
         } else {
-            Next::Nothing
+            FollowUp::None
         }
     }
 
-    fn update(&mut self, update: &Value, out: &mut Out) {
+    fn update(&mut self, update: &Value, out: &mut Actions) {
         let delta = || text_of(&update["delta"]);
         match update["type"].as_str() {
             Some("text_delta") => {
-                self.heard.speech |= !delta().is_empty();
-                out.say(self.id, Channel::Text, delta());
+                self.message.has_text |= !delta().is_empty();
+                out.emit_delta(self.id, Channel::Text, delta());
             }
             Some("thinking_delta") => {
-                self.heard.thought |= !delta().is_empty();
-                out.say(self.id, Channel::Thought, delta());
+                self.message.has_thought |= !delta().is_empty();
+                out.emit_delta(self.id, Channel::Thought, delta());
             }
             Some("toolcall_end") => {
-                let tool = self.tools.wanted(&update["toolCall"]);
-                self.tell(tool, out);
+                let tool = self.tools.requested(&update["toolCall"]);
+                self.report_tool(tool, out);
             }
             _ => {}
         }
     }
 
-    fn message(&mut self, message: &Value, window: Option<u64>, out: &mut Out) {
+    fn message(&mut self, message: &Value, window: Option<u64>, out: &mut Actions) {
         if message["role"] == "custom" && message["display"] == true {
-            return out.raw(PROTOCOL.name, message.clone());
+            return out.emit_raw(PROTOCOL.name, message.clone());
         }
         if message["role"] != "assistant" {
             return;
         }
-        if !self.heard.thought {
-            out.say(self.id, Channel::Thought, parts(message, "thinking"));
+        if !self.message.has_thought {
+            out.emit_delta(self.id, Channel::Thought, parts(message, "thinking"));
         }
-        self.bad_end = bad_end(message);
-        if !matches!(self.bad_end, Some(BadEnd::Failed(_))) {
-            self.spoke(parts(message, "text"), out);
+        self.failure = failure(message);
+        if !matches!(self.failure, Some(MessageFailure::Failed(_))) {
+            self.finish_message(parts(message, "text"), out);
         }
-        measure(&message["usage"], window, out);
+        report_usage(&message["usage"], window, out);
     }
 
-    fn spoke(&mut self, text: String, out: &mut Out) {
-        let text = (!self.heard.speech).then_some(text);
-        self.heard.speech = false;
+    fn finish_message(&mut self, text: String, out: &mut Actions) {
+        let text = (!self.message.has_text).then_some(text);
+        self.message.has_text = false;
         if text.as_ref().is_none_or(|text| !text.is_empty()) {
-            out.tell(FromAgent::Final { run: self.id, text });
+            out.emit(FromAgent::MessageFinal { run: self.id, text });
         }
     }
 
-    /// The prompt was not taken.
-    pub(super) fn refuse(mut self, error: &str, agent: &str, out: &mut Out) {
-        self.bad_end = Some(BadEnd::Failed(error.to_owned()));
+    pub(super) fn reject(mut self, error: &str, agent: &str, out: &mut Actions) {
+        self.failure = Some(MessageFailure::Failed(error.to_owned()));
         self.end(agent, out);
     }
 
-    /// It is over.
-    pub(super) fn end(mut self, agent: &str, out: &mut Out) {
-        if self.heard.speech {
-            self.spoke(String::new(), out);
+    pub(super) fn end(mut self, agent: &str, out: &mut Actions) {
+        if self.message.has_text {
+            self.finish_message(String::new(), out);
         }
-        let outcome = match self.bad_end {
+        let outcome = match self.failure {
             _ if self.cancelled => RunOutcome::Cancelled,
-            Some(BadEnd::Aborted) => RunOutcome::Cancelled,
-            Some(BadEnd::Failed(error)) => RunOutcome::Failed {
-                code: Code::TaskFailed,
-                message: complaint(&error, agent),
+            Some(MessageFailure::Aborted) => RunOutcome::Cancelled,
+            Some(MessageFailure::Failed(error)) => RunOutcome::Failed {
+                code: ErrorCode::TaskFailed,
+                message: error_message(&error, agent),
             },
             None => RunOutcome::Completed,
         };
-        out.end(self.id, outcome, None);
+        out.end_run(self.id, outcome, None);
     }
 }
 
-/// What a person reads of a failure. What pi says about missing keys names files of its installation.
-fn complaint(error: &str, agent: &str) -> String {
+/// pi's own message about a missing key names files of its installation.
+fn error_message(error: &str, agent: &str) -> String {
     let keyless = ["No API key", "No model selected", "/login"];
     if keyless.iter().any(|words| error.contains(words)) {
         return format!(
@@ -290,19 +271,19 @@ fn complaint(error: &str, agent: &str) -> String {
     format!("The agent `{agent}`: {error}")
 }
 
-fn bad_end(message: &Value) -> Option<BadEnd> {
+fn failure(message: &Value) -> Option<MessageFailure> {
     match message["stopReason"].as_str() {
-        Some("aborted") => Some(BadEnd::Aborted),
+        Some("aborted") => Some(MessageFailure::Aborted),
         Some("error") => {
             let error = message["errorMessage"].as_str();
             let error = error.unwrap_or("The model has failed.");
-            Some(BadEnd::Failed(error.to_owned()))
+            Some(MessageFailure::Failed(error.to_owned()))
         }
         _ => None,
     }
 }
 
-/// All parts of a message of this kind; they have their text under the name of their kind.
+/// The text of all parts of this type; each has it in the field of the same name.
 fn parts(message: &Value, kind: &str) -> String {
     let parts = message["content"].as_array().into_iter().flatten();
     let parts = parts.filter(|part| part["type"] == kind);
@@ -319,8 +300,7 @@ fn retry(event: &Value) -> String {
     )
 }
 
-/// Tells what a message has used, and how much of the context is left.
-fn measure(counts: &Value, window: Option<u64>, out: &mut Out) {
+fn report_usage(counts: &Value, window: Option<u64>, out: &mut Actions) {
     let count = |name: &str| counts[name].as_u64().unwrap_or_default();
     let read = count("input").saturating_add(count("cacheRead"));
     let usage = Usage {
@@ -331,9 +311,8 @@ fn measure(counts: &Value, window: Option<u64>, out: &mut Out) {
     if usage.total() == 0 {
         return;
     }
-    out.tell(FromAgent::Usage(usage));
-    if let Some(window @ 1..) = window {
-        let left = u128::from(window.saturating_sub(usage.total())) * 100 / u128::from(window);
-        out.tell(FromAgent::ContextLeft(u8::try_from(left).unwrap_or(100)));
+    out.emit(FromAgent::Usage(usage));
+    if let Some(left) = window.and_then(|window| context_left(usage.total(), window)) {
+        out.emit(FromAgent::ContextLeft(left));
     }
 }

@@ -1,4 +1,4 @@
-//! The uses of tools in a run, as pi tells them.
+//! Tools: the tool calls of a run.
 
 use std::collections::HashMap;
 
@@ -7,29 +7,27 @@ use serde_json::Value;
 use super::super::text_of;
 use crate::domain::tool::Tool;
 
-/// What a tool has written is told again after it grew by so much: each time it is told from the start.
-const OUTPUT_STEP: usize = 2048;
+/// Output is reported again after it grew by so much: each report repeats all of it.
+const OUTPUT_REPORT_BYTES: usize = 2048;
 
-/// The tools whose end is to come, and how much of their output was told.
+/// The unfinished tool calls, and how many bytes of their output were reported.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
-    open: HashMap<String, (Tool, Option<usize>)>,
+    running: HashMap<String, (Tool, Option<usize>)>,
 }
 
 impl Tools {
-    /// The model wants to use it.
-    pub(super) fn wanted(&mut self, call: &Value) -> Option<Tool> {
+    pub(super) fn requested(&mut self, call: &Value) -> Option<Tool> {
         let id = call["id"].as_str()?;
-        Some(self.note(id, &call["name"], &call["arguments"], "pending"))
+        Some(self.insert(id, &call["name"], &call["arguments"], "pending"))
     }
 
-    /// It is used.
     pub(super) fn started(&mut self, event: &Value) -> Option<Tool> {
         let id = event["toolCallId"].as_str()?;
-        Some(self.note(id, &event["toolName"], &event["args"], "running"))
+        Some(self.insert(id, &event["toolName"], &event["args"], "running"))
     }
 
-    fn note(&mut self, id: &str, name: &Value, args: &Value, status: &str) -> Tool {
+    fn insert(&mut self, id: &str, name: &Value, args: &Value, status: &str) -> Tool {
         let name = text_of(name);
         let tool = Tool {
             title: title(&name, args),
@@ -37,26 +35,25 @@ impl Tools {
             input: Some(args.clone()).filter(|args| !args.is_null()),
             ..Tool::new(id, name, status)
         };
-        self.open.insert(id.to_owned(), (tool.clone(), None));
+        self.running.insert(id.to_owned(), (tool.clone(), None));
         tool
     }
 
-    /// It has written something; told if it is worth it.
-    pub(super) fn wrote(&mut self, event: &Value) -> Option<Tool> {
-        let (tool, told) = self.open.get_mut(event["toolCallId"].as_str()?)?;
+    /// None if the output grew too little.
+    pub(super) fn output_updated(&mut self, event: &Value) -> Option<Tool> {
+        let (tool, reported) = self.running.get_mut(event["toolCallId"].as_str()?)?;
         let output = output(&event["partialResult"]);
-        let length = output.as_str().map_or(OUTPUT_STEP, str::len);
-        if length == 0 || told.is_some_and(|told| length < told + OUTPUT_STEP) {
+        let length = output.as_str().map_or(OUTPUT_REPORT_BYTES, str::len);
+        if length == 0 || reported.is_some_and(|reported| length < reported + OUTPUT_REPORT_BYTES) {
             return None;
         }
-        *told = Some(length);
+        *reported = Some(length);
         Some(Tool {
             output: Some(output),
-            ..tool.brief()
+            ..tool.without_payload()
         })
     }
 
-    /// It is done.
     pub(super) fn ended(&mut self, event: &Value, cancelled: bool) -> Option<Tool> {
         let id = event["toolCallId"].as_str()?;
         let status = match event["isError"] == true {
@@ -64,10 +61,13 @@ impl Tools {
             true => "failed",
             false => "completed",
         };
-        let known = self.open.remove(id).map(|(tool, _)| tool.brief());
-        let new = || self.note(id, &event["toolName"], &Value::Null, status);
+        let known = self
+            .running
+            .remove(id)
+            .map(|(tool, _)| tool.without_payload());
+        let new = || self.insert(id, &event["toolName"], &Value::Null, status);
         let tool = known.unwrap_or_else(new);
-        self.open.remove(id);
+        self.running.remove(id);
         Some(Tool {
             status: status.into(),
             output: Some(output(&event["result"])),
@@ -76,7 +76,7 @@ impl Tools {
     }
 }
 
-/// The text of it if that is all there is.
+/// The text, if the result has nothing else.
 fn output(result: &Value) -> Value {
     let Some(content) = result["content"].as_array() else {
         return result.clone();

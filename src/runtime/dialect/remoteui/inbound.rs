@@ -1,351 +1,354 @@
-//! What the extension says.
+//! Inbound: handles the messages of the extension.
 
 use serde_json::{Value, json};
 
-use super::ledger::{beyond, usage};
-use super::task::Former;
-use super::{PROTOCOL, Remote, timer};
-use crate::domain::code::Code;
+use super::task::StaleTask;
+use super::usage::usage_of;
+use super::{PROTOCOL, RemoteUi, timer};
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::{Channel, Level};
 use crate::domain::run::{Progress, RunOutcome, Usage};
-use crate::runtime::dialect::{Act, Out, text_of};
-use crate::runtime::talk::FromAgent;
+use crate::runtime::dialect::usage::increase;
+use crate::runtime::dialect::{Actions, text_of};
+use crate::runtime::messages::FromAgent;
 
-/// Which task a message is about.
-enum About {
-    /// The one under way.
-    Now,
-    /// One that has had its end.
-    Past,
-    /// None of ours.
-    Nobody,
+enum TaskMatch {
+    Current,
+    Ended,
+    Unknown,
 }
 
-impl Remote {
-    /// Reads a message, whatever it is.
-    pub(super) fn receive(&mut self, line: &Value, out: &mut Out) {
+impl RemoteUi {
+    pub(super) fn handle_message(&mut self, line: &Value, out: &mut Actions) {
         let message = match (&line["type"], &line["data"]) {
-            (Value::String(kind), data @ Value::Object(_)) if self.wrapped && kind == "message" => {
+            (Value::String(kind), data @ Value::Object(_))
+                if self.is_node_ipc && kind == "message" =>
+            {
                 data
             }
             _ => line,
         };
         let Some(kind) = message["type"].as_str() else {
-            return out.act(Act::Odd("a message without a type".into()));
+            return out.unexpected("a message without a type");
         };
         let (data, request) = (&message["data"], message["requestId"].as_str());
         let error = &data["error"];
-        // Whoever refuses the token may not know yet whose message it is.
-        if self.greeting.is_some() && data["sessionId"].is_null() && is_refusal(error) {
-            return self.refused(error, out);
+        // A refusal of the token may come without a session id.
+        if self.state_request.is_some() && data["sessionId"].is_null() && is_auth_error(error) {
+            return self.fail_auth(error, out);
         }
-        if !self.is_ours(kind, data, out) {
+        if !self.is_for_this_session(kind, data, out) {
             return;
         }
         match kind {
-            "RemoteUITaskResponse" => self.response(request, data, out),
-            "RemoteUITaskProgress" => self.progress(request, data, out),
-            "RemoteUIStateUpdate" => self.update(&data["updates"], out),
-            "RemoteUIStateResponse" => self.state(request, &data["state"], out),
-            "RemoteUIError" => self.error(request, error, out),
-            _ => out.raw(PROTOCOL.name, message.clone()),
+            "RemoteUITaskResponse" => self.handle_task_response(request, data, out),
+            "RemoteUITaskProgress" => self.handle_task_progress(request, data, out),
+            "RemoteUIStateUpdate" => self.handle_state_update(&data["updates"], out),
+            "RemoteUIStateResponse" => self.handle_state_response(request, &data["state"], out),
+            "RemoteUIError" => self.handle_error(request, error, out),
+            _ => out.emit_raw(PROTOCOL.name, message.clone()),
         }
     }
 
-    /// A message belongs to this session only if it says so, twice.
-    fn is_ours(&self, kind: &str, data: &Value, out: &mut Out) -> bool {
+    /// A message must name both this session and this client.
+    fn is_for_this_session(&self, kind: &str, data: &Value, out: &mut Actions) -> bool {
         let (session, client) = (&data["sessionId"], &data["clientId"]);
         if *session != self.setup.session.as_str() {
             let which = text_of(session);
-            out.act(Act::Stray(format!(
-                "{kind:.64} of the session `{which:.64}`"
-            )));
+            out.misrouted(format!("{kind:.64} of the session `{which:.64}`"));
             return false;
         }
-        if *client != self.client.as_str() {
+        if *client != self.client_id.as_str() {
             let which = text_of(client);
-            out.act(Act::Stray(format!(
-                "{kind:.64} of the client `{which:.64}`"
-            )));
+            out.misrouted(format!("{kind:.64} of the client `{which:.64}`"));
             return false;
         }
         true
     }
 
-    /// Finds the task that is meant, and learns its name.
-    fn about(
+    /// Finds the task that a message is about, and learns its id.
+    fn match_task(
         &mut self,
         kind: &str,
         request: Option<&str>,
         id: Option<&str>,
-        out: &mut Out,
-    ) -> About {
+        out: &mut Actions,
+    ) -> TaskMatch {
         if let Some(task) = &mut self.task
-            && task.is_meant(request, id)
+            && task.matches(request, id)
         {
             if task.id.is_none() {
                 task.id = id.map(str::to_owned);
             }
-            return About::Now;
+            return TaskMatch::Current;
         }
-        if self.past.knows(request, id) {
-            return About::Past;
+        if self.ended.contains(request, id) {
+            return TaskMatch::Ended;
         }
-        // The first word about a task may be a piece of it instead of the answer to the request.
-        let unclear = self.past.has_nameless();
+        // A progress message may come before the response to the request.
+        let is_ambiguous = self.ended.has_unnamed();
         match (&mut self.task, request, id) {
-            (Some(task), None, Some(id)) if task.id.is_none() && !unclear => {
+            (Some(task), None, Some(id)) if task.id.is_none() && !is_ambiguous => {
                 task.id = Some(id.to_owned());
-                About::Now
+                TaskMatch::Current
             }
             (_, _, Some(id)) => {
-                out.act(Act::Stray(format!("{kind} of the task `{id:.64}`")));
-                About::Nobody
+                out.misrouted(format!("{kind} of the task `{id:.64}`"));
+                TaskMatch::Unknown
             }
             _ => {
-                out.act(Act::Odd(format!("{kind} without a task")));
-                About::Nobody
+                out.unexpected(format!("{kind} without a task"));
+                TaskMatch::Unknown
             }
         }
     }
 
-    fn accepted(&mut self, out: &mut Out) {
+    fn accept_task(&mut self, out: &mut Actions) {
         if let Some(task) = &mut self.task
             && !task.accepted
         {
             task.accepted = true;
-            out.no_timer(timer::TAKEN);
-            out.tell(FromAgent::Accepted { run: task.run });
+            out.clear_timer(timer::ACCEPT);
+            out.emit(FromAgent::RunAccepted { run: task.run });
         }
     }
 
-    fn response(&mut self, request: Option<&str>, data: &Value, out: &mut Out) {
-        let about = self.about(
+    fn handle_task_response(&mut self, request: Option<&str>, data: &Value, out: &mut Actions) {
+        let matched = self.match_task(
             "RemoteUITaskResponse",
             request,
             data["taskId"].as_str(),
             out,
         );
-        if !matches!(about, About::Now) {
+        if !matches!(matched, TaskMatch::Current) {
             return;
         }
         match data["status"].as_str() {
-            Some("started") => self.accepted(out),
+            Some("started") => self.accept_task(out),
             Some("completed") => {
-                self.accepted(out);
-                self.end(RunOutcome::Completed, None, out);
+                self.accept_task(out);
+                self.end_run(RunOutcome::Completed, None, out);
             }
-            Some("error") => self.end(failure(&data["error"]), None, out),
+            Some("error") => self.end_run(failure(&data["error"]), None, out),
             _ => {
                 let status = text_of(&data["status"]);
-                out.act(Act::Odd(format!("a task with the status `{status:.64}`")));
+                out.unexpected(format!("a task with the status `{status:.64}`"));
             }
         }
     }
 
-    fn progress(&mut self, request: Option<&str>, data: &Value, out: &mut Out) {
+    fn handle_task_progress(&mut self, request: Option<&str>, data: &Value, out: &mut Actions) {
         let id = data["taskId"].as_str();
-        match self.about("RemoteUITaskProgress", request, id, out) {
-            About::Now => {}
-            About::Past => return self.late_usage(request, id, data, out),
-            About::Nobody => return,
+        match self.match_task("RemoteUITaskProgress", request, id, out) {
+            TaskMatch::Current => {}
+            TaskMatch::Ended => return self.report_late_usage(request, id, data, out),
+            TaskMatch::Unknown => return,
         }
-        self.accepted(out);
+        self.accept_task(out);
         let Some(task) = &mut self.task else { return };
         if let Some(piece) = data["content"].as_str().filter(|piece| !piece.is_empty()) {
-            task.speaking = true;
-            out.say(task.run, Channel::Text, piece);
+            task.has_open_message = true;
+            out.emit_delta(task.run, Channel::Text, piece);
         }
-        if let Some(progress) = steps(&data["progress"]) {
+        if let Some(progress) = progress_of(&data["progress"]) {
             let run = task.run;
-            out.tell(FromAgent::Progress { run, progress });
+            out.emit(FromAgent::RunProgress { run, progress });
         }
-        let used = usage(&data["tokenUsage"]).and_then(|total| beyond(&total, &task.told));
-        if let Some(used) = &used {
-            task.told = task.told.plus(used);
-            self.ledger.tell(used);
+        let new = usage_of(&data["tokenUsage"]).and_then(|total| increase(&total, &task.reported));
+        if let Some(new) = &new {
+            task.reported = task.reported.plus(new);
+            self.usage.add(new);
         }
         if data["isComplete"] == true {
-            self.end(RunOutcome::Completed, used, out);
-        } else if let Some(used) = used {
-            out.tell(FromAgent::Usage(used));
+            self.end_run(RunOutcome::Completed, new, out);
+        } else if let Some(new) = new {
+            out.emit(FromAgent::Usage(new));
         }
     }
 
-    /// A task that has had its end says what it used: that still counts, all else does not.
-    fn late_usage(&mut self, request: Option<&str>, id: Option<&str>, data: &Value, out: &mut Out) {
-        let Some(task) = self.past.find(request, id) else {
+    /// Usage of an ended task still counts; all else is dropped.
+    fn report_late_usage(
+        &mut self,
+        request: Option<&str>,
+        id: Option<&str>,
+        data: &Value,
+        out: &mut Actions,
+    ) {
+        let Some(task) = self.ended.find(request, id) else {
             return;
         };
-        let used = usage(&data["tokenUsage"]).and_then(|total| beyond(&total, &task.told));
-        if let Some(used) = used {
-            task.told = task.told.plus(&used);
-            self.ledger.tell(&used);
-            out.tell(FromAgent::Usage(used));
+        let new = usage_of(&data["tokenUsage"]).and_then(|total| increase(&total, &task.reported));
+        if let Some(new) = new {
+            task.reported = task.reported.plus(&new);
+            self.usage.add(&new);
+            out.emit(FromAgent::Usage(new));
         }
     }
 
-    fn update(&mut self, updates: &Value, out: &mut Out) {
-        let used = usage(&updates["tokenUsage"]).and_then(|total| self.ledger.beyond(&total));
-        if let Some(used) = used {
-            self.ledger.tell(&used);
+    fn handle_state_update(&mut self, updates: &Value, out: &mut Actions) {
+        let new = usage_of(&updates["tokenUsage"]).and_then(|total| self.usage.new_in(&total));
+        if let Some(new) = new {
+            self.usage.add(&new);
             if let Some(task) = &mut self.task {
-                task.told = task.told.plus(&used);
+                task.reported = task.reported.plus(&new);
             }
-            out.tell(FromAgent::Usage(used));
+            out.emit(FromAgent::Usage(new));
         }
         if updates["settings"].is_object() {
-            out.raw(PROTOCOL.name, json!({ "settings": updates["settings"] }));
+            out.emit_raw(PROTOCOL.name, json!({ "settings": updates["settings"] }));
         }
-        self.current_task(&updates["currentTask"], out);
+        self.handle_current_task(&updates["currentTask"], out);
     }
 
-    /// The state of a task. Only here can it be said that somebody else has cancelled it; its
-    /// completion is left to those messages that also bring the last piece.
-    fn current_task(&mut self, state: &Value, out: &mut Out) {
+    /// Only here does the extension report that another client cancelled the task. Completion is
+    /// left to the messages that carry the last piece.
+    fn handle_current_task(&mut self, state: &Value, out: &mut Actions) {
         let Some(task) = &self.task else { return };
         if task.id.is_none() || task.id.as_deref() != state["id"].as_str() {
             return;
         }
         let run = task.run;
-        if let Some(progress) = steps(&state["progress"]) {
-            out.tell(FromAgent::Progress { run, progress });
+        if let Some(progress) = progress_of(&state["progress"]) {
+            out.emit(FromAgent::RunProgress { run, progress });
         }
         match state["status"].as_str() {
-            Some("cancelled") => self.end(RunOutcome::Cancelled, None, out),
-            Some("error") => self.end(failure(&state["error"]), None, out),
+            Some("cancelled") => self.end_run(RunOutcome::Cancelled, None, out),
+            Some("error") => self.end_run(failure(&state["error"]), None, out),
             _ => {}
         }
     }
 
-    fn state(&mut self, request: Option<&str>, state: &Value, out: &mut Out) {
-        if self.greeting.is_none() || request.is_some_and(|id| self.greeting.as_deref() != Some(id))
+    fn handle_state_response(&mut self, request: Option<&str>, state: &Value, out: &mut Actions) {
+        if self.state_request.is_none()
+            || request.is_some_and(|id| self.state_request.as_deref() != Some(id))
         {
-            return out.act(Act::Odd("a state that was not asked for".into()));
+            return out.unexpected("a state that was not asked for");
         }
-        self.ledger
-            .begin(&usage(&state["tokenUsage"]).unwrap_or_default());
+        self.usage
+            .set_baseline(&usage_of(&state["tokenUsage"]).unwrap_or_default());
         let history = state["conversationHistory"].as_array();
         let remembers = history.is_some_and(|history| !history.is_empty());
-        // The session's own name is what the other side knows the conversation by.
-        out.tell(FromAgent::Thread(self.setup.session.clone()));
-        self.stop_former(&state["currentTask"], out);
-        self.ready(remembers, out);
+        // The extension knows the conversation by our session id.
+        out.emit(FromAgent::Thread(self.setup.session.clone()));
+        self.cancel_stale_task(&state["currentTask"], out);
+        self.finish_handshake(remembers, out);
     }
 
-    /// Stops a task that goes on since the life before: its run has had its end, and nobody hears it.
-    fn stop_former(&mut self, task: &Value, out: &mut Out) {
+    /// Cancels a task from an earlier connection: its run has ended, and no viewer sees it.
+    fn cancel_stale_task(&mut self, task: &Value, out: &mut Actions) {
         let Some(id) = task["id"].as_str().map(str::to_owned) else {
             return;
         };
         if task["status"] != "running" {
             return;
         }
-        let cancel = self.send("RemoteUITaskCancel", json!({ "taskId": id }), out);
-        self.past.former = Some(Former { id, cancel });
+        let cancel_request = self.send("RemoteUITaskCancel", json!({ "taskId": id }), out);
+        self.ended.stale = Some(StaleTask { id, cancel_request });
         let agent = &self.setup.agent;
         let text = format!(
             "The agent `{agent}` was still at work on what was asked before the connection was lost; \
              that is cancelled."
         );
-        out.notice(Level::Warn, text);
+        out.emit_notice(Level::Warn, text);
     }
 
-    fn error(&mut self, request: Option<&str>, error: &Value, out: &mut Out) {
-        if is_refusal(error) {
-            return self.refused(error, out);
+    fn handle_error(&mut self, request: Option<&str>, error: &Value, out: &mut Actions) {
+        if is_auth_error(error) {
+            return self.fail_auth(error, out);
         }
-        let message = said(error);
-        if self.greeting.is_some() {
-            out.notice(Level::Warn, message);
-            return self.ready(false, out);
+        let message = error_message(error);
+        if self.state_request.is_some() {
+            out.emit_notice(Level::Warn, message);
+            return self.finish_handshake(false, out);
         }
         let about_task = match (&self.task, request) {
-            (Some(task), Some(request)) => task.is_meant(Some(request), None),
-            (Some(task), None) => task.cancel.is_some() || error["code"] == "TASK_FAILED",
+            (Some(task), Some(request)) => task.matches(Some(request), None),
+            (Some(task), None) => task.cancel_request.is_some() || error["code"] == "TASK_FAILED",
             (None, _) => false,
         };
         if about_task {
-            self.end(failure(error), None, out);
-        } else if request.is_none() || !self.past.knows(request, None) {
-            out.notice(Level::Error, message);
+            self.end_run(failure(error), None, out);
+        } else if request.is_none() || !self.ended.contains(request, None) {
+            out.emit_notice(Level::Error, message);
         }
     }
 
-    fn refused(&self, error: &Value, out: &mut Out) {
-        let (agent, message) = (&self.setup.agent, said(error));
+    fn fail_auth(&self, error: &Value, out: &mut Actions) {
+        let (agent, message) = (&self.setup.agent, error_message(error));
         let message = format!("The agent `{agent}` does not let the gateway in: {message}");
-        out.fail(Code::ConnectionLost, message);
+        out.fail(ErrorCode::ConnectionLost, message);
     }
 
-    /// The task under way is over, as cancelled if that was asked for.
-    fn end(&mut self, outcome: RunOutcome, used: Option<Usage>, out: &mut Out) {
+    /// A cancelled task ends as cancelled, whatever its outcome.
+    fn end_run(&mut self, outcome: RunOutcome, usage: Option<Usage>, out: &mut Actions) {
         let Some(task) = self.task.take() else { return };
-        out.no_timer(timer::TAKEN);
-        let outcome = if task.cancel.is_some() {
-            out.no_timer(timer::CANCEL);
+        out.clear_timer(timer::ACCEPT);
+        let outcome = if task.cancel_request.is_some() {
+            out.clear_timer(timer::CANCEL);
             RunOutcome::Cancelled
         } else {
             outcome
         };
         let run = task.run;
-        if task.speaking {
-            out.tell(FromAgent::Final { run, text: None });
+        if task.has_open_message {
+            out.emit(FromAgent::MessageFinal { run, text: None });
         }
-        out.end(run, outcome, used);
-        self.past.add(task);
+        out.end_run(run, outcome, usage);
+        self.ended.add(task);
     }
 
-    /// Nothing came of the prompt at all.
-    pub(super) fn not_taken(&mut self, out: &mut Out) {
+    pub(super) fn accept_timed_out(&mut self, out: &mut Actions) {
         if self.task.as_ref().is_some_and(|task| !task.accepted) {
             let message = format!("The agent `{}` did not take the prompt.", self.setup.agent);
-            let code = Code::TaskFailed;
-            self.end(RunOutcome::Failed { code, message }, None, out);
+            let code = ErrorCode::TaskFailed;
+            self.end_run(RunOutcome::Failed { code, message }, None, out);
         }
     }
 
-    /// Nothing came of the cancel: it is over all the same.
-    pub(super) fn cancelled(&mut self, out: &mut Out) {
-        if self.task.as_ref().is_some_and(|task| task.cancel.is_some()) {
-            self.end(RunOutcome::Cancelled, None, out);
+    pub(super) fn cancel_timed_out(&mut self, out: &mut Actions) {
+        if self
+            .task
+            .as_ref()
+            .is_some_and(|task| task.cancel_request.is_some())
+        {
+            self.end_run(RunOutcome::Cancelled, None, out);
         }
     }
 }
 
-fn is_refusal(error: &Value) -> bool {
+fn is_auth_error(error: &Value) -> bool {
     matches!(
         error["code"].as_str(),
         Some("AUTH_FAILED" | "SESSION_EXPIRED")
     )
 }
 
-fn said(error: &Value) -> String {
+fn error_message(error: &Value) -> String {
     let message = error["message"]
         .as_str()
         .filter(|message| !message.is_empty());
     message.map_or_else(|| "It failed and did not say why.".into(), str::to_owned)
 }
 
-/// Only what a client can do something about keeps its code.
+/// Keeps only the codes that a client can act on.
 fn failure(error: &Value) -> RunOutcome {
     let code = error["code"].as_str().and_then(|code| code.parse().ok());
     let known = [
-        Code::RateLimited,
-        Code::ValidationError,
-        Code::ConnectionLost,
-        Code::Unsupported,
-        Code::Busy,
+        ErrorCode::RateLimited,
+        ErrorCode::ValidationError,
+        ErrorCode::ConnectionLost,
+        ErrorCode::Unsupported,
+        ErrorCode::Busy,
     ];
     RunOutcome::Failed {
         code: code
             .filter(|code| known.contains(code))
-            .unwrap_or(Code::TaskFailed),
-        message: said(error),
+            .unwrap_or(ErrorCode::TaskFailed),
+        message: error_message(error),
     }
 }
 
-fn steps(value: &Value) -> Option<Progress> {
+fn progress_of(value: &Value) -> Option<Progress> {
     Some(Progress {
         current: value["current"].as_u64()?,
         total: value["total"].as_u64()?,

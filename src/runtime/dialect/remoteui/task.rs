@@ -1,104 +1,95 @@
-//! The task under way, and those before it whose last words may still come. Pure.
+//! Task: the current one, and the ended ones that may still send messages. Pure.
 
 use std::collections::VecDeque;
 
 use crate::domain::id::RunId;
 use crate::domain::run::Usage;
 
-/// How many tasks are remembered after their end. What still comes of one comes soon.
-const REMEMBERED: usize = 16;
+/// Late messages of a task come soon after its end.
+const MAX_ENDED_TASKS: usize = 16;
 
-/// A task from its request to its end.
 #[derive(Debug)]
 pub(super) struct Task {
-    /// Our name for it.
     pub(super) run: RunId,
-    /// The request that began it.
+    /// Id of its `RemoteUITaskRequest`.
     pub(super) request: String,
-    /// The extension's name for it, once it is known.
+    /// `taskId` of the extension, once known.
     pub(super) id: Option<String>,
-    /// Was it told that it is worked on?
     pub(super) accepted: bool,
-    /// Has something been said that is not complete yet?
-    pub(super) speaking: bool,
-    /// The request to cancel it.
-    pub(super) cancel: Option<String>,
-    /// What was told of its tokens.
-    pub(super) told: Usage,
+    pub(super) has_open_message: bool,
+    /// Id of its `RemoteUITaskCancel`.
+    pub(super) cancel_request: Option<String>,
+    /// Usage reported for it.
+    pub(super) reported: Usage,
 }
 
 impl Task {
-    /// One that was just asked for.
     pub(super) fn new(run: RunId, request: String) -> Self {
         Self {
             run,
             request,
             id: None,
             accepted: false,
-            speaking: false,
-            cancel: None,
-            told: Usage::default(),
+            has_open_message: false,
+            cancel_request: None,
+            reported: Usage::default(),
         }
     }
 
-    /// Is it this one that the message is about?
-    pub(super) fn is_meant(&self, request: Option<&str>, id: Option<&str>) -> bool {
+    pub(super) fn matches(&self, request: Option<&str>, id: Option<&str>) -> bool {
         match (request, id, &self.id) {
             (Some(request), _, _) if request == self.request => true,
-            (Some(request), _, _) if self.cancel.as_deref() == Some(request) => true,
+            (Some(request), _, _) if self.cancel_request.as_deref() == Some(request) => true,
             (_, Some(id), Some(known)) => id == known,
             _ => false,
         }
     }
 }
 
-/// A task that another life of this session had begun.
+/// A task from an earlier connection that was still running.
 #[derive(Debug)]
-pub(super) struct Former {
-    /// The extension's name for it.
+pub(super) struct StaleTask {
     pub(super) id: String,
-    /// The request to cancel it.
-    pub(super) cancel: String,
+    /// Id of its `RemoteUITaskCancel`.
+    pub(super) cancel_request: String,
 }
 
-/// The tasks before, the latest last.
+/// Ended tasks, the latest last.
 #[derive(Debug, Default)]
-pub(super) struct Past {
+pub(super) struct EndedTasks {
     tasks: VecDeque<Task>,
-    /// The one that was still at work when this life began.
-    pub(super) former: Option<Former>,
+    pub(super) stale: Option<StaleTask>,
 }
 
-impl Past {
-    /// A task has had its end.
+impl EndedTasks {
     pub(super) fn add(&mut self, task: Task) {
-        if self.tasks.len() == REMEMBERED {
+        if self.tasks.len() == MAX_ENDED_TASKS {
             self.tasks.pop_front();
         }
         self.tasks.push_back(task);
     }
 
-    /// The one that the message is about. Its name is learned if it was not known yet.
+    /// Finds the task of a message, and learns its id.
     pub(super) fn find(&mut self, request: Option<&str>, id: Option<&str>) -> Option<&mut Task> {
         let mut tasks = self.tasks.iter_mut();
-        let task = tasks.find(|task| task.is_meant(request, id))?;
+        let task = tasks.find(|task| task.matches(request, id))?;
         if task.id.is_none() {
             task.id = id.map(str::to_owned);
         }
         Some(task)
     }
 
-    /// Is the message about one of them, or about the one of another life?
-    pub(super) fn knows(&mut self, request: Option<&str>, id: Option<&str>) -> bool {
-        let mut former = self.former.iter();
-        let former = former.any(|former| {
-            id == Some(former.id.as_str()) || request == Some(former.cancel.as_str())
+    /// Includes the stale task.
+    pub(super) fn contains(&mut self, request: Option<&str>, id: Option<&str>) -> bool {
+        let mut stale = self.stale.iter();
+        let stale = stale.any(|stale| {
+            id == Some(stale.id.as_str()) || request == Some(stale.cancel_request.as_str())
         });
-        former || self.find(request, id).is_some()
+        stale || self.find(request, id).is_some()
     }
 
-    /// Is there one whose name was never known? Then a name that nobody knows may be that one's.
-    pub(super) fn has_nameless(&self) -> bool {
+    /// An unknown task id may belong to an ended task without one.
+    pub(super) fn has_unnamed(&self) -> bool {
         self.tasks.iter().any(|task| task.id.is_none())
     }
 }

@@ -1,48 +1,42 @@
-//! What Roo asks, and what an answer becomes. Pure.
+//! Ask: a request of Roo to the user, and the reply to it. Pure.
 //!
-//! Over its socket Roo takes only messages. One that answers a question of its own is an answer; one
-//! that answers "may I use this tool?" is a no with a reason, whatever it says. An approval can be
-//! given beforehand, in the configuration, or in the editor, and nowhere else.
+//! Over its socket Roo takes only messages. A message answers a follow-up question; as the answer
+//! to an approval it is a denial with a reason, whatever it says. Approvals come from the
+//! configuration beforehand, or from the editor.
 
 use serde_json::Value;
 
 use super::tool;
-use crate::domain::question::{Question, QuestionKind, Resolution, Said, Severity};
+use crate::domain::question::{AnswerValue, Question, QuestionKind, Resolution, Severity};
 use crate::domain::tool::Tool;
 use crate::runtime::dialect::text_of;
 
-/// Something that Roo asked.
 #[derive(Debug)]
 pub(super) struct Ask {
-    /// Its name: the time when it was asked.
-    pub(super) at: u64,
-    /// Which kind, in Roo's word.
+    /// Its id: the time of the message.
+    pub(super) ts: u64,
+    /// Roo's name of its kind.
     pub(super) kind: String,
-    /// What stands in it.
     pub(super) text: String,
-    /// Is it about something that Roo protects?
+    /// `isProtected`: it touches a file that Roo protects.
     pub(super) protected: bool,
-    /// Has it been told as a question?
-    pub(super) told: bool,
+    /// Has the session been asked?
+    pub(super) is_reported: bool,
 }
 
 impl Ask {
-    /// Does it want a tool to be approved?
     pub(super) fn is_approval(&self) -> bool {
         matches!(self.kind.as_str(), "command" | "tool" | "use_mcp_server")
     }
 
-    /// Can a message answer it?
     pub(super) fn is_question(&self) -> bool {
         matches!(self.kind.as_str(), "followup" | "mistake_limit_reached")
     }
 
-    /// The name of the question that is told for it.
     pub(super) fn name(&self) -> String {
-        format!("ask-{}", self.at)
+        format!("ask-{}", self.ts)
     }
 
-    /// The question that people see.
     pub(super) fn question(&self) -> Question {
         let (severity, title, message) = if self.is_approval() {
             let tool = tool::of_ask(String::new(), &self.kind, &self.text);
@@ -72,17 +66,17 @@ impl Ask {
         }
     }
 
-    /// The message that an answer becomes; none if its run is over anyway.
+    /// The message to send; `None` if the run is over anyway.
     pub(super) fn reply(&self, resolution: &Resolution) -> Option<String> {
         let said = match resolution {
             Resolution::Cancelled => return None,
-            Resolution::Answered(answer) => match &answer.said {
-                Said::Value(text) => text.as_deref(),
+            Resolution::Answered(answer) => match &answer.value {
+                AnswerValue::Text(text) => text.as_deref(),
                 _ => None,
             },
             Resolution::Expired => None,
         };
-        // Roo does not hear an empty message, and would wait on.
+        // Roo ignores an empty message, and would wait on.
         let said = said.filter(|text| !text.trim().is_empty());
         Some(said.map_or_else(|| self.refusal().to_owned(), str::to_owned))
     }
@@ -96,7 +90,7 @@ impl Ask {
     }
 }
 
-/// The question in a `followup`, with the answers that Roo suggests.
+/// The question of a `followup`, with the suggested answers.
 fn followup(text: &str) -> String {
     let asked = tool::parsed(text);
     let Some(question) = asked["question"].as_str() else {

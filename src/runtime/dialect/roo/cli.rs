@@ -1,84 +1,78 @@
-//! The Roo CLI in its stream mode: commands and events as JSON lines over the standard streams.
+//! Roo CLI: its stream mode, commands and events as JSON lines over the standard streams.
 //!
-//! Events carry the number of the command that they came from, so what belongs to an earlier prompt
-//! is known by it. What is asked for is approved by the CLI itself, as it was started.
+//! Events carry the id of the command that caused them, so those of an earlier prompt are
+//! recognised. Approvals are decided by the CLI itself, by its start options.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::settings::{Fit, Settings};
-use super::work::{Stage, Work};
-use crate::domain::code::Code;
+use super::run::{PromptState, Run};
+use super::settings::{self, ModeCheck, Settings};
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::Level;
 use crate::domain::id::RunId;
 use crate::domain::question::Resolution;
 use crate::domain::run::{RunOutcome, Usage};
-use crate::runtime::dialect::{Act, Brief, Dialect, Lane, Order, Out, Setup, unsupported};
+use crate::runtime::dialect::{
+    Action, Actions, Dialect, PromptContent, Setup, StreamKind, ToAgent, unsupported,
+};
 
-mod stream;
+mod events;
 
-/// The timers, by name.
 mod timer {
-    /// The first word of the process.
-    pub(super) const GREETING: u64 = 1;
-    /// The acknowledgement of a prompt.
-    pub(super) const TAKEN: u64 = 2;
-    /// The end of a task that was cancelled.
+    pub(super) const HANDSHAKE: u64 = 1;
+    pub(super) const ACCEPT: u64 = 2;
+    /// The end of a cancelled task.
     pub(super) const CANCEL: u64 = 3;
 }
 
-const GREETING_WAIT: Duration = Duration::from_secs(30);
-const TAKEN_WAIT: Duration = Duration::from_secs(30);
-const CANCEL_WAIT: Duration = Duration::from_secs(3);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
+const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What the IPC can and this cannot.
-const LACKS: &[&str] = &["query", "models", "commands", "extension", "resume"];
+/// Capabilities of the IPC that the stream lacks.
+const MISSING: &[&str] = &["query", "models", "commands", "extension", "resume"];
 
-/// A run, and the commands that are about it.
-struct Job {
-    work: Work,
-    /// The prompt, and the answers that were given since.
+struct CliRun {
+    run: Run,
+    /// The prompt and the answers since.
     requests: Vec<String>,
-    /// The cancel, once there was one.
-    cancel: Option<String>,
-    /// Has the CLI said that it stops?
-    stopping: bool,
-    /// What was said last, all of it.
-    last: Option<String>,
+    cancel_request: Option<String>,
+    /// Has the CLI confirmed the cancel?
+    is_stopping: bool,
+    last_text: Option<String>,
 }
 
-/// Speaks with one process, for one session.
 pub(super) struct Cli {
     setup: Setup,
-    requests: u64,
+    request_count: u64,
     ready: bool,
     /// Is there a task that takes messages?
-    open: bool,
+    has_task: bool,
     thread: Option<String>,
     settings: Settings,
-    latest: u64,
-    job: Option<Job>,
+    latest_ts: u64,
+    run: Option<CliRun>,
 }
 
 impl Cli {
-    /// Someone who has not been heard yet.
     pub(super) fn new(setup: Setup) -> Self {
         Self {
             setup,
-            requests: 0,
+            request_count: 0,
             ready: false,
-            open: false,
+            has_task: false,
             thread: None,
             settings: Settings::default(),
-            latest: 0,
-            job: None,
+            latest_ts: 0,
+            run: None,
         }
     }
 
-    fn send(&mut self, command: &str, more: Value, out: &mut Out) -> String {
-        self.requests += 1;
-        let request = self.requests.to_string();
+    fn send(&mut self, command: &str, more: Value, out: &mut Actions) -> String {
+        self.request_count += 1;
+        let request = self.request_count.to_string();
         let mut line = json!({ "command": command, "requestId": request });
         if let (Value::Object(line), Value::Object(more)) = (&mut line, more) {
             line.extend(more);
@@ -87,182 +81,173 @@ impl Cli {
         request
     }
 
-    fn prompt(&mut self, run: RunId, brief: &Brief, out: &mut Out) {
+    fn prompt(&mut self, run: RunId, content: &PromptContent, out: &mut Actions) {
         let agent = &self.setup.agent;
-        if self.job.is_some() {
+        if self.run.is_some() {
             let message = format!("The agent `{agent}` is busy.");
-            return out.fail_run(run, Code::Busy, message);
+            return out.fail_run(run, ErrorCode::Busy, message);
         }
-        let work = match Work::new(run, brief, self.latest, agent) {
-            Ok(work) => work,
-            Err(declined) => return out.refuse(run, declined),
+        let new_run = match Run::new(run, content, self.latest_ts, agent) {
+            Ok(new_run) => new_run,
+            Err(declined) => return out.refuse_run(run, declined),
         };
-        // The CLI ends at once if it is given a prompt without text.
-        if work.text.trim().is_empty() {
-            return out.refuse(run, unsupported(agent, "take a prompt without text"));
+        // The CLI exits on a prompt without text.
+        if new_run.text.trim().is_empty() {
+            return out.refuse_run(run, unsupported(agent, "take a prompt without text"));
         }
-        if self.open {
-            match self.settings.fit(&self.setup, work.mode) {
-                Fit::Well => {}
-                Fit::Loosely(text) => out.notice(Level::Warn, text),
-                Fit::Not(declined) => return out.refuse(run, declined),
+        if self.has_task {
+            match self.settings.check_mode(&self.setup, new_run.mode) {
+                ModeCheck::Matches => {}
+                ModeCheck::Warn(text) => out.emit_notice(Level::Warn, text),
+                ModeCheck::Refuse(declined) => return out.refuse_run(run, declined),
             }
         }
-        self.dispatch(work, out);
+        self.send_prompt(new_run, out);
     }
 
-    /// Sends the prompt: to the task if there is one, as a new task otherwise.
-    fn dispatch(&mut self, mut work: Work, out: &mut Out) {
-        let mut more = json!({ "prompt": work.text });
-        if !work.images.is_empty() {
-            more["images"] = json!(work.images);
+    fn send_prompt(&mut self, mut new_run: Run, out: &mut Actions) {
+        let mut more = json!({ "prompt": new_run.text });
+        if !new_run.images.is_empty() {
+            more["images"] = json!(new_run.images);
         }
-        let command = if self.open { "message" } else { "start" };
-        if !self.open {
-            more["configuration"] = self.settings.begin(&self.setup, work.mode);
+        let command = if self.has_task { "message" } else { "start" };
+        if !self.has_task {
+            more["configuration"] = self.settings.for_new_task(&self.setup, new_run.mode);
         }
         let request = self.send(command, more, out);
-        work.stage = Stage::Sent;
-        self.job = Some(Job {
-            work,
+        new_run.prompt_state = PromptState::Sent;
+        self.run = Some(CliRun {
+            run: new_run,
             requests: vec![request],
-            cancel: None,
-            stopping: false,
-            last: None,
+            cancel_request: None,
+            is_stopping: false,
+            last_text: None,
         });
-        out.timer(timer::TAKEN, TAKEN_WAIT);
+        out.set_timer(timer::ACCEPT, ACCEPT_TIMEOUT);
     }
 
-    fn cancel(&mut self, run: RunId, out: &mut Out) {
-        let wanted = |job: &Job| job.work.run == run && job.cancel.is_none();
-        if !self.job.as_ref().is_some_and(wanted) {
+    fn cancel(&mut self, run: RunId, out: &mut Actions) {
+        let is_cancellable =
+            |current: &CliRun| current.run.id == run && current.cancel_request.is_none();
+        if !self.run.as_ref().is_some_and(is_cancellable) {
             return;
         }
         let request = self.send("cancel", json!({}), out);
-        if let Some(job) = &mut self.job {
-            job.work.cancelled = true;
-            job.cancel = Some(request);
+        if let Some(current) = &mut self.run {
+            current.run.cancelled = true;
+            current.cancel_request = Some(request);
         }
-        out.no_timer(timer::TAKEN);
-        out.timer(timer::CANCEL, CANCEL_WAIT);
+        out.clear_timer(timer::ACCEPT);
+        out.set_timer(timer::CANCEL, CANCEL_TIMEOUT);
     }
 
-    fn answer(&mut self, question: &str, resolution: &Resolution, out: &mut Out) {
-        let Some(job) = &mut self.job else { return };
-        let Some(ask) = job.work.take_question(question) else {
+    fn answer_question(&mut self, question: &str, resolution: &Resolution, out: &mut Actions) {
+        let Some(current) = &mut self.run else { return };
+        let Some(ask) = current.run.take_question(question) else {
             if matches!(resolution, Resolution::Answered(_)) {
-                out.notice(Level::Info, "Roo went on before the answer.");
+                out.emit_notice(Level::Info, "Roo went on before the answer.");
             }
             return;
         };
         if let Some(text) = ask.reply(resolution) {
             let request = self.send("message", json!({ "prompt": text }), out);
-            // What comes of it carries its number.
-            if let Some(job) = &mut self.job {
-                job.requests.push(request);
+            // Events that follow carry its id.
+            if let Some(current) = &mut self.run {
+                current.requests.push(request);
             }
         }
     }
 
-    fn starts_fresh(&self, out: &mut Out) {
-        out.starts_fresh(&self.setup.agent);
-    }
-
-    fn greeted(&mut self, out: &mut Out) {
+    fn handshake_done(&mut self, out: &mut Actions) {
         if self.ready {
             return;
         }
         self.ready = true;
-        out.no_timer(timer::GREETING);
+        out.clear_timer(timer::HANDSHAKE);
         if self.setup.thread.is_some() || !self.setup.history.is_empty() {
-            self.starts_fresh(out);
+            out.notice_fresh_start(&self.setup.agent);
         }
-        out.ready(LACKS.to_vec());
+        out.ready(MISSING.to_vec());
     }
 
-    fn end(&mut self, outcome: RunOutcome, used: Option<Usage>, out: &mut Out) {
-        let Some(mut job) = self.job.take() else {
+    fn end_run(&mut self, outcome: RunOutcome, usage: Option<Usage>, out: &mut Actions) {
+        let Some(CliRun { run, .. }) = self.run.take() else {
             return;
         };
-        out.no_timer(timer::TAKEN);
-        out.no_timer(timer::CANCEL);
-        let outcome = if job.work.cancelled {
+        out.clear_timer(timer::ACCEPT);
+        out.clear_timer(timer::CANCEL);
+        let outcome = if run.cancelled {
             RunOutcome::Cancelled
         } else {
             outcome
         };
-        job.work.speech.finish(out);
-        let tool = match &outcome {
-            RunOutcome::Completed => "completed",
-            RunOutcome::Cancelled => "cancelled",
-            RunOutcome::Failed { .. } => "failed",
-        };
-        job.work.tool_is(tool, out);
-        out.end(job.work.run, outcome, used);
+        run.end(outcome, usage, out);
     }
 
-    fn fail(&mut self, message: String, out: &mut Out) {
-        let code = Code::TaskFailed;
-        self.end(RunOutcome::Failed { code, message }, None, out);
+    fn fail_run(&mut self, message: String, out: &mut Actions) {
+        let code = ErrorCode::TaskFailed;
+        self.end_run(RunOutcome::Failed { code, message }, None, out);
     }
 }
 
 impl Dialect for Cli {
-    fn open(&mut self, out: &mut Out) {
+    fn open(&mut self, out: &mut Actions) {
         self.send("ping", json!({}), out);
-        out.timer(timer::GREETING, GREETING_WAIT);
+        out.set_timer(timer::HANDSHAKE, HANDSHAKE_TIMEOUT);
     }
 
-    fn hear(&mut self, order: Order, out: &mut Out) {
-        match order {
-            Order::Prompt { run, brief } => self.prompt(run, &brief, out),
-            Order::Cancel { run } => self.cancel(run, out),
-            Order::Answer {
+    fn handle(&mut self, command: ToAgent, out: &mut Actions) {
+        match command {
+            ToAgent::Prompt { run, prompt } => self.prompt(run, &prompt, out),
+            ToAgent::Resume { run, .. } => out.refuse_resume(run),
+            ToAgent::Cancel { run } => self.cancel(run, out),
+            ToAgent::Answer {
                 question,
                 resolution,
-            } => self.answer(&question, &resolution, out),
-            Order::Inquire { id, .. } => {
+            } => self.answer_question(&question, &resolution, out),
+            ToAgent::Request { id, .. } => {
                 out.decline_with(id, unsupported(&self.setup.agent, "tell or do that"));
             }
-            Order::Settings(change) => {
-                if self.settings.change(change) && self.open {
-                    let text =
-                        "Roo takes settings only with a new task: they do not change this one.";
-                    out.notice(Level::Warn, text);
+            ToAgent::Settings(change) => {
+                if self.settings.change(change) && self.has_task {
+                    out.emit_notice(Level::Warn, settings::NOT_APPLIED);
                 }
             }
-            Order::Steer { .. } | Order::Tools(_) | Order::Context(_) | Order::QueueModes(_) => {}
+            ToAgent::Steer { .. }
+            | ToAgent::Tools(_)
+            | ToAgent::Context(_)
+            | ToAgent::QueueModes(_) => {}
         }
     }
 
-    fn read(&mut self, _lane: Lane, line: Value, out: &mut Out) {
-        self.event(&line, out);
+    fn read(&mut self, _stream: StreamKind, line: Value, out: &mut Actions) {
+        self.handle_event(&line, out);
     }
 
-    fn late(&mut self, timer: u64, out: &mut Out) {
+    fn on_timer(&mut self, timer: u64, out: &mut Actions) {
         let agent = &self.setup.agent;
         match timer {
-            timer::GREETING if !self.ready => {
+            timer::HANDSHAKE if !self.ready => {
                 let message = format!("The agent `{agent}` did not greet.");
-                out.fail(Code::ConnectionLost, message);
+                out.fail(ErrorCode::ConnectionLost, message);
             }
-            timer::TAKEN => {
-                self.fail(format!("The agent `{agent}` did not take the prompt."), out);
-                out.act(Act::Finish);
+            timer::ACCEPT => {
+                self.fail_run(format!("The agent `{agent}` did not take the prompt."), out);
+                out.push(Action::Finish);
             }
             timer::CANCEL => {
-                let stopping = self.job.as_ref().is_some_and(|job| job.stopping);
-                self.end(RunOutcome::Cancelled, None, out);
-                if !stopping {
-                    // It may still be working, and there is no other word for it.
-                    out.act(Act::Finish);
+                let is_stopping = self.run.as_ref().is_some_and(|current| current.is_stopping);
+                self.end_run(RunOutcome::Cancelled, None, out);
+                if !is_stopping {
+                    // It may still work, and no other command stops it.
+                    out.push(Action::Finish);
                 }
             }
             _ => {}
         }
     }
 
-    fn close(&mut self, out: &mut Out) {
+    fn close(&mut self, out: &mut Actions) {
         self.send("shutdown", json!({}), out);
     }
 }

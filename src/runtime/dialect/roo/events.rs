@@ -1,29 +1,30 @@
-//! The events of the extension: the life of its tasks.
+//! Events of the extension: the states of its tasks.
 
 use serde_json::Value;
 
-use super::totals::context_left;
-use super::work::{Stage, Work};
-use super::{PROTOCOL, Roo, Standing, timer};
-use crate::domain::code::Code;
+use super::run::{PromptState, Run};
+use super::usage::context_left;
+use super::{PROTOCOL, Roo, TaskState, timer};
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::Level;
 use crate::domain::run::{RunOutcome, Usage};
-use crate::runtime::dialect::{Act, Out, text_of};
-use crate::runtime::talk::FromAgent;
+use crate::runtime::dialect::{Actions, text_of};
+use crate::runtime::messages::FromAgent;
 
 impl Roo {
-    /// Reads an event, whatever it is.
-    pub(super) fn event(&mut self, event: &Value, out: &mut Out) {
+    pub(super) fn handle_event(&mut self, event: &Value, out: &mut Actions) {
         let Some(name) = event["eventName"].as_str() else {
-            return out.act(Act::Odd("an event without a name".into()));
+            return out.unexpected("an event without a name");
         };
         let payload = &event["payload"];
-        if self.inquiries.answered(name, &payload[0], out) {
+        if self.queries.handle_response(name, &payload[0], out) {
             return;
         }
         match name {
-            "taskCreated" => return self.created(payload[0].as_str().unwrap_or_default(), out),
-            // These are about the editor, not about a task.
+            "taskCreated" => {
+                return self.handle_task_created(payload[0].as_str().unwrap_or_default(), out);
+            }
+            // Events of the editor, not of a task.
             "modeChanged" | "providerProfileChanged" => return,
             _ => {}
         }
@@ -32,68 +33,68 @@ impl Roo {
             _ => &payload[0],
         };
         match task.as_str() {
-            Some(task) if self.is_ours(task) => self.of_task(name, task, event, out),
-            Some(task) => out.act(Act::Stray(format!("{name:.64} of the task `{task:.64}`"))),
-            None => out.act(Act::Odd(format!("{name:.64} without a task"))),
+            Some(task) if self.is_own_task(task) => self.handle_task_event(name, task, event, out),
+            Some(task) => out.misrouted(format!("{name:.64} of the task `{task:.64}`")),
+            None => out.unexpected(format!("{name:.64} without a task")),
         }
     }
 
-    fn is_ours(&self, task: &str) -> bool {
-        self.task.as_deref() == Some(task) || self.children.contains(task)
+    fn is_own_task(&self, task: &str) -> bool {
+        self.task.as_deref() == Some(task) || self.subtasks.contains(task)
     }
 
-    fn is_child(&self, task: &str) -> bool {
-        self.children.contains(task)
+    fn is_subtask(&self, task: &str) -> bool {
+        self.subtasks.contains(task)
     }
 
-    fn created(&mut self, task: &str, out: &mut Out) {
-        if self.is_ours(task) {
+    fn handle_task_created(&mut self, task: &str, out: &mut Actions) {
+        if self.is_own_task(task) {
             return;
         }
-        if self.standing == Standing::Starting && self.task.is_none() && !task.is_empty() {
+        if self.task_state == TaskState::Starting && self.task.is_none() && !task.is_empty() {
             self.task = Some(task.to_owned());
-            self.standing = Standing::Open;
-            out.tell(FromAgent::Thread(task.to_owned()));
-            if let Some(work) = &mut self.work {
-                work.stage = Stage::Sent;
+            self.task_state = TaskState::Open;
+            out.emit(FromAgent::Thread(task.to_owned()));
+            if let Some(current) = &mut self.run {
+                current.prompt_state = PromptState::Sent;
             }
-            self.accepted(out);
-            if self.work.as_ref().is_some_and(Work::is_stopping) {
-                // The first one came when there was nothing to cancel.
-                self.command("CancelTask", None, out);
+            self.accept_prompt(out);
+            if self.run.as_ref().is_some_and(Run::is_stopping) {
+                // The first cancel came before there was a task.
+                self.send_command("CancelTask", None, out);
             }
         } else if self.delegating {
             self.delegating = false;
-            self.children.insert(task.to_owned());
+            self.subtasks.insert(task.to_owned());
         } else {
-            if std::mem::take(&mut self.unwanted) {
-                self.command("CancelTask", None, out);
+            if std::mem::take(&mut self.cancel_when_created) {
+                self.send_command("CancelTask", None, out);
             }
-            out.act(Act::Stray(format!("taskCreated of the task `{task:.64}`")));
+            out.misrouted(format!("taskCreated of the task `{task:.64}`"));
         }
     }
 
-    fn of_task(&mut self, name: &str, task: &str, event: &Value, out: &mut Out) {
+    fn handle_task_event(&mut self, name: &str, task: &str, event: &Value, out: &mut Actions) {
         let payload = &event["payload"];
         match name {
-            "message" => self.task_message(task, &payload[0]["message"], out),
-            "taskStarted" | "taskActive" => self.accepted(out),
-            "taskAskResponded" => self.ask_responded(out),
-            "taskInteractive" => self.interactive(out),
-            "taskIdle" => self.idle(out),
-            "taskCompleted" => self.completed(task, payload, out),
-            "taskAborted" => self.aborted(task, out),
+            "message" => self.handle_message(task, &payload[0]["message"], out),
+            "taskStarted" | "taskActive" => self.accept_prompt(out),
+            "taskAskResponded" => self.handle_ask_responded(out),
+            "taskInteractive" => self.report_ask(out),
+            "taskIdle" => self.handle_idle(out),
+            "taskCompleted" => self.handle_completed(task, payload, out),
+            "taskAborted" => self.handle_aborted(task, out),
             "taskTokenUsageUpdated" => {
-                if let Some(used) = self.used(task, &payload[1], out) {
-                    out.tell(FromAgent::Usage(used));
+                if let Some(usage) = self.new_usage(task, &payload[1], out) {
+                    out.emit(FromAgent::Usage(usage));
                 }
             }
-            "taskToolFailed" => self.tool_failed(&payload[2], out),
+            "taskToolFailed" => self.handle_tool_failed(&payload[2], out),
             "taskModeSwitched" => self.settings.mode = payload[1].as_str().map(str::to_owned),
             "taskSpawned" | "taskDelegated" => {
                 if let Some(child) = payload[1].as_str() {
                     self.delegating = false;
-                    self.children.insert(child.to_owned());
+                    self.subtasks.insert(child.to_owned());
                 }
             }
             "taskResumable"
@@ -105,173 +106,164 @@ impl Roo {
             | "taskDelegationResumed"
             | "taskUserMessage"
             | "queuedMessagesUpdated" => {}
-            _ => out.raw(PROTOCOL.name, event.clone()),
+            _ => out.emit_raw(PROTOCOL.name, event.clone()),
         }
     }
 
-    /// Roo works on what was said.
-    pub(super) fn accepted(&mut self, out: &mut Out) {
-        if let Some(work) = &mut self.work
-            && work.accept()
+    pub(super) fn accept_prompt(&mut self, out: &mut Actions) {
+        if let Some(current) = &mut self.run
+            && current.accept()
         {
-            out.no_timer(timer::TAKEN);
-            out.tell(FromAgent::Accepted { run: work.run });
+            out.clear_timer(timer::ACCEPT);
+            out.emit(FromAgent::RunAccepted { run: current.id });
         }
     }
 
-    /// Somebody has answered what was asked: we, the settings, or a person in the editor.
-    fn ask_responded(&mut self, out: &mut Out) {
-        self.accepted(out);
-        if let Some(work) = &mut self.work {
-            work.settle(out);
-            work.tool_is("running", out);
+    /// Answered by us, by the settings, or by the user in the editor.
+    fn handle_ask_responded(&mut self, out: &mut Actions) {
+        self.accept_prompt(out);
+        if let Some(current) = &mut self.run {
+            current.settle_ask(out);
+            current.set_tool_status("running", out);
         }
     }
 
-    /// What was asked last waits for a person.
-    fn interactive(&mut self, out: &mut Out) {
-        let Some(work) = &mut self.work else {
-            return out.act(Act::Odd("a question without a run".into()));
+    /// The last ask waits for the user.
+    fn report_ask(&mut self, out: &mut Actions) {
+        let Some(current) = &mut self.run else {
+            return out.unexpected("a question without a run");
         };
-        let Some(ask) = &mut work.ask else { return };
-        if ask.told || !(ask.is_approval() || ask.is_question()) {
+        let Some(ask) = &mut current.ask else { return };
+        if ask.is_reported || !(ask.is_approval() || ask.is_question()) {
             return;
         }
-        ask.told = true;
-        if ask.is_approval() && !work.warned {
-            work.warned = true;
+        ask.is_reported = true;
+        if ask.is_approval() && !current.has_warned {
+            current.has_warned = true;
             let text = "Roo waits for an approval that only its editor or its auto-approval \
                         settings can give.";
-            out.notice(Level::Warn, text);
+            out.emit_notice(Level::Warn, text);
         }
-        out.tell(FromAgent::Asked {
-            run: work.run,
+        out.emit(FromAgent::QuestionAsked {
+            run: current.id,
             question: ask.name(),
-            asked: Box::new(ask.question()),
-            patience: None,
+            content: Box::new(ask.question()),
+            timeout: None,
         });
     }
 
-    /// The task waits, and nothing goes on by itself.
-    fn idle(&mut self, out: &mut Out) {
-        let ask = self.work.as_ref().and_then(|work| work.ask.as_ref());
+    /// The task waits and does not continue by itself.
+    fn handle_idle(&mut self, out: &mut Actions) {
+        let ask = self.run.as_ref().and_then(|current| current.ask.as_ref());
         let Some(ask) = ask else { return };
         let message = match ask.kind.as_str() {
             "api_req_failed" => format!("The request to the model failed: {}", ask.text),
             "auto_approval_max_req_reached" => {
                 "Roo has used up what it may do without being asked.".into()
             }
-            _ => return self.interactive(out),
+            _ => return self.report_ask(out),
         };
-        // A message is no answer to this: the task has to be taken up anew.
-        self.standing = Standing::Asleep;
-        let code = Code::TaskFailed;
-        self.end(RunOutcome::Failed { code, message }, None, out);
+        // A message does not answer this: the task has to be resumed.
+        self.task_state = TaskState::Stored;
+        self.fail_run(message, out);
     }
 
-    fn completed(&mut self, task: &str, payload: &Value, out: &mut Out) {
-        let used = self.used(task, &payload[1], out);
-        let part = self.is_child(task) || payload[3]["isSubtask"] == true;
-        if !part
+    fn handle_completed(&mut self, task: &str, payload: &Value, out: &mut Actions) {
+        let usage = self.new_usage(task, &payload[1], out);
+        let is_part = self.is_subtask(task) || payload[3]["isSubtask"] == true;
+        if !is_part
             && self
-                .work
+                .run
                 .as_ref()
-                .is_some_and(|work| work.stage == Stage::Accepted)
+                .is_some_and(|current| current.prompt_state == PromptState::Accepted)
         {
-            self.end(RunOutcome::Completed, used, out);
-        } else if let Some(used) = used {
-            out.tell(FromAgent::Usage(used));
+            self.end_run(RunOutcome::Completed, usage, out);
+        } else if let Some(usage) = usage {
+            out.emit(FromAgent::Usage(usage));
         }
     }
 
-    fn aborted(&mut self, task: &str, out: &mut Out) {
-        let stopping = self.work.as_ref().is_some_and(Work::is_stopping);
-        // A task that begins another is put away meanwhile, and the other one at its end.
-        let handed_over = self.delegating || !self.children.is_empty();
-        if handed_over && !stopping {
-            self.children.remove(task);
+    fn handle_aborted(&mut self, task: &str, out: &mut Actions) {
+        let is_stopping = self.run.as_ref().is_some_and(Run::is_stopping);
+        // Roo aborts a task while its subtask runs, and the subtask at its end.
+        let has_subtask = self.delegating || !self.subtasks.is_empty();
+        if has_subtask && !is_stopping {
+            self.subtasks.remove(task);
             return;
         }
-        self.standing = Standing::Settling;
-        if self.work.as_ref().is_some_and(|work| !work.is_sent()) {
+        self.task_state = TaskState::Aborted;
+        if self.run.as_ref().is_some_and(|current| !current.is_sent()) {
             return;
         }
-        let message = "The task was stopped in the editor.".into();
-        let code = Code::TaskFailed;
-        self.end(RunOutcome::Failed { code, message }, None, out);
+        self.fail_run("The task was stopped in the editor.".into(), out);
     }
 
-    fn tool_failed(&mut self, error: &Value, out: &mut Out) {
-        if let Some(work) = &mut self.work {
-            work.tool_said("failed", &text_of(error), out);
+    fn handle_tool_failed(&mut self, error: &Value, out: &mut Actions) {
+        if let Some(current) = &mut self.run {
+            current.set_tool_output("failed", &text_of(error), out);
         }
     }
 
-    /// What is new in the totals of a task.
-    fn used(&mut self, task: &str, total: &Value, out: &mut Out) -> Option<Usage> {
+    fn new_usage(&mut self, task: &str, total: &Value, out: &mut Actions) -> Option<Usage> {
         let window = self.setup.options.get("context_window");
         let left = window.and_then(Value::as_u64);
         if let Some(left) = left.and_then(|window| context_left(total, window)) {
-            out.tell(FromAgent::ContextLeft(left));
+            out.emit(FromAgent::ContextLeft(left));
         }
-        self.totals.beyond(task, total)
+        self.usage.new_in(task, total)
     }
 
-    /// The run is over, as cancelled if that was asked for.
-    pub(super) fn end(&mut self, outcome: RunOutcome, used: Option<Usage>, out: &mut Out) {
-        let Some(mut work) = self.work.take() else {
+    /// A cancelled run ends as cancelled, whatever its outcome.
+    pub(super) fn end_run(&mut self, outcome: RunOutcome, usage: Option<Usage>, out: &mut Actions) {
+        let Some(current) = self.run.take() else {
             return;
         };
-        for timer in [timer::TAKEN, timer::CANCEL, timer::WAKE] {
-            out.no_timer(timer);
+        for timer in [timer::ACCEPT, timer::CANCEL, timer::RESUME] {
+            out.clear_timer(timer);
         }
-        let outcome = if work.cancelled {
+        let outcome = if current.cancelled {
             RunOutcome::Cancelled
-        } else if work.unanswered && outcome != RunOutcome::Completed {
+        } else if current.unanswered && outcome != RunOutcome::Completed {
             let message = "Nobody answered what Roo asked, so its task was stopped.".into();
-            let code = Code::TaskFailed;
+            let code = ErrorCode::TaskFailed;
             RunOutcome::Failed { code, message }
         } else {
             outcome
         };
-        work.speech.finish(out);
-        let tool = match &outcome {
-            RunOutcome::Completed => "completed",
-            RunOutcome::Cancelled => "cancelled",
-            RunOutcome::Failed { .. } => "failed",
-        };
-        work.tool_is(tool, out);
-        out.end(work.run, outcome, used);
+        current.end(outcome, usage, out);
     }
 
-    /// Nothing came of the prompt at all.
-    pub(super) fn not_taken(&mut self, out: &mut Out) {
+    fn fail_run(&mut self, message: String, out: &mut Actions) {
+        let code = ErrorCode::TaskFailed;
+        self.end_run(RunOutcome::Failed { code, message }, None, out);
+    }
+
+    pub(super) fn accept_timed_out(&mut self, out: &mut Actions) {
         if self
-            .work
+            .run
             .as_ref()
-            .is_some_and(|work| work.stage != Stage::Accepted)
+            .is_some_and(|current| current.prompt_state != PromptState::Accepted)
         {
-            self.give_up();
+            self.release_task();
             let message = format!("The agent `{}` did not take the prompt.", self.setup.agent);
-            let code = Code::TaskFailed;
-            self.end(RunOutcome::Failed { code, message }, None, out);
+            self.fail_run(message, out);
         }
     }
 
-    /// Nothing came of the cancel. What the task still says is not heard.
-    pub(super) fn not_cancelled(&mut self, out: &mut Out) {
-        if self.work.as_ref().is_some_and(Work::is_stopping) {
-            self.give_up();
-            self.end(RunOutcome::Cancelled, None, out);
+    /// Later events of the task are dropped.
+    pub(super) fn cancel_timed_out(&mut self, out: &mut Actions) {
+        if self.run.as_ref().is_some_and(Run::is_stopping) {
+            self.release_task();
+            self.end_run(RunOutcome::Cancelled, None, out);
         }
     }
 
-    /// The task does not do what it should: the next prompt takes it up anew, or another one.
-    fn give_up(&mut self) {
-        self.unwanted = self.task.is_none();
-        self.standing = match self.task {
-            Some(_) => Standing::Asleep,
-            None => Standing::Absent,
+    /// The next prompt resumes the task, or starts another.
+    fn release_task(&mut self) {
+        self.cancel_when_created = self.task.is_none();
+        self.task_state = match self.task {
+            Some(_) => TaskState::Stored,
+            None => TaskState::Absent,
         };
     }
 }

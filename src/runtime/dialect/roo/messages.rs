@@ -1,29 +1,28 @@
-//! The messages of a task: what it says, thinks, uses and asks.
+//! Messages of a task: text, thoughts, tools and asks.
 
 use serde_json::Value;
 
 use super::ask::Ask;
-use super::speech::Said;
-use super::{PROTOCOL, Roo, Standing, timer, tool};
+use super::message_buffer::MessageSnapshot;
+use super::{PROTOCOL, Roo, TaskState, timer, tool};
 use crate::domain::event::{Channel, Level};
 use crate::domain::run::RunOutcome;
-use crate::runtime::dialect::{Act, Out};
-use crate::runtime::talk::FromAgent;
+use crate::runtime::dialect::Actions;
+use crate::runtime::messages::FromAgent;
 
-/// A message of a task, as it is at the moment.
 struct Message<'a> {
     task: &'a str,
-    at: u64,
+    ts: u64,
     text: &'a str,
     partial: bool,
     whole: &'a Value,
 }
 
 impl Message<'_> {
-    fn said(&self) -> Said<'_> {
-        Said {
+    fn snapshot(&self) -> MessageSnapshot<'_> {
+        MessageSnapshot {
             task: self.task,
-            at: self.at,
+            ts: self.ts,
             text: self.text,
             partial: self.partial,
         }
@@ -31,66 +30,68 @@ impl Message<'_> {
 }
 
 impl Roo {
-    /// Reads a message of one of our tasks.
-    pub(super) fn task_message(&mut self, task: &str, whole: &Value, out: &mut Out) {
-        let Some(at) = whole["ts"].as_u64() else {
-            return out.act(Act::Odd("a message without a time".into()));
+    pub(super) fn handle_message(&mut self, task: &str, whole: &Value, out: &mut Actions) {
+        let Some(ts) = whole["ts"].as_u64() else {
+            return out.unexpected("a message without a time");
         };
         let message = Message {
             task,
-            at,
+            ts,
             text: whole["text"].as_str().unwrap_or_default(),
             partial: whole["partial"] == true,
             whole,
         };
-        let is_new = at > self.latest;
-        self.latest = self.latest.max(at);
+        let is_new = ts > self.latest_ts;
+        self.latest_ts = self.latest_ts.max(ts);
         match (whole["type"].as_str(), &whole["ask"], &whole["say"]) {
-            (Some("ask"), Value::String(ask), _) => self.asks(ask, &message, out),
-            (Some("say"), _, Value::String(say)) => self.says(say, &message, is_new, out),
-            _ => out.act(Act::Odd("a message that neither says nor asks".into())),
+            (Some("ask"), Value::String(ask), _) => self.handle_ask(ask, &message, out),
+            (Some("say"), _, Value::String(say)) => self.handle_say(say, &message, is_new, out),
+            _ => out.unexpected("a message that neither says nor asks"),
         }
     }
 
-    fn says(&mut self, say: &str, message: &Message<'_>, is_new: bool, out: &mut Out) {
+    fn handle_say(&mut self, say: &str, message: &Message<'_>, is_new: bool, out: &mut Actions) {
         if matches!(say, "api_req_started" | "user_feedback") {
-            // It goes on by itself, so it has not handed over.
+            // The task works itself, so no subtask runs.
             self.delegating = false;
         }
-        let Some(work) = self.work.as_mut().filter(|work| work.is_sent()) else {
+        let Some(current) = self.run.as_mut().filter(|current| current.is_sent()) else {
             if is_new {
-                out.act(Act::Odd(format!("`{say:.64}` without a run")));
+                out.unexpected(format!("`{say:.64}` without a run"));
             }
             return;
         };
-        if say == "text" && work.echo.as_deref().map(str::trim) == Some(message.text.trim()) {
-            work.echo = None;
+        if say == "text" && current.echo.as_deref().map(str::trim) == Some(message.text.trim()) {
+            current.echo = None;
             return;
         }
-        self.accepted(out);
-        let Some(work) = &mut self.work else { return };
-        if is_new && !goes_with_a_tool(say) {
-            work.tool_is("completed", out);
+        self.accept_prompt(out);
+        let Some(current) = &mut self.run else { return };
+        if is_new && !continues_tool(say) {
+            current.set_tool_status("completed", out);
         }
-        let once = is_new && !message.text.is_empty();
+        let messages = &mut current.messages;
+        let is_first = is_new && !message.text.is_empty();
         match say {
-            "text" | "completion_result" => work.speech.hear(Channel::Text, &message.said(), out),
-            "reasoning" => work.speech.hear(Channel::Thought, &message.said(), out),
-            "command_output" if message.partial => work.tool_grows(message.text, out),
-            "command_output" => work.tool_said("running", message.text, out),
-            "mcp_server_response" => work.tool_said("completed", message.text, out),
-            "error" | "diff_error" | "rooignore_error" if once => {
-                out.notice(Level::Error, message.text);
+            "text" | "completion_result" => {
+                messages.update(Channel::Text, &message.snapshot(), out);
+            }
+            "reasoning" => messages.update(Channel::Thought, &message.snapshot(), out),
+            "command_output" if message.partial => current.grow_tool_output(message.text, out),
+            "command_output" => current.set_tool_output("running", message.text, out),
+            "mcp_server_response" => current.set_tool_output("completed", message.text, out),
+            "error" | "diff_error" | "rooignore_error" if is_first => {
+                out.emit_notice(Level::Error, message.text);
             }
             "api_req_retry_delayed"
             | "condense_context_error"
             | "shell_integration_warning"
             | "too_many_tools_warning"
-                if once =>
+                if is_first =>
             {
-                out.notice(Level::Warn, message.text);
+                out.emit_notice(Level::Warn, message.text);
             }
-            // Known, and of no use to anybody, or told already.
+            // Known and not shown, or reported already.
             "error"
             | "diff_error"
             | "rooignore_error"
@@ -108,70 +109,70 @@ impl Roo {
             | "user_feedback_diff"
             | "mcp_server_request_started" => {}
             _ if message.partial => {}
-            _ => out.raw(PROTOCOL.name, message.whole.clone()),
+            _ => out.emit_raw(PROTOCOL.name, message.whole.clone()),
         }
     }
 
-    fn asks(&mut self, ask: &str, message: &Message<'_>, out: &mut Out) {
+    fn handle_ask(&mut self, ask: &str, message: &Message<'_>, out: &mut Actions) {
         if matches!(ask, "resume_task" | "resume_completed_task") {
-            return self.is_back(out);
+            return self.task_resumed(out);
         }
-        let Some(work) = self.work.as_mut().filter(|work| work.is_sent()) else {
+        let Some(current) = self.run.as_mut().filter(|current| current.is_sent()) else {
             return;
         };
-        // What is asked grows, too, and is repeated when it was answered.
-        if message.partial || message.at <= work.asked_at || ask == "command_output" {
+        // Asks grow, too, and are repeated after their answer.
+        if message.partial || message.ts <= current.last_ask_ts || ask == "command_output" {
             return;
         }
         self.delegating = false;
-        work.asked_at = message.at;
-        work.settle(out);
-        work.ask = Some(Ask {
-            at: message.at,
+        current.last_ask_ts = message.ts;
+        current.settle_ask(out);
+        current.ask = Some(Ask {
+            ts: message.ts,
             kind: ask.to_owned(),
             text: message.text.to_owned(),
             protected: message.whole["isProtected"] == true,
-            told: false,
+            is_reported: false,
         });
-        self.accepted(out);
+        self.accept_prompt(out);
         match ask {
             "completion_result" if self.task.as_deref() == Some(message.task) => {
-                self.end(RunOutcome::Completed, None, out);
+                self.end_run(RunOutcome::Completed, None, out);
             }
-            "command" | "tool" | "use_mcp_server" => self.wants_tool(ask, message, out),
+            "command" | "tool" | "use_mcp_server" => self.handle_tool_ask(ask, message, out),
             _ => {}
         }
     }
 
-    fn wants_tool(&mut self, ask: &str, message: &Message<'_>, out: &mut Out) {
-        let Some(work) = &mut self.work else { return };
+    fn handle_tool_ask(&mut self, ask: &str, message: &Message<'_>, out: &mut Actions) {
+        let Some(current) = &mut self.run else { return };
         let input = tool::parsed(message.text);
         if ask == "tool" {
             if let Some(steps) = tool::plan(&input) {
-                work.tool_is("completed", out);
-                return out.tell(FromAgent::Plan(steps));
+                current.set_tool_status("completed", out);
+                return out.emit(FromAgent::PlanUpdated(steps));
             }
             if input["tool"] == "newTask" {
                 self.delegating = true;
             }
         }
-        work.speech.finish(out);
-        let tool = tool::of_ask(message.at.to_string(), ask, message.text);
-        work.use_tool(tool, out);
+        current.messages.finish(out);
+        let tool = tool::of_ask(message.ts.to_string(), ask, message.text);
+        current.start_tool(tool, out);
     }
 
-    /// The task is there again and waits for a message.
-    fn is_back(&mut self, out: &mut Out) {
-        self.standing = Standing::Open;
-        out.no_timer(timer::WAKE);
-        if self.work.as_ref().is_some_and(|work| !work.is_sent()) {
-            self.speak(out);
+    /// The task is back and waits for a message.
+    fn task_resumed(&mut self, out: &mut Actions) {
+        self.task_state = TaskState::Open;
+        out.clear_timer(timer::RESUME);
+        if self.run.as_ref().is_some_and(|current| !current.is_sent()) {
+            self.send_prompt(out);
         }
     }
 }
 
-/// These do not end the use of a tool.
-fn goes_with_a_tool(say: &str) -> bool {
+/// These messages leave the current tool running.
+fn continues_tool(say: &str) -> bool {
     matches!(
         say,
         "command_output"

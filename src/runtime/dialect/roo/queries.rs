@@ -1,39 +1,31 @@
-//! What Roo was asked about itself.
+//! Queries about Roo itself.
 //!
-//! Its answers carry no number, only the name of what was asked: one of each is on its way, and
-//! whoever asks meanwhile gets the same answer.
+//! Responses carry no id, only their kind: one query of each kind is in flight, and later ones
+//! share its response.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::domain::code::Code;
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::AgentCommand;
-use crate::runtime::dialect::{Out, text_of};
-use crate::runtime::talk::FromAgent;
+use crate::runtime::dialect::{Actions, query_answers, text_of};
+use crate::runtime::messages::FromAgent;
 
-/// How long an answer is waited for.
-const WAIT: Duration = Duration::from_secs(10);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 const MODELS: u64 = 10;
 const COMMANDS: u64 = 11;
 const MODES: u64 = 12;
 
-/// What is wanted.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Wanted {
-    /// The models, perhaps with what is known about each.
-    Models {
-        /// Is it?
-        details: bool,
-    },
-    /// The commands that can stand in a prompt.
+pub(super) enum Query {
+    Models { details: bool },
     Commands,
-    /// The modes.
     Modes,
 }
 
-impl Wanted {
+impl Query {
     fn timer(self) -> u64 {
         match self {
             Self::Models { .. } => MODELS,
@@ -50,73 +42,76 @@ impl Wanted {
         }
     }
 
-    fn answer(self, told: &Value) -> Value {
+    fn answer(self, response: &Value) -> Value {
         match self {
-            Self::Models { details } => models(told, details),
-            Self::Commands => json!({ "commands": commands(told) }),
-            Self::Modes => json!({ "modes": told }),
+            Self::Models { details } => models(response, details),
+            Self::Commands => json!({ "commands": commands(response) }),
+            Self::Modes => json!({ "modes": response }),
         }
     }
 }
 
-/// Those who wait for an answer.
 #[derive(Debug, Default)]
-pub(super) struct Inquiries {
-    waiting: Vec<(u64, Wanted)>,
+pub(super) struct PendingQueries {
+    waiting: Vec<(u64, Query)>,
 }
 
-impl Inquiries {
-    /// Somebody asks; gives the command to send, unless it is on its way.
-    pub(super) fn ask(&mut self, id: u64, wanted: Wanted, out: &mut Out) -> Option<&'static str> {
+impl PendingQueries {
+    /// Adds a query; returns the command to send, unless one is in flight.
+    pub(super) fn add(&mut self, id: u64, query: Query, out: &mut Actions) -> Option<&'static str> {
         let mut waiting = self.waiting.iter();
-        let asked = waiting.any(|(_, other)| other.timer() == wanted.timer());
-        self.waiting.push((id, wanted));
-        if asked {
+        let is_in_flight = waiting.any(|(_, other)| other.timer() == query.timer());
+        self.waiting.push((id, query));
+        if is_in_flight {
             return None;
         }
-        out.timer(wanted.timer(), WAIT);
-        Some(wanted.command())
+        out.set_timer(query.timer(), QUERY_TIMEOUT);
+        Some(query.command())
     }
 
-    /// Reads an answer; false if the event is none.
-    pub(super) fn answered(&mut self, event: &str, told: &Value, out: &mut Out) -> bool {
+    /// Returns `false` if the event is no response.
+    pub(super) fn handle_response(
+        &mut self,
+        event: &str,
+        response: &Value,
+        out: &mut Actions,
+    ) -> bool {
         let timer = match event {
             "modelsResponse" => MODELS,
             "commandsResponse" => COMMANDS,
             "modesResponse" => MODES,
             _ => return false,
         };
-        out.no_timer(timer);
+        out.clear_timer(timer);
         if timer == COMMANDS {
-            out.tell(FromAgent::Commands(commands(told)));
+            out.emit(FromAgent::CommandsAvailable(commands(response)));
         }
-        for (id, wanted) in self.take(timer) {
-            out.answer(id, wanted.answer(told));
+        for (id, query) in self.take(timer) {
+            out.respond(id, query.answer(response));
         }
         true
     }
 
-    /// No answer came in time.
-    pub(super) fn late(&mut self, timer: u64, agent: &str, out: &mut Out) {
+    pub(super) fn timed_out(&mut self, timer: u64, agent: &str, out: &mut Actions) {
         for (id, _) in self.take(timer) {
             let message = format!("The agent `{agent}` did not answer.");
-            out.decline(id, Code::ConnectionLost, message);
+            out.decline(id, ErrorCode::ConnectionLost, message);
         }
     }
 
-    fn take(&mut self, timer: u64) -> Vec<(u64, Wanted)> {
+    fn take(&mut self, timer: u64) -> Vec<(u64, Query)> {
         let waiting = std::mem::take(&mut self.waiting);
         let (taken, left) = waiting
             .into_iter()
-            .partition(|(_, wanted)| wanted.timer() == timer);
+            .partition(|(_, query)| query.timer() == timer);
         self.waiting = left;
         taken
     }
 }
 
-/// Without the paths of their files: they are nobody's business.
-fn commands(told: &Value) -> Vec<AgentCommand> {
-    let each = told.as_array().into_iter().flatten();
+/// Without the paths of their files, which are private.
+fn commands(response: &Value) -> Vec<AgentCommand> {
+    let each = response.as_array().into_iter().flatten();
     each.filter_map(|command| {
         Some(AgentCommand {
             name: command["name"].as_str()?.to_owned(),
@@ -126,23 +121,23 @@ fn commands(told: &Value) -> Vec<AgentCommand> {
     .collect()
 }
 
-fn models(told: &Value, details: bool) -> Value {
+fn models(response: &Value, details: bool) -> Value {
     let none = Map::new();
-    let known = told.as_object().unwrap_or(&none);
+    let known = response.as_object().unwrap_or(&none);
     let names: Vec<&String> = known.keys().collect();
-    let mut answer = json!({ "provider": "roo", "models": names });
+    let mut answer = query_answers::models("roo", &names, None);
     if details {
         let each = known.iter().map(|(name, model)| {
-            let mut about = Map::new();
+            let mut info = Map::new();
             for (ours, theirs) in [
                 ("context_window", "contextWindow"),
                 ("max_output_tokens", "maxTokens"),
             ] {
                 if let Some(count) = model[theirs].as_u64() {
-                    about.insert(ours.into(), json!(count));
+                    info.insert(ours.into(), json!(count));
                 }
             }
-            (name.clone(), Value::Object(about))
+            (name.clone(), Value::Object(info))
         });
         answer["details"] = Value::Object(each.collect());
     }

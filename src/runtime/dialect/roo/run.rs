@@ -1,167 +1,167 @@
-//! The run under way: what was asked, and how far it is. Pure.
+//! Run: one prompt and its progress. Pure.
 
 use serde_json::Value;
 
 use super::ask::Ask;
-use super::output::Output;
-use super::speech::Speech;
+use super::message_buffer::MessageBuffers;
+use super::tool_output::ToolOutput;
 use crate::domain::command::Mode;
 use crate::domain::id::RunId;
+use crate::domain::run::{RunOutcome, Usage};
 use crate::domain::tool::Tool;
-use crate::runtime::dialect::{Brief, Image, Out, unsupported};
-use crate::runtime::talk::{Declined, FromAgent};
+use crate::runtime::dialect::{Actions, Image, PromptContent, unsupported};
+use crate::runtime::messages::{Declined, FromAgent};
 
-/// How far a prompt has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// The task cannot hear it yet.
+pub(super) enum PromptState {
+    /// The task cannot take it yet.
     Held,
-    /// It was said.
     Sent,
-    /// It is worked on.
     Accepted,
 }
 
-/// A run from its prompt to its end.
 #[derive(Debug)]
-pub(super) struct Work {
-    /// Our name for it.
-    pub(super) run: RunId,
-    /// The prompt, with its files behind it.
+pub(super) struct Run {
+    pub(super) id: RunId,
+    /// With the text files behind the prompt.
     pub(super) text: String,
-    /// Its images, as data URLs.
+    /// As data URLs.
     pub(super) images: Vec<String>,
-    /// Plan or act.
     pub(super) mode: Mode,
-    /// How far the prompt has come.
-    pub(super) stage: Stage,
+    pub(super) prompt_state: PromptState,
     /// The prompt that a new task repeats as its first message.
     pub(super) echo: Option<String>,
-    /// Is it to be stopped?
     pub(super) cancelled: bool,
-    /// Is it to be stopped because nobody answered it?
+    /// Stopped because its question was not answered in time.
     pub(super) unanswered: bool,
-    /// What is said.
-    pub(super) speech: Speech,
-    /// What was asked last, until it has its answer.
+    pub(super) messages: MessageBuffers,
     pub(super) ask: Option<Ask>,
-    /// The time of what was asked last.
-    pub(super) asked_at: u64,
-    /// Was it said that approvals cannot be given here?
-    pub(super) warned: bool,
+    pub(super) last_ask_ts: u64,
+    /// Has the user been told that approvals are given elsewhere?
+    pub(super) has_warned: bool,
     tool: Option<Tool>,
-    output: Output,
+    output: ToolOutput,
 }
 
-impl Work {
-    /// One that begins now; messages until `latest` belong to runs before it.
+impl Run {
+    /// `latest_ts`: messages up to this time belong to earlier runs.
     pub(super) fn new(
         run: RunId,
-        brief: &Brief,
-        latest: u64,
+        content: &PromptContent,
+        latest_ts: u64,
         agent: &str,
     ) -> Result<Self, Declined> {
-        let (text, others) = brief.text_with_files();
+        let (text, others) = content.text_with_files();
         if !others.is_empty() {
             let what = format!("take files that are not text ({})", others.join(", "));
             return Err(unsupported(agent, &what));
         }
         Ok(Self {
-            run,
+            id: run,
             text,
-            images: brief.images.iter().map(data_url).collect(),
-            mode: brief.mode,
-            stage: Stage::Held,
+            images: content.images.iter().map(data_url).collect(),
+            mode: content.mode,
+            prompt_state: PromptState::Held,
             echo: None,
             cancelled: false,
             unanswered: false,
-            speech: Speech::since(run, latest),
+            messages: MessageBuffers::starting_after(run, latest_ts),
             ask: None,
-            asked_at: latest,
-            warned: false,
+            last_ask_ts: latest_ts,
+            has_warned: false,
             tool: None,
-            output: Output::default(),
+            output: ToolOutput::default(),
         })
     }
 
-    /// Has the prompt been said to the task?
     pub(super) fn is_sent(&self) -> bool {
-        self.stage != Stage::Held
+        self.prompt_state != PromptState::Held
     }
 
-    /// Is it to end, for whatever reason?
     pub(super) fn is_stopping(&self) -> bool {
         self.cancelled || self.unanswered
     }
 
-    /// It is worked on; true if that is news.
+    /// Returns whether this is the first sign of work.
     pub(super) fn accept(&mut self) -> bool {
-        let news = self.stage == Stage::Sent;
-        if news {
-            self.stage = Stage::Accepted;
+        let is_first = self.prompt_state == PromptState::Sent;
+        if is_first {
+            self.prompt_state = PromptState::Accepted;
         }
-        news
+        is_first
     }
 
-    /// What was asked under this name, if it waits for an answer; it does not any more.
     pub(super) fn take_question(&mut self, name: &str) -> Option<Ask> {
-        self.ask.take_if(|ask| ask.told && ask.name() == name)
+        self.ask
+            .take_if(|ask| ask.is_reported && ask.name() == name)
     }
 
-    /// Whatever was asked is settled: the task goes on without an answer from here.
-    pub(super) fn settle(&mut self, out: &mut Out) {
-        if let Some(ask) = self.ask.take().filter(|ask| ask.told) {
+    /// The task continues without an answer from here.
+    pub(super) fn settle_ask(&mut self, out: &mut Actions) {
+        if let Some(ask) = self.ask.take().filter(|ask| ask.is_reported) {
             let question = ask.name();
-            out.tell(FromAgent::Settled { question });
+            out.emit(FromAgent::QuestionWithdrawn { question });
         }
     }
 
-    /// A tool is used. One at a time: the one before is done.
-    pub(super) fn use_tool(&mut self, tool: Tool, out: &mut Out) {
-        self.tool_is("completed", out);
-        self.output = Output::default();
-        let run = self.run;
-        out.tell(FromAgent::Tool {
+    /// Roo runs one tool at a time: the previous one is done.
+    pub(super) fn start_tool(&mut self, tool: Tool, out: &mut Actions) {
+        self.set_tool_status("completed", out);
+        self.output = ToolOutput::default();
+        let run = self.id;
+        out.emit(FromAgent::ToolUpdate {
             run,
             tool: tool.clone(),
         });
         self.tool = Some(tool);
     }
 
-    /// The tool that is used has another status now, unless it has had its end.
-    pub(super) fn tool_is(&mut self, status: &str, out: &mut Out) {
+    /// No effect on a tool that has ended.
+    pub(super) fn set_tool_status(&mut self, status: &str, out: &mut Actions) {
         let open = self.tool.as_ref().filter(|tool| tool.is_open());
         if open.is_some_and(|tool| tool.status != status) {
-            let output = self.output.rest();
-            self.tell_tool(status, output, out);
+            let output = self.output.take_unreported();
+            self.report_tool(status, output, out);
         }
     }
 
-    /// This is all that came out of the tool that is used.
-    pub(super) fn tool_said(&mut self, status: &str, whole: &str, out: &mut Out) {
+    /// The complete output of the current tool.
+    pub(super) fn set_tool_output(&mut self, status: &str, whole: &str, out: &mut Actions) {
         self.output.replace(whole);
-        let output = self.output.rest();
-        self.tell_tool(status, output, out);
+        let output = self.output.take_unreported();
+        self.report_tool(status, output, out);
     }
 
-    /// This has come out of the tool that is used, and there is more to come.
-    pub(super) fn tool_grows(&mut self, whole: &str, out: &mut Out) {
+    /// The output of the current tool so far.
+    pub(super) fn grow_tool_output(&mut self, whole: &str, out: &mut Actions) {
         self.output.replace(whole);
-        let output = self.output.news();
-        self.tell_tool("running", output, out);
+        let output = self.output.take_progress();
+        self.report_tool("running", output, out);
     }
 
-    /// A piece more came out of the tool that is used.
-    pub(super) fn tool_adds(&mut self, status: &str, piece: &str, out: &mut Out) {
+    /// A piece of output of the current tool.
+    pub(super) fn append_tool_output(&mut self, status: &str, piece: &str, out: &mut Actions) {
         self.output.add(piece);
         let output = match status {
-            "running" => self.output.news(),
-            _ => self.output.rest(),
+            "running" => self.output.take_progress(),
+            _ => self.output.take_unreported(),
         };
-        self.tell_tool(status, output, out);
+        self.report_tool(status, output, out);
     }
 
-    fn tell_tool(&mut self, status: &str, output: Option<Value>, out: &mut Out) {
+    /// Completes what is open and reports the outcome.
+    pub(super) fn end(mut self, outcome: RunOutcome, usage: Option<Usage>, out: &mut Actions) {
+        self.messages.finish(out);
+        let tool_status = match &outcome {
+            RunOutcome::Completed => "completed",
+            RunOutcome::Cancelled => "cancelled",
+            RunOutcome::Failed { .. } => "failed",
+        };
+        self.set_tool_status(tool_status, out);
+        out.end_run(self.id, outcome, usage);
+    }
+
+    fn report_tool(&mut self, status: &str, output: Option<Value>, out: &mut Actions) {
         let Some(tool) = &mut self.tool else { return };
         if tool.status == status && output.is_none() {
             return;
@@ -169,10 +169,10 @@ impl Work {
         status.clone_into(&mut tool.status);
         let tool = Tool {
             output,
-            ..tool.brief()
+            ..tool.without_payload()
         };
-        let run = self.run;
-        out.tell(FromAgent::Tool { run, tool });
+        let run = self.id;
+        out.emit(FromAgent::ToolUpdate { run, tool });
     }
 }
 

@@ -1,31 +1,31 @@
-//! The settings of a task, which Roo takes only at its beginning. Pure.
+//! Settings of a task, which Roo takes only at its start. Pure.
 
 use serde_json::{Map, Value, json};
 
 use crate::domain::command::{Mode, SettingsChange};
 use crate::runtime::dialect::{Setup, unsupported};
-use crate::runtime::talk::Declined;
+use crate::runtime::messages::Declined;
 
-/// What was chosen in this session, and the mode that its task is in.
+/// The answer to settings that come while there is a task.
+pub(super) const NOT_APPLIED: &str =
+    "Roo takes settings only with a new task: they do not change this one.";
+
+/// The settings chosen in this session, and the mode of its task.
 #[derive(Debug, Default)]
 pub(super) struct Settings {
     chosen: SettingsChange,
-    /// As far as it is known.
     pub(super) mode: Option<String>,
 }
 
-/// Does a task that has begun suit a prompt?
-pub(super) enum Fit {
-    /// Yes.
-    Well,
-    /// Somewhat: a person should read this.
-    Loosely(String),
-    /// No.
-    Not(Declined),
+/// Does the mode of the task suit a prompt?
+pub(super) enum ModeCheck {
+    Matches,
+    Warn(String),
+    Refuse(Declined),
 }
 
 impl Settings {
-    /// Something was chosen. Is it anything that Roo knows?
+    /// Returns whether Roo knows any of them.
     pub(super) fn change(&mut self, change: SettingsChange) -> bool {
         let chosen = &mut self.chosen;
         let known = change.model.is_some()
@@ -39,13 +39,13 @@ impl Settings {
         known
     }
 
-    /// The configuration of a new task, which is in that mode from now on. The mode is always
-    /// named: Roo would keep the one of the task before.
-    pub(super) fn begin(&mut self, setup: &Setup, mode: Mode) -> Value {
+    /// The configuration of a new task. It always names the mode: Roo would keep that of the task
+    /// before.
+    pub(super) fn for_new_task(&mut self, setup: &Setup, mode: Mode) -> Value {
         let given = setup.options.get("configuration");
         let given = given.and_then(Value::as_object);
         let mut configuration = given.cloned().unwrap_or_default();
-        self.lay_over(setup, &mut configuration);
+        self.apply_chosen(setup, &mut configuration);
         let slug = match mode {
             Mode::Plan => plan_mode(setup),
             Mode::Act => (self.chosen.mode.as_deref())
@@ -58,15 +58,18 @@ impl Settings {
         Value::Object(configuration)
     }
 
-    fn lay_over(&self, setup: &Setup, configuration: &mut Map<String, Value>) {
+    fn apply_chosen(&self, setup: &Setup, configuration: &mut Map<String, Value>) {
         let chosen = &self.chosen;
         let model_key = setup.option("model_key").unwrap_or("apiModelId");
         for (name, value) in [
             (model_key, chosen.model.as_ref().map(|model| json!(model))),
-            ("modelMaxTokens", chosen.max_tokens.map(|most| json!(most))),
+            (
+                "modelMaxTokens",
+                chosen.max_tokens.map(|tokens| json!(tokens)),
+            ),
             (
                 "modelTemperature",
-                chosen.temperature.map(|warm| json!(warm)),
+                chosen.temperature.map(|temperature| json!(temperature)),
             ),
         ] {
             if let Some(value) = value {
@@ -75,21 +78,20 @@ impl Settings {
         }
     }
 
-    /// A task keeps its mode unless Roo itself changes it.
-    pub(super) fn fit(&self, setup: &Setup, wanted: Mode) -> Fit {
+    pub(super) fn check_mode(&self, setup: &Setup, wanted: Mode) -> ModeCheck {
         let slug = plan_mode(setup);
         let planning = self.mode.as_deref() == Some(slug);
         match wanted {
             Mode::Plan if !planning => {
                 let what = "begin to plan in the middle of a task";
-                Fit::Not(unsupported(&setup.agent, what))
+                ModeCheck::Refuse(unsupported(&setup.agent, what))
             }
             Mode::Act if planning => {
                 let text =
                     format!("Roo is still in its mode `{slug}` and leaves it by itself only.");
-                Fit::Loosely(text)
+                ModeCheck::Warn(text)
             }
-            _ => Fit::Well,
+            _ => ModeCheck::Matches,
         }
     }
 }

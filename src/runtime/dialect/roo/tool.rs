@@ -1,4 +1,4 @@
-//! Tools as Roo writes them: a text that is a command, or JSON in a text. Pure.
+//! Tool calls as Roo writes them: a command line, or JSON in a string. Pure.
 
 use serde_json::{Value, json};
 
@@ -6,16 +6,14 @@ use crate::domain::event::PlanStep;
 use crate::domain::tool::Tool;
 use crate::runtime::dialect::text_of;
 
-/// The use of a tool that Roo asks for (`ask` is the kind of the question, `text` what stands in it).
 pub(super) fn of_ask(id: String, ask: &str, text: &str) -> Tool {
     match ask {
         "command" => command(id, text),
-        "use_mcp_server" => remote(id, &parsed(text)),
-        _ => local(id, &parsed(text)),
+        "use_mcp_server" => mcp(id, &parsed(text)),
+        _ => builtin(id, &parsed(text)),
     }
 }
 
-/// A command for the shell.
 pub(super) fn command(id: String, line: &str) -> Tool {
     Tool {
         title: line.to_owned(),
@@ -25,8 +23,8 @@ pub(super) fn command(id: String, line: &str) -> Tool {
     }
 }
 
-/// A tool of Roo's own: JSON with its name in `tool`.
-pub(super) fn local(id: String, input: &Value) -> Tool {
+/// A built-in tool: JSON with its name in `tool`.
+pub(super) fn builtin(id: String, input: &Value) -> Tool {
     let name = input["tool"].as_str().unwrap_or("tool").to_owned();
     let title = match input["path"].as_str() {
         Some(path) => format!("{name} {path}"),
@@ -34,14 +32,13 @@ pub(super) fn local(id: String, input: &Value) -> Tool {
     };
     Tool {
         title,
-        kind: kind(&name).into(),
+        kind: tool_kind(&name).into(),
         input: Some(input.clone()),
         ..Tool::new(id, name, "pending")
     }
 }
 
-/// A tool of an MCP server.
-fn remote(id: String, input: &Value) -> Tool {
+fn mcp(id: String, input: &Value) -> Tool {
     let server = input["serverName"].as_str().unwrap_or("mcp");
     let what = input["toolName"].as_str().or(input["uri"].as_str());
     let name = what.unwrap_or("mcp_server").to_owned();
@@ -52,21 +49,20 @@ fn remote(id: String, input: &Value) -> Tool {
     }
 }
 
-/// The same under the name that the CLI gives it, unless it has a better one.
-pub(super) fn named(tool: Tool, name: &str) -> Tool {
+/// Uses the CLI's name for a tool without one.
+pub(super) fn with_name(tool: Tool, name: &str) -> Tool {
     if tool.name != "tool" {
         return tool;
     }
     Tool {
         title: tool.title.replacen("tool", name, 1),
-        kind: kind(name).into(),
+        kind: tool_kind(name).into(),
         name: name.to_owned(),
         ..tool
     }
 }
 
-/// What a tool of Roo's own does.
-fn kind(name: &str) -> &'static str {
+fn tool_kind(name: &str) -> &'static str {
     match name {
         "readFile"
         | "read_file"
@@ -82,7 +78,7 @@ fn kind(name: &str) -> &'static str {
     }
 }
 
-/// The plan in a list of things to do, if it is one.
+/// The plan of an `updateTodoList` call.
 pub(super) fn plan(input: &Value) -> Option<Vec<PlanStep>> {
     if input["tool"] != "updateTodoList" {
         return None;
@@ -98,7 +94,7 @@ pub(super) fn plan(input: &Value) -> Option<Vec<PlanStep>> {
     Some(input["todos"].as_array()?.iter().map(step).collect())
 }
 
-/// The JSON in a text; the text itself if there is none.
+/// The object in a text, or the text itself.
 pub(super) fn parsed(text: &str) -> Value {
     match serde_json::from_str(text) {
         Ok(value @ Value::Object(_)) => value,

@@ -1,26 +1,22 @@
-//! A tool call that wants a confirmation, as the document writes it.
+//! Permission: a tool call that needs a confirmation (`onToolCallRequest`).
 
 use serde_json::Value;
 
 use crate::domain::question::{Choice, ChoiceKind, Question, QuestionKind, Severity, ToolUse};
 use crate::domain::tool::Tool;
-use crate::runtime::dialect::openstarry::kind_of_tool;
+use crate::runtime::dialect::openstarry::tool_kind;
 use crate::runtime::dialect::text_of;
 
-/// The option that is a yes.
 pub(super) const ALLOW: &str = "allow";
 
-/// What is asked for.
 #[derive(Debug)]
 pub(super) struct Permission {
-    /// The tool, as it waits for the answer.
     pub(super) tool: Tool,
     severity: Severity,
     warning: String,
 }
 
 impl Permission {
-    /// Reads the payload of `onToolCallRequest`.
     pub(super) fn read(id: &str, payload: &Value) -> Self {
         let name = match text_of(&payload["toolName"]) {
             name if name.is_empty() => "unknown".to_owned(),
@@ -28,7 +24,7 @@ impl Permission {
         };
         let warning = &payload["security_warning"];
         let mut tool = Tool::new(id, name, "pending");
-        tool.kind = kind_of_tool(&tool.name).into();
+        tool.kind = tool_kind(&tool.name).into();
         tool.input = payload.get("args").cloned();
         Self {
             severity: severity_of(&warning["level"], &tool.kind),
@@ -37,7 +33,6 @@ impl Permission {
         }
     }
 
-    /// The question for it.
     pub(super) fn question(&self) -> Question {
         let choice = |id: &str, label: &str, kind| Choice {
             id: id.into(),
@@ -67,7 +62,7 @@ impl Permission {
     }
 }
 
-/// As the agent says; but what runs or deletes something is never harmless.
+/// The level of the agent, but what executes or deletes is at least a warning.
 fn severity_of(level: &Value, kind: &str) -> Severity {
     let least = match kind {
         "execute" | "delete" => Severity::Warn,
@@ -77,7 +72,7 @@ fn severity_of(level: &Value, kind: &str) -> Severity {
         "CRITICAL" => Severity::Critical,
         "INFO" => least,
         "" if kind == "read" => Severity::Info,
-        // No level, or one that nobody knows.
+        // No level, or an unknown one.
         _ => Severity::Warn,
     }
 }

@@ -1,270 +1,270 @@
-//! The events of the CLI.
+//! Events of the CLI.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Cli, Job, timer};
-use crate::domain::code::Code;
+use super::{Cli, CliRun, timer};
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::{Channel, Level};
 use crate::domain::run::{RunOutcome, Usage};
 use crate::runtime::dialect::roo::ask::Ask;
-use crate::runtime::dialect::roo::speech::Said;
+use crate::runtime::dialect::roo::message_buffer::MessageSnapshot;
 use crate::runtime::dialect::roo::{PROTOCOL, tool};
-use crate::runtime::dialect::{Act, Out, text_of};
-use crate::runtime::talk::FromAgent;
+use crate::runtime::dialect::{Actions, text_of};
+use crate::runtime::messages::FromAgent;
 
-/// After a minute the CLI takes the first answer that it suggested itself; ours must come before.
-const FOLLOWUP_PATIENCE: Duration = Duration::from_secs(55);
+/// The CLI picks its first suggestion after 60 s; our answer must come before.
+const FOLLOWUP_TIMEOUT: Duration = Duration::from_secs(55);
 
 impl Cli {
-    /// Reads an event, whatever it is.
-    pub(super) fn event(&mut self, event: &Value, out: &mut Out) {
+    pub(super) fn handle_event(&mut self, event: &Value, out: &mut Actions) {
         let Some(kind) = event["type"].as_str() else {
-            return out.act(Act::Odd("an event without a type".into()));
+            return out.unexpected("an event without a type");
         };
         match kind {
-            "system" => self.greeted(out),
-            "control" => self.control(event, out),
-            // The gateway has a queue of its own, and knows what the user said.
+            "system" => self.handshake_done(out),
+            "control" => self.handle_control(event, out),
+            // The gateway has its own queue and knows the prompts.
             "queue" | "user" => {}
             "assistant" | "thinking" | "tool_use" | "tool_result" | "error" | "result" => {
-                self.of_run(kind, event, out);
+                self.handle_run_event(kind, event, out);
             }
-            _ => out.raw(PROTOCOL.name, event.clone()),
+            _ => out.emit_raw(PROTOCOL.name, event.clone()),
         }
     }
 
-    fn control(&mut self, event: &Value, out: &mut Out) {
-        self.greeted(out);
+    fn handle_control(&mut self, event: &Value, out: &mut Actions) {
+        self.handshake_done(out);
         let request = event["requestId"].as_str();
-        let Some(job) = &mut self.job else { return };
-        let of_cancel = request.is_some() && job.cancel.as_deref() == request;
-        if !of_cancel && !job.came_from(request) {
-            return self.stray(request, out);
+        let Some(current) = &mut self.run else { return };
+        let is_cancel = request.is_some() && current.cancel_request.as_deref() == request;
+        if !is_cancel && !current.owns_request(request) {
+            return self.drop_stray(request, out);
         }
         match event["subtype"].as_str() {
-            Some("ack") if !of_cancel => self.acknowledged(event, out),
-            Some("done") if of_cancel => {
-                job.stopping = true;
+            Some("ack") if !is_cancel => self.handle_ack(event, out),
+            Some("done") if is_cancel => {
+                current.is_stopping = true;
                 if event["code"] == "no_active_task" {
-                    self.end(RunOutcome::Cancelled, None, out);
+                    self.end_run(RunOutcome::Cancelled, None, out);
                 }
             }
-            Some("done") if event["command"] == "start" => self.done(event, out),
-            Some("error") if !of_cancel => self.refused(event, out),
+            Some("done") if event["command"] == "start" => self.handle_done(event, out),
+            Some("error") if !is_cancel => self.handle_refusal(event, out),
             _ => {}
         }
     }
 
-    /// A line about a request that is not the one at hand: late, or never made here.
-    fn stray(&self, request: Option<&str>, out: &mut Out) {
-        let made = |request: &&str| {
+    /// Late events are dropped silently; ids that were never sent are counted.
+    fn drop_stray(&self, request: Option<&str>, out: &mut Actions) {
+        let was_sent = |request: &&str| {
             let number = request.parse().ok();
-            number.is_some_and(|number: u64| (1..=self.requests).contains(&number))
+            number.is_some_and(|number: u64| (1..=self.request_count).contains(&number))
         };
-        if let Some(foreign) = request.filter(|request| !made(request)) {
-            out.act(Act::Stray(format!("request `{foreign:.64}`")));
+        if let Some(foreign) = request.filter(|request| !was_sent(request)) {
+            out.misrouted(format!("request `{foreign:.64}`"));
         }
     }
 
-    fn acknowledged(&mut self, event: &Value, out: &mut Out) {
-        self.open = true;
+    fn handle_ack(&mut self, event: &Value, out: &mut Actions) {
+        self.has_task = true;
         let thread = event["taskId"].as_str();
         if let Some(thread) = thread.filter(|thread| self.thread.as_deref() != Some(*thread)) {
             self.thread = Some(thread.to_owned());
-            out.tell(FromAgent::Thread(thread.to_owned()));
+            out.emit(FromAgent::Thread(thread.to_owned()));
         }
-        if let Some(job) = &mut self.job
-            && job.work.accept()
+        if let Some(current) = &mut self.run
+            && current.run.accept()
         {
-            out.no_timer(timer::TAKEN);
-            out.tell(FromAgent::Accepted { run: job.work.run });
+            out.clear_timer(timer::ACCEPT);
+            out.emit(FromAgent::RunAccepted {
+                run: current.run.id,
+            });
         }
     }
 
-    /// The end of a new task, for one that did not bring a result.
-    fn done(&mut self, event: &Value, out: &mut Out) {
+    /// The end of a task that sent no `result`.
+    fn handle_done(&mut self, event: &Value, out: &mut Actions) {
         if event["success"] == true {
-            self.end(RunOutcome::Completed, None, out);
+            self.end_run(RunOutcome::Completed, None, out);
         } else if event["code"] == "task_aborted" {
-            self.end(RunOutcome::Cancelled, None, out);
+            self.end_run(RunOutcome::Cancelled, None, out);
         } else {
-            self.fail(said(event), out);
+            self.fail_run(text_or_default(event), out);
         }
     }
 
-    fn refused(&mut self, event: &Value, out: &mut Out) {
-        if event["code"] == "no_active_task" && self.open {
-            // The task is gone: what was to be a message becomes a new one.
-            self.open = false;
-            if let Some(job) = self.job.take_if(|job| !job.work.cancelled) {
-                self.starts_fresh(out);
-                return self.dispatch(job.work, out);
+    fn handle_refusal(&mut self, event: &Value, out: &mut Actions) {
+        if event["code"] == "no_active_task" && self.has_task {
+            // The task is gone: the prompt starts a new one.
+            self.has_task = false;
+            if let Some(current) = self.run.take_if(|current| !current.run.cancelled) {
+                out.notice_fresh_start(&self.setup.agent);
+                return self.send_prompt(current.run, out);
             }
         }
-        self.fail(said(event), out);
+        self.fail_run(text_or_default(event), out);
     }
 
-    fn of_run(&mut self, kind: &str, event: &Value, out: &mut Out) {
+    fn handle_run_event(&mut self, kind: &str, event: &Value, out: &mut Actions) {
         let request = event["requestId"].as_str();
-        let Some(job) = &mut self.job else {
+        let Some(current) = &mut self.run else {
             return match request {
-                // Of a run that has had its end.
+                // A late event of an ended run.
                 Some(_) => {}
-                None => out.act(Act::Odd(format!("`{kind}` without a run"))),
+                None => out.unexpected(format!("`{kind}` without a run")),
             };
         };
-        let of_cancel = request.is_some() && job.cancel.as_deref() == request;
-        if request.is_some() && !of_cancel && !job.came_from(request) {
-            return self.stray(request, out);
+        let is_cancel = request.is_some() && current.cancel_request.as_deref() == request;
+        if request.is_some() && !is_cancel && !current.owns_request(request) {
+            return self.drop_stray(request, out);
         }
-        let at = event["id"].as_u64();
-        let is_new = at.is_none_or(|at| at > self.latest);
-        let at = at.unwrap_or(self.latest.saturating_add(1));
-        self.latest = self.latest.max(at);
+        let ts = event["id"].as_u64();
+        let is_new = ts.is_none_or(|ts| ts > self.latest_ts);
+        let ts = ts.unwrap_or(self.latest_ts.saturating_add(1));
+        self.latest_ts = self.latest_ts.max(ts);
         if is_new {
-            // It goes on: whatever it had asked is settled.
-            job.work.settle(out);
+            // The run continues: its question is settled.
+            current.run.settle_ask(out);
             if kind != "tool_result" {
-                job.work.tool_is("completed", out);
+                current.run.set_tool_status("completed", out);
             }
         }
         match kind {
-            "assistant" => self.assistant(at, event, out),
-            "thinking" => job.grow(Channel::Thought, at, event, out),
-            "tool_use" => job.tool_use(at, event, out),
-            "tool_result" => job.tool_result(event, out),
-            "error" => out.notice(Level::Error, said(event)),
-            _ => self.result(event, out),
+            "assistant" => self.handle_assistant(ts, event, out),
+            "thinking" => current.stream(Channel::Thought, ts, event, out),
+            "tool_use" => current.handle_tool_use(ts, event, out),
+            "tool_result" => current.handle_tool_result(event, out),
+            "error" => out.emit_notice(Level::Error, text_or_default(event)),
+            _ => self.handle_result(event, out),
         }
     }
 
-    fn assistant(&mut self, at: u64, event: &Value, out: &mut Out) {
-        let Some(job) = &mut self.job else { return };
-        let done = event["done"] == true;
+    fn handle_assistant(&mut self, ts: u64, event: &Value, out: &mut Actions) {
+        let Some(current) = &mut self.run else { return };
+        let is_done = event["done"] == true;
         match event["subtype"].as_str() {
-            None => job.grow(Channel::Text, at, event, out),
-            Some(_) if !done => {}
-            Some("followup") => job.followup(at, event, out),
+            None => current.stream(Channel::Text, ts, event, out),
+            Some(_) if !is_done => {}
+            Some("followup") => current.ask_followup(ts, event, out),
             Some("api_req_failed" | "mistake_limit_reached" | "auto_approval_max_req_reached") => {
-                out.notice(Level::Warn, said(event));
+                out.emit_notice(Level::Warn, text_or_default(event));
             }
-            Some(_) => out.raw(PROTOCOL.name, event.clone()),
+            Some(_) => out.emit_raw(PROTOCOL.name, event.clone()),
         }
     }
 
-    fn result(&mut self, event: &Value, out: &mut Out) {
-        let used = usage(&event["cost"]);
+    fn handle_result(&mut self, event: &Value, out: &mut Actions) {
+        let usage = usage_of(&event["cost"]);
         if event["success"] != true {
-            let (code, message) = (Code::TaskFailed, said(event));
-            return self.end(RunOutcome::Failed { code, message }, used, out);
+            let (code, message) = (ErrorCode::TaskFailed, text_or_default(event));
+            return self.end_run(RunOutcome::Failed { code, message }, usage, out);
         }
-        if let Some(job) = &mut self.job {
-            job.work.speech.finish(out);
-            // What was said last is repeated here if there is nothing else to say.
+        if let Some(current) = &mut self.run {
+            current.run.messages.finish(out);
+            // A result without text of its own repeats the last message.
             let text = event["content"].as_str().filter(|text| !text.is_empty());
-            let new = text.filter(|text| job.last.as_deref() != Some(*text));
+            let new = text.filter(|text| current.last_text.as_deref() != Some(*text));
             if let Some(text) = new {
-                let (run, text) = (job.work.run, Some(text.to_owned()));
-                out.tell(FromAgent::Final { run, text });
+                let (run, text) = (current.run.id, Some(text.to_owned()));
+                out.emit(FromAgent::MessageFinal { run, text });
             }
         }
-        self.end(RunOutcome::Completed, used, out);
+        self.end_run(RunOutcome::Completed, usage, out);
     }
 }
 
-impl Job {
-    /// Is that the number of one of its commands?
-    fn came_from(&self, request: Option<&str>) -> bool {
+impl CliRun {
+    fn owns_request(&self, request: Option<&str>) -> bool {
         let mut requests = self.requests.iter();
         requests.any(|known| Some(known.as_str()) == request)
     }
 
-    /// A piece is what is new; the last one is everything again.
-    fn grow(&mut self, channel: Channel, at: u64, event: &Value, out: &mut Out) {
-        let (speech, content) = (&mut self.work.speech, event["content"].as_str());
+    /// Pieces are increments; the last event repeats the whole text.
+    fn stream(&mut self, channel: Channel, ts: u64, event: &Value, out: &mut Actions) {
+        let (messages, content) = (&mut self.run.messages, event["content"].as_str());
         if event["done"] != true {
-            return speech.add(channel, at, content.unwrap_or_default(), out);
+            return messages.append(channel, ts, content.unwrap_or_default(), out);
         }
-        let whole = content.map_or_else(|| speech.told(channel, at), str::to_owned);
-        let said = Said {
+        let whole = content.map_or_else(|| messages.reported(channel, ts), str::to_owned);
+        let snapshot = MessageSnapshot {
             task: "",
-            at,
+            ts,
             text: &whole,
             partial: false,
         };
-        speech.hear(channel, &said, out);
+        messages.update(channel, &snapshot, out);
         if channel == Channel::Text {
-            self.last = Some(whole);
+            self.last_text = Some(whole);
         }
     }
 
-    fn followup(&mut self, at: u64, event: &Value, out: &mut Out) {
+    fn ask_followup(&mut self, ts: u64, event: &Value, out: &mut Actions) {
         let ask = Ask {
-            at,
+            ts,
             kind: "followup".into(),
             text: text_of(&event["content"]),
             protected: false,
-            told: true,
+            is_reported: true,
         };
-        out.tell(FromAgent::Asked {
-            run: self.work.run,
+        out.emit(FromAgent::QuestionAsked {
+            run: self.run.id,
             question: ask.name(),
-            asked: Box::new(ask.question()),
-            patience: Some(FOLLOWUP_PATIENCE),
+            content: Box::new(ask.question()),
+            timeout: Some(FOLLOWUP_TIMEOUT),
         });
-        self.work.ask = Some(ask);
+        self.run.ask = Some(ask);
     }
 
-    fn tool_use(&mut self, at: u64, event: &Value, out: &mut Out) {
-        let (used, done) = (&event["tool_use"], event["done"] == true);
-        // Pieces of what it is given are not worth telling.
-        if !done && event["content"].is_string() {
+    fn handle_tool_use(&mut self, ts: u64, event: &Value, out: &mut Actions) {
+        let (tool_use, is_done) = (&event["tool_use"], event["done"] == true);
+        // Partial arguments are not reported.
+        if !is_done && event["content"].is_string() {
             return;
         }
-        let (id, input) = (at.to_string(), &used["input"]);
+        let (id, input) = (ts.to_string(), &tool_use["input"]);
         if let Some(steps) = tool::plan(input) {
-            return out.tell(FromAgent::Plan(steps));
+            return out.emit(FromAgent::PlanUpdated(steps));
         }
         let mut tool = match event["subtype"].as_str() {
             Some("command") => tool::command(id, &text_of(&input["command"])),
             Some("mcp") => tool::of_ask(id, "use_mcp_server", &text_of(&input["raw"])),
-            _ => tool::local(id, input),
+            _ => tool::builtin(id, input),
         };
-        if let Some(name) = used["name"].as_str() {
-            tool = tool::named(tool, name);
+        if let Some(name) = tool_use["name"].as_str() {
+            tool = tool::with_name(tool, name);
         }
         tool.status = "running".into();
-        self.work.speech.finish(out);
-        self.work.use_tool(tool, out);
+        self.run.messages.finish(out);
+        self.run.start_tool(tool, out);
     }
 
-    fn tool_result(&mut self, event: &Value, out: &mut Out) {
+    fn handle_tool_result(&mut self, event: &Value, out: &mut Actions) {
         let result = &event["tool_result"];
         let error = result["error"].as_str();
-        let failed = error.is_some() || result["exitCode"].as_i64().is_some_and(|code| code != 0);
         // Only the results of commands come in pieces.
-        let status = match (
-            failed,
-            event["subtype"] == "command" && event["done"] != true,
-        ) {
-            (true, _) => "failed",
-            (false, true) => "running",
-            (false, false) => "completed",
+        let is_partial = event["subtype"] == "command" && event["done"] != true;
+        let status = if error.is_some() || result["exitCode"].as_i64().is_some_and(|code| code != 0)
+        {
+            "failed"
+        } else if is_partial {
+            "running"
+        } else {
+            "completed"
         };
         let piece = error.or(result["output"].as_str()).unwrap_or_default();
-        self.work.tool_adds(status, piece, out);
+        self.run.append_tool_output(status, piece, out);
     }
 }
 
-fn said(event: &Value) -> String {
+fn text_or_default(event: &Value) -> String {
     let content = event["content"].as_str().filter(|text| !text.is_empty());
     content.map_or_else(|| "It failed and did not say why.".into(), str::to_owned)
 }
 
-/// Of the last request to the model: the CLI tells no more.
-fn usage(cost: &Value) -> Option<Usage> {
+/// Usage of the last model request: the CLI reports no more.
+fn usage_of(cost: &Value) -> Option<Usage> {
     let cost = cost.as_object()?;
     let count = |name: &str| cost.get(name).and_then(Value::as_u64).unwrap_or(0);
     Some(Usage {
