@@ -1,23 +1,22 @@
-//! Who may do what in a session. Pure; the only place that decides it.
+//! Access: who may do what in a session. Pure; the only place that decides it.
 
 use crate::domain::account::Principal;
 use crate::domain::grant::GrantRole;
 use crate::domain::id::{SessionId, UserId};
 use crate::store::SessionRow;
 
-/// What somebody may do in a session; each includes those before it.
+/// Access to a session; each level includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
-    /// Look on.
+    /// Read.
     Viewer,
     /// Also prompt, answer, cancel and change settings.
     Editor,
-    /// Everything, also ending it and deciding who else may come.
+    /// Also end and share it.
     Owner,
 }
 
 impl Access {
-    /// The name on the wire.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Viewer => "viewer",
@@ -36,8 +35,8 @@ impl From<GrantRole> for Access {
     }
 }
 
-/// What a principal may do in a session; `None` if nothing, not even know of it. A token that is
-/// bound to a session is good for no other.
+/// A principal's access; with `None` they may not even learn that the session exists. A token bound to
+/// a session is good for no other.
 pub(crate) fn access(
     principal: &Principal,
     session: SessionId,
@@ -48,7 +47,7 @@ pub(crate) fn access(
     access_of(principal.user, owner, granted).filter(|_| !bound_elsewhere)
 }
 
-/// What a user may do in a session, whatever they prove it with.
+/// A user's access, whatever token they hold.
 pub(crate) fn access_of(user: UserId, owner: UserId, granted: Option<GrantRole>) -> Option<Access> {
     if user == owner {
         Some(Access::Owner)
@@ -57,7 +56,7 @@ pub(crate) fn access_of(user: UserId, owner: UserId, granted: Option<GrantRole>)
     }
 }
 
-/// May this user come into a session that was looked up for them?
+/// True if the user may join the session; `row` was looked up for them.
 pub(crate) fn may_join(user: UserId, row: &SessionRow) -> bool {
     row.ended_at.is_none() && access_of(user, row.owner, row.granted).is_some()
 }
@@ -83,12 +82,12 @@ mod tests {
     }
 
     #[test]
-    fn each_may_do_what_those_before_may() {
+    fn each_level_includes_the_ones_before_it() {
         assert!(Access::Viewer < Access::Editor && Access::Editor < Access::Owner);
     }
 
     #[test]
-    fn a_stranger_may_nothing_whatever_their_role_here() {
+    fn without_a_grant_there_is_no_access_whatever_the_role() {
         let (mia, id) = (principal(None), SessionId::new());
         assert_eq!(access(&mia, id, UserId::new(), None), None);
         let granted = Some(GrantRole::Viewer);

@@ -1,20 +1,20 @@
-//! Joins the pieces of answers that are old: a long answer takes a few rows, not thousands.
+//! Compaction: joins the chunks of old messages; a long message takes a few rows, not thousands.
 //!
-//! Pure. What an offset means stays: a joined piece says which offsets it stands for, and somebody
-//! who comes back to the middle of it gets the state instead.
+//! Pure. Offsets keep their meaning: a joined chunk names the offsets it stands for, and a client that
+//! resumes in the middle of it gets the state instead.
 
 use crate::domain::event::{Event, Recorded};
 
-/// The text of one joined piece, so that nobody has to take a whole answer at once.
-const PIECE_BYTES: usize = 64 * 1024;
+/// Bytes of one joined chunk, so that no reader has to take a whole message at once.
+const MAX_CHUNK_BYTES: usize = 64 * 1024;
 
-/// The same events with pieces joined that follow each other.
+/// Joins consecutive chunks of the same message.
 pub(super) fn compact(events: impl IntoIterator<Item = Recorded>) -> Vec<Recorded> {
     let mut kept: Vec<Recorded> = Vec::new();
     for next in events {
         let joined = kept
             .last_mut()
-            .filter(|last| text_bytes(last) + text_bytes(&next) <= PIECE_BYTES)
+            .filter(|last| text_bytes(last) + text_bytes(&next) <= MAX_CHUNK_BYTES)
             .is_some_and(|last| last.join(&next));
         if !joined {
             kept.push(next);

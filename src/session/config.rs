@@ -1,4 +1,4 @@
-//! What operators decide about sessions and journals.
+//! Configuration of sessions and journals.
 
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -10,22 +10,22 @@ use crate::runtime;
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The agent of a session whose client names none.
+    /// Agent of a session whose client names none.
     pub default_agent: String,
-    /// How long a session stays awake without anybody in it.
+    /// How long a session without members stays in memory.
     pub idle_minutes: NonZeroU32,
-    /// A question that nobody has answered for so long is denied; 0 lets it wait.
+    /// A question without an answer expires after this; 0 is never.
     pub question_timeout_minutes: u32,
-    /// A session that nothing happened in for so many days is removed; 0 keeps all.
+    /// Days without an event after which a session is removed; 0 keeps all.
     pub retention_days: u32,
-    /// A session that was ended is removed after so many days; 0 keeps all.
+    /// Days after which an ended session is removed; 0 keeps all.
     pub ended_days: u32,
-    /// How long somebody has control of a session without a sign of life.
+    /// How long a driver without activity keeps control.
     pub control_lease_secs: NonZeroU32,
 }
 
 impl Config {
-    /// Complaints about values that cannot work, by key.
+    /// Invalid values, by key.
     pub fn complaints(&self, agents: &runtime::Config) -> Vec<(&'static str, String)> {
         let mut complaints = Vec::new();
         if !agents.offers(&self.default_agent) {
@@ -42,14 +42,14 @@ impl Config {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct JournalConfig {
-    /// How much of the recent events of all sessions together is kept in memory.
+    /// Byte budget of all sessions' recent events in memory.
     pub tail_bytes: u32,
-    /// The pieces of an answer are joined when they are this old.
+    /// Age at which the chunks of a message are joined.
     pub compact_after_minutes: u32,
-    /// Events older than this leave the journal; 0 keeps all.
+    /// Days after which events are removed; 0 keeps all.
     pub keep_days: u32,
-    /// The oldest events leave a journal that is larger than this; 0 keeps all.
+    /// Bytes of a journal above which its oldest events are removed; 0 keeps all.
     pub keep_bytes: u64,
-    /// A branch copies no more than this.
+    /// Bytes that a branch may copy.
     pub branch_bytes: NonZeroU64,
 }

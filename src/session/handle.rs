@@ -1,4 +1,4 @@
-//! What connections and requests do with a live session: ask its router.
+//! Session handle: sends a message to the session's router and waits for the result.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,38 +7,39 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
-use super::ask::{Ask, Effect, Refused, Request, Wake};
+use super::Session;
 use super::journal::{Journal, Writer};
-use super::live::Present;
-use super::router::{Counterpart, Router};
+use super::live_sessions::LiveGuard;
+use super::mailbox::{
+    MAILBOX_CAPACITY, Mailbox, Refused, Reply, Request, SessionMessage, StartPolicy,
+};
+use super::router::{Router, SessionAgent};
 use super::state::SessionState;
-use super::{ASKS, Asks, PATIENCE, Session};
-use crate::domain::code::Code;
-use crate::domain::command::Inquiry;
+use crate::domain::command::AgentRequest;
+use crate::domain::error_code::ErrorCode;
 use crate::domain::id::SessionId;
+use crate::domain::idempotency::IdempotencyKey;
 
-/// How long an agent may take to answer a question about itself; it may have to be started first.
-const INQUIRY: Duration = Duration::from_secs(30);
+/// After this long without an answer of the router, storage counts as unavailable.
+const ROUTER_TIMEOUT: Duration = Duration::from_millis(2_500);
+/// For a request to the agent, which may have to be started first.
+const AGENT_REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// A command whose effect has not begun by then does not begin any more. Below `ROUTER_TIMEOUT`, so
+/// that no command takes effect after its sender was told that it failed.
+const COMMAND_BEGIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A command whose effect has not begun by then does not begin any more: its sender would be told
-/// that it failed before it is done.
-const BEGIN_WITHIN: Duration = Duration::from_secs(1);
-
-/// Why a router did not answer.
-enum Silence {
-    /// It is gone, or going.
-    Closing,
-    /// Not within the time it had.
-    Slow,
+enum MailboxError {
+    Closed,
+    Timeout,
 }
 
-impl Silence {
-    /// What whoever asked is told; `slow` if there was no answer in time.
-    fn refusal(self, slow: Code, message: &str) -> Refused {
+impl MailboxError {
+    fn refusal(self, timeout: ErrorCode, message: &str) -> Refused {
         match self {
-            Self::Closing => Refused::new(Code::Busy, "The session is closing; try again."),
-            Self::Slow => Refused::new(slow, message),
+            Self::Closed => Refused::new(ErrorCode::Busy, "The session is closing; try again."),
+            Self::Timeout => Refused::new(timeout, message),
         }
     }
 }
@@ -48,7 +49,6 @@ impl Session {
         self.0.id
     }
 
-    /// Which agent it talks to.
     pub(crate) fn agent(&self) -> &str {
         &self.0.agent
     }
@@ -57,24 +57,23 @@ impl Session {
         &self.0.journal
     }
 
-    /// Cancelled when this handle leads nowhere any more: the session has ended for good, or must
-    /// be joined anew.
-    pub(crate) fn over(&self) -> &CancellationToken {
-        &self.0.over
+    /// Cancelled when this handle is dead: the session has ended, or must be joined again.
+    pub(crate) fn closed(&self) -> &CancellationToken {
+        &self.0.closed
     }
 
-    /// Has it ended for good?
     pub(crate) fn has_ended(&self) -> bool {
         self.0.ended.load(Ordering::Acquire)
     }
 
-    /// Has a command carried out, or hears why not.
-    pub(crate) async fn command(&self, request: Request) -> Result<Effect, Refused> {
-        let until = tokio::time::Instant::now() + BEGIN_WITHIN;
-        let asked = self.ask(PATIENCE, |reply| Ask::Command(request, until, reply));
-        asked.await.unwrap_or_else(|silence| {
-            Err(silence.refusal(
-                Code::StorageUnavailable,
+    pub(crate) async fn submit(&self, request: Request) -> Result<Reply, Refused> {
+        let until = tokio::time::Instant::now() + COMMAND_BEGIN_TIMEOUT;
+        let effect = self.send(ROUTER_TIMEOUT, |reply| {
+            SessionMessage::Command(request, until, reply)
+        });
+        effect.await.unwrap_or_else(|error| {
+            Err(error.refusal(
+                ErrorCode::StorageUnavailable,
                 "The session does not answer at the moment, perhaps because the database does not; try again.",
             ))
         })
@@ -82,59 +81,60 @@ impl Session {
 
     /// The state as of the last committed event; `None` if the session is closing.
     pub(crate) async fn state(&self) -> Option<SessionState> {
-        self.ask(PATIENCE, Ask::State).await.ok()
+        self.send(ROUTER_TIMEOUT, SessionMessage::State).await.ok()
     }
 
-    /// Asks the agent itself for something; its answer is for the asker only.
-    pub(crate) async fn inquire(
+    /// Sends a request to the agent; only the sender gets the answer.
+    pub(crate) async fn request_agent(
         &self,
-        inquiry: Inquiry,
-        wake: Wake,
-        once: Option<(String, [u8; 32])>,
+        request: AgentRequest,
+        start: StartPolicy,
+        idempotency_key: Option<IdempotencyKey>,
     ) -> Result<Value, Refused> {
-        let asked = self.ask(INQUIRY, |reply| Ask::Inquire(inquiry, wake, once, reply));
-        asked.await.unwrap_or_else(|silence| {
-            Err(silence.refusal(
-                Code::ConnectionLost,
+        let answer = self.send(AGENT_REQUEST_TIMEOUT, |reply| {
+            SessionMessage::AgentRequest(request, start, idempotency_key, reply)
+        });
+        answer.await.unwrap_or_else(|error| {
+            Err(error.refusal(
+                ErrorCode::ConnectionLost,
                 "The agent did not answer in time; try again.",
             ))
         })
     }
 
-    /// Ends the run, so that it has an end before its session has.
+    /// Ends the run, so that its end is recorded before the session ends.
     pub(super) async fn end_run(&self) {
         // A router that is gone has no run.
-        self.ask(PATIENCE, Ask::EndRun).await.ok();
+        self.send(ROUTER_TIMEOUT, SessionMessage::EndRun).await.ok();
     }
 
-    /// Asks the router, and waits so long for its answer.
-    async fn ask<T>(
+    async fn send<T>(
         &self,
-        patience: Duration,
-        ask: impl FnOnce(oneshot::Sender<T>) -> Ask,
-    ) -> Result<T, Silence> {
+        timeout: Duration,
+        message: impl FnOnce(oneshot::Sender<T>) -> SessionMessage,
+    ) -> Result<T, MailboxError> {
         let (reply, answer) = oneshot::channel();
-        let asked = async {
-            self.asks().send(Box::new(ask(reply))).await.ok()?;
+        let exchange = async {
+            self.mailbox().send(Box::new(message(reply))).await.ok()?;
             answer.await.ok()
         };
-        match tokio::time::timeout(patience, asked).await {
-            Ok(answer) => answer.ok_or(Silence::Closing),
-            Err(_) => Err(Silence::Slow),
+        match tokio::time::timeout(timeout, exchange).await {
+            Ok(answer) => answer.ok_or(MailboxError::Closed),
+            Err(_) => Err(MailboxError::Timeout),
         }
     }
 
-    /// The way to the router, which is started now if this is a draft and the first question.
-    pub(super) fn asks(&self) -> &Asks {
-        self.0.asks.get_or_init(|| {
-            let (asks, receiver) = mpsc::channel(ASKS);
+    /// The router's mailbox. Starts the router of a draft with its first message.
+    fn mailbox(&self) -> &Mailbox {
+        self.0.mailbox.get_or_init(|| {
+            let (mailbox, receiver) = mpsc::channel(MAILBOX_CAPACITY);
             // A new row begins with term 0.
             self.spawn(self.router(0, receiver));
-            asks
+            mailbox
         })
     }
 
-    pub(super) fn router(&self, term: i64, asks: mpsc::Receiver<Box<Ask>>) -> Router {
+    pub(super) fn router(&self, term: i64, mailbox: mpsc::Receiver<Box<SessionMessage>>) -> Router {
         let parts = &self.0.parts;
         let writer = Writer::new(
             self.journal().clone(),
@@ -143,30 +143,31 @@ impl Session {
             parts.committer.clone(),
             Arc::clone(&parts.tails),
         );
-        let (agent, journal) = (self.0.agent.clone(), self.journal().clone());
-        let counterpart = Counterpart::new(agent, self.0.owner, term);
-        Router::new(
-            self.id(),
-            counterpart,
-            journal,
-            writer,
-            Arc::clone(parts),
-            asks,
-        )
+        let agent = SessionAgent::new(self.0.agent.clone(), self.0.owner, term);
+        let journal = self.journal().clone();
+        Router::new(agent, journal, writer, Arc::clone(parts), mailbox)
     }
 
     pub(super) fn spawn(&self, router: Router) {
         let parts = &self.0.parts;
-        let over = self.0.over.clone();
-        let present = Present {
+        let closed = self.0.closed.clone();
+        let guard = LiveGuard {
             live: parts.live.clone(),
             id: self.id(),
-            of: Arc::downgrade(&self.0),
+            session: Arc::downgrade(&self.0),
         };
-        parts.tracker.spawn(async move {
-            // Held outside of the router: also a panic must not leave a dead handle behind.
-            let _present = present;
-            router.run(over).await;
-        });
+        let span = tracing::info_span!(
+            parent: None,
+            "session",
+            session.id = %self.id(),
+            agent = self.agent(),
+            user.id = %self.0.owner,
+        );
+        let task = async move {
+            // Held outside of the router: a panic must not leave a dead handle behind either.
+            let _guard = guard;
+            router.run(closed).await;
+        };
+        parts.tracker.spawn(task.instrument(span));
     }
 }

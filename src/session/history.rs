@@ -1,6 +1,5 @@
-//! Reading what a session was: its journal in pages, forwards and backwards, and its words.
-//!
-//! Whoever asks has checked that it may. Touches `store` and `domain`.
+//! History: pages of a journal, forwards and backwards, and the search. The caller has checked access.
+//! Touches `store` and `domain`.
 
 use std::time::Duration;
 
@@ -10,45 +9,42 @@ use super::Sessions;
 use super::journal::read;
 use super::tail::Entry;
 use crate::domain::id::{SessionId, UserId};
-use crate::domain::search::Words;
-use crate::limits::Turns;
-use crate::store::{Hit, StoreError};
+use crate::domain::search_query::SearchQuery;
+use crate::limits::Permits;
+use crate::store::{SearchHit, StoreError};
 
-/// Searches at the same time, and how long the next one waits for its turn.
-const SEARCHES: usize = 2;
-const SEARCH_PATIENCE: Duration = Duration::from_millis(500);
+const MAX_CONCURRENT_SEARCHES: usize = 2;
+const SEARCH_PERMIT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Why nothing was looked for.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SearchError {
-    /// Too many search at the moment.
     #[error("too many search at the moment")]
     Busy,
-    /// Storage failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-pub(super) fn searching() -> Turns {
-    Turns::new(SEARCHES, SEARCH_PATIENCE)
+pub(super) fn search_permits() -> Permits<UserId> {
+    Permits::new(MAX_CONCURRENT_SEARCHES, 1)
 }
 
 impl Sessions {
-    /// A user's sessions in which these words were said, a page in the order of the list.
+    /// A page of the user's sessions that contain these words, in the order of the list.
     pub(crate) async fn search(
         &self,
         owner: UserId,
-        words: &Words,
+        words: &SearchQuery,
         before: Option<(Timestamp, SessionId)>,
         limit: u32,
-    ) -> Result<Vec<Hit>, SearchError> {
-        let turn = self.parts.searching.take(owner).await;
-        let _turn = turn.ok_or(SearchError::Busy)?;
+    ) -> Result<Vec<SearchHit>, SearchError> {
+        let permits = &self.parts.search_permits;
+        let permit = permits.acquire_within(owner, SEARCH_PERMIT_TIMEOUT);
+        let _permit = permit.await.map_err(|_| SearchError::Busy)?;
         Ok(self.parts.store.search(owner, words, before, limit).await?)
     }
 
-    /// The committed events of a session after an offset, in order: at most so many, and no more than
-    /// a page of storage holds. Nothing comes only at the end.
+    /// The committed events after an offset, in order: at most `limit`, and no more than a page of
+    /// storage. Empty only at the end.
     pub(crate) async fn events(
         &self,
         id: SessionId,
@@ -59,9 +55,8 @@ impl Sessions {
         Ok(stored.iter().map_while(read).collect())
     }
 
-    /// The last committed events of a session before an offset, in order and bounded as above. Pieces
-    /// that were joined across it come as the one that they are now, so that nothing is missing
-    /// between two pages.
+    /// The last committed events before an offset, in order and bounded as above. A chunk joined across
+    /// the offset is included, so that nothing is missing between two pages.
     pub(crate) async fn events_before(
         &self,
         id: SessionId,
@@ -84,16 +79,15 @@ impl Sessions {
         Ok(events)
     }
 
-    /// Where to begin so that what follows are the last so many events before an offset: the offset
-    /// behind which the first of them is.
-    pub(crate) async fn beginning_of(
+    /// The offset after which the last `limit` events before `before` begin.
+    pub(crate) async fn offset_before_last(
         &self,
         id: SessionId,
         mut before: u64,
         limit: u32,
     ) -> Result<u64, StoreError> {
         let mut wanted = limit;
-        // Only the place is kept of each page, however much is wanted.
+        // Only the offset of each page is kept, however large `limit` is.
         loop {
             let page = self.events_before(id, before, wanted).await?;
             let Some(first) = page.first() else { break };

@@ -1,17 +1,17 @@
-//! The sessions that are awake on this node, and going to rest.
+//! Live sessions: those with a handle on this node, by id, and how they leave memory.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::{ASKS, Asks, Inner, Session};
+use super::mailbox::{MAILBOX_CAPACITY, Mailbox};
+use super::{Inner, Session};
 use crate::domain::id::SessionId;
 
-/// The live sessions of this node.
 #[derive(Clone, Default)]
-pub(super) struct Live(Arc<Mutex<HashMap<SessionId, Session>>>);
+pub(super) struct LiveSessions(Arc<Mutex<HashMap<SessionId, Session>>>);
 
-impl Live {
+impl LiveSessions {
     pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Session>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -20,54 +20,54 @@ impl Live {
         self.lock().get(&id).cloned()
     }
 
-    /// Takes a session out, however its router ended.
-    fn leave(&self, id: SessionId, router_of: &Weak<Inner>) {
+    /// Removes a session whose router has ended.
+    fn remove(&self, id: SessionId, ended: &Weak<Inner>) {
         let mut live = self.lock();
-        let is_it = |session: &Session| std::ptr::eq(Arc::as_ptr(&session.0), router_of.as_ptr());
-        // It may have gone to rest and been woken anew since: that one stays.
+        let is_it = |session: &Session| std::ptr::eq(Arc::as_ptr(&session.0), ended.as_ptr());
+        // It may have been removed as idle and activated again since: that one stays.
         if live.get(&id).is_some_and(is_it) {
             live.remove(&id);
         }
         drop(live);
-        if let Some(inner) = router_of.upgrade() {
-            inner.over.cancel();
+        if let Some(inner) = ended.upgrade() {
+            inner.closed.cancel();
         }
     }
 
-    /// Takes a session out, unless somebody is in it or has just asked something. Whoever comes
-    /// next wakes it anew; both go through this lock, so there is never a second router.
-    pub(super) fn let_rest(&self, id: SessionId) -> bool {
+    /// Removes a session unless it has members or a message in its mailbox. The next join activates
+    /// it again; both go through this lock, so there is never a second router.
+    pub(super) fn remove_if_idle(&self, id: SessionId) -> bool {
         let mut live = self.lock();
-        let needed = live.get(&id).is_some_and(|session| {
-            let asked = |asks: &Asks| asks.capacity() < ASKS;
-            Arc::strong_count(&session.0) > 1 || session.0.asks.get().is_some_and(asked)
+        let is_needed = live.get(&id).is_some_and(|session| {
+            let has_mail = |mailbox: &Mailbox| mailbox.capacity() < MAILBOX_CAPACITY;
+            Arc::strong_count(&session.0) > 1 || session.0.mailbox.get().is_some_and(has_mail)
         });
-        if !needed {
+        if !is_needed {
             live.remove(&id);
         }
-        !needed
+        !is_needed
     }
 
-    /// Forgets drafts that nobody is in for the second time in a row: a connection that was only
-    /// lost has time to come back.
-    pub(super) fn forget_drafts(&self) {
+    /// Removes drafts that had no members at two sweeps in a row: a connection that was only lost
+    /// has time to come back.
+    pub(super) fn remove_abandoned_drafts(&self) {
         self.lock().retain(|_, session| {
-            let empty = session.0.asks.get().is_none() && Arc::strong_count(&session.0) == 1;
-            let left_before = session.0.left.swap(empty, Ordering::Relaxed);
-            !(empty && left_before)
+            let is_empty = session.0.mailbox.get().is_none() && Arc::strong_count(&session.0) == 1;
+            let was_empty = session.0.abandoned.swap(is_empty, Ordering::Relaxed);
+            !(is_empty && was_empty)
         });
     }
 }
 
-/// Takes a session out of the live ones when its router ends.
-pub(super) struct Present {
-    pub(super) live: Live,
+/// Removes a session from the live ones when its router's task ends.
+pub(super) struct LiveGuard {
+    pub(super) live: LiveSessions,
     pub(super) id: SessionId,
-    pub(super) of: Weak<Inner>,
+    pub(super) session: Weak<Inner>,
 }
 
-impl Drop for Present {
+impl Drop for LiveGuard {
     fn drop(&mut self) {
-        self.live.leave(self.id, &self.of);
+        self.live.remove(self.id, &self.session);
     }
 }

@@ -1,4 +1,4 @@
-//! What sessions count: runs, questions, commits, and what they hold in memory.
+//! Metrics of sessions: runs, questions, commits, memory.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,54 +16,51 @@ use crate::domain::question::QuestionKind;
 use crate::domain::run::RunOutcome;
 use crate::telemetry::Durations;
 
-/// Agents are named by the operator: there are never many.
+/// Agents are named by the operator, so there are few.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub(super) struct OfAgent {
+pub(super) struct AgentLabel {
     agent: String,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub(super) struct Ending {
+pub(super) struct RunEndLabels {
     agent: String,
     outcome: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub(super) struct Failing {
+pub(super) struct FailureLabels {
     agent: String,
     code: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub(super) struct Asking {
+pub(super) struct QuestionLabel {
     kind: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub(super) struct Answering {
+pub(super) struct QuestionEndLabel {
     outcome: &'static str,
 }
 
-/// Counters of all sessions of one gateway.
 #[derive(Debug)]
 pub(super) struct Metrics {
-    started: Family<OfAgent, Counter>,
-    running: Family<OfAgent, Gauge>,
-    ended: Family<Ending, Counter>,
-    failures: Family<Failing, Counter>,
-    durations: Family<OfAgent, Durations, fn() -> Durations>,
-    first_outputs: Family<OfAgent, Durations, fn() -> Durations>,
-    asked: Family<Asking, Counter>,
-    answered: Family<Answering, Counter>,
+    started: Family<AgentLabel, Counter>,
+    running: Family<AgentLabel, Gauge>,
+    ended: Family<RunEndLabels, Counter>,
+    failures: Family<FailureLabels, Counter>,
+    durations: Family<AgentLabel, Durations, fn() -> Durations>,
+    first_outputs: Family<AgentLabel, Durations, fn() -> Durations>,
+    questions_asked: Family<QuestionLabel, Counter>,
+    questions_ended: Family<QuestionEndLabel, Counter>,
     questions_open: Gauge,
-    waiting: Gauge,
-    /// Events that were committed.
+    prompts_queued: Gauge,
     pub(super) events: Counter,
-    /// How long a commit took.
     pub(super) commits: Durations,
-    /// How long the first of a commit had waited for it to begin.
+    /// How long the oldest events of a commit waited for it to begin.
     pub(super) commit_waits: Durations,
-    /// Sessions in the database that have not ended, as last counted; below 0 if they never were.
+    /// Stored sessions that have not ended, as last counted; negative before the first count.
     pub(super) stored: AtomicI64,
 }
 
@@ -76,10 +73,10 @@ impl Default for Metrics {
             failures: Family::default(),
             durations: Family::new_with_constructor(Durations::long),
             first_outputs: Family::new_with_constructor(Durations::long),
-            asked: Family::default(),
-            answered: Family::default(),
+            questions_asked: Family::default(),
+            questions_ended: Family::default(),
             questions_open: Gauge::default(),
-            waiting: Gauge::default(),
+            prompts_queued: Gauge::default(),
             events: Counter::default(),
             commits: Durations::short(),
             commit_waits: Durations::short(),
@@ -88,43 +85,38 @@ impl Default for Metrics {
     }
 }
 
-/// Something that goes on, counted until dropped.
 #[derive(Debug)]
-pub(super) struct Counted {
+pub(super) struct GaugeGuard {
     gauge: Gauge,
     by: i64,
 }
 
-impl Counted {
+impl GaugeGuard {
     fn new(gauge: Gauge, by: i64) -> Self {
         gauge.inc_by(by);
         Self { gauge, by }
     }
 }
 
-impl Drop for Counted {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.gauge.dec_by(self.by);
     }
 }
 
 impl Metrics {
-    /// A run begins.
     pub(super) fn run_started(&self, agent: &str) {
         self.started.get_or_create_owned(&of(agent)).inc();
     }
 
-    /// A run goes on.
-    pub(super) fn run_goes_on(&self, agent: &str) -> Counted {
-        Counted::new(self.running.get_or_create_owned(&of(agent)), 1)
+    pub(super) fn run_running(&self, agent: &str) -> GaugeGuard {
+        GaugeGuard::new(self.running.get_or_create_owned(&of(agent)), 1)
     }
 
-    /// The first sign of an agent's work on a run.
     pub(super) fn first_output(&self, agent: &str, took: std::time::Duration) {
         self.first_outputs.get_or_create(&of(agent)).observe(took);
     }
 
-    /// A run that took so long is over.
     pub(super) fn run_ended(&self, agent: &str, outcome: &RunOutcome, took: std::time::Duration) {
         self.durations.get_or_create(&of(agent)).observe(took);
         let word = match outcome {
@@ -132,49 +124,52 @@ impl Metrics {
             RunOutcome::Cancelled => "cancelled",
             RunOutcome::Failed { .. } => "failed",
         };
-        self.ends(agent, word);
+        self.count_end(agent, word);
         if let RunOutcome::Failed { code, .. } = outcome {
             let (agent, code) = (agent.to_owned(), code.as_str());
-            self.failures.get_or_create(&Failing { agent, code }).inc();
+            self.failures
+                .get_or_create(&FailureLabels { agent, code })
+                .inc();
         }
     }
 
-    /// A prompt was taken back before its turn came.
     pub(super) fn run_withdrawn(&self, agent: &str) {
-        self.ends(agent, "withdrawn");
+        self.count_end(agent, "withdrawn");
     }
 
-    fn ends(&self, agent: &str, outcome: &'static str) {
+    fn count_end(&self, agent: &str, outcome: &'static str) {
         let agent = agent.to_owned();
-        self.ended.get_or_create(&Ending { agent, outcome }).inc();
+        self.ended
+            .get_or_create(&RunEndLabels { agent, outcome })
+            .inc();
     }
 
-    /// A question is asked.
-    pub(super) fn asked(&self, kind: QuestionKind) {
+    pub(super) fn question_asked(&self, kind: QuestionKind) {
         let kind = match kind {
             QuestionKind::Permission => "permission",
             QuestionKind::Confirm => "confirm",
             QuestionKind::Prompt => "prompt",
             QuestionKind::Pick => "pick",
         };
-        self.asked.get_or_create(&Asking { kind }).inc();
+        self.questions_asked
+            .get_or_create(&QuestionLabel { kind })
+            .inc();
     }
 
-    /// A question waits.
-    pub(super) fn question_waits(&self) -> Counted {
-        Counted::new(self.questions_open.clone(), 1)
+    pub(super) fn question_open(&self) -> GaugeGuard {
+        GaugeGuard::new(self.questions_open.clone(), 1)
     }
 
-    /// A question has its end.
-    pub(super) fn answered(&self, outcome: &'static str) {
-        self.answered.get_or_create(&Answering { outcome }).inc();
+    pub(super) fn question_ended(&self, outcome: &'static str) {
+        self.questions_ended
+            .get_or_create(&QuestionEndLabel { outcome })
+            .inc();
     }
 
-    /// So many prompts wait in a session.
-    pub(super) fn prompts_wait(&self, many: usize) -> Counted {
-        Counted::new(
-            self.waiting.clone(),
-            i64::try_from(many).unwrap_or(i64::MAX),
+    pub(super) fn prompts_queued(&self, count: usize) -> GaugeGuard {
+        GaugeGuard::new(
+            self.prompts_queued.clone(),
+            i64::try_from(count).unwrap_or(i64::MAX),
         )
     }
 
@@ -204,12 +199,12 @@ impl Metrics {
         registry.register(
             "questions_asked",
             "Questions of agents to people",
-            self.asked.clone(),
+            self.questions_asked.clone(),
         );
         registry.register(
             "questions_ended",
             "How questions ended: granted, denied, expired or cancelled",
-            self.answered.clone(),
+            self.questions_ended.clone(),
         );
         registry.register(
             "questions_open",
@@ -219,7 +214,7 @@ impl Metrics {
         registry.register(
             "prompts_waiting",
             "Prompts that wait for their turn, in sessions that are awake",
-            self.waiting.clone(),
+            self.prompts_queued.clone(),
         );
         registry.register(
             "journal_events",
@@ -239,16 +234,15 @@ impl Metrics {
     }
 }
 
-fn of(agent: &str) -> OfAgent {
+fn of(agent: &str) -> AgentLabel {
     let agent = agent.to_owned();
-    OfAgent { agent }
+    AgentLabel { agent }
 }
 
-/// Puts all of it under its names.
 pub(super) fn register(parts: &Arc<Parts>, registry: &mut Registry) {
-    // Without labels that nobody has used yet, there would be nothing to alert on.
+    // Created here, so that an alert has a series before the first run of an agent.
     for agent in parts.catalog.names() {
-        drop(parts.metrics.run_goes_on(agent));
+        drop(parts.metrics.run_running(agent));
         drop(parts.metrics.started.get_or_create_owned(&of(agent)));
         for outcome in ["completed", "cancelled", "failed"] {
             let agent = agent.to_owned();
@@ -256,24 +250,24 @@ pub(super) fn register(parts: &Arc<Parts>, registry: &mut Registry) {
                 parts
                     .metrics
                     .ended
-                    .get_or_create_owned(&Ending { agent, outcome }),
+                    .get_or_create_owned(&RunEndLabels { agent, outcome }),
             );
         }
     }
     parts.metrics.register(registry);
-    registry.register_collector(Box::new(Held(Arc::clone(parts))));
+    registry.register_collector(Box::new(LiveGauges(Arc::clone(parts))));
 }
 
-/// Counted when somebody asks.
-struct Held(Arc<Parts>);
+/// Gauges that are read at the scrape.
+struct LiveGauges(Arc<Parts>);
 
-impl fmt::Debug for Held {
+impl fmt::Debug for LiveGauges {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Held")
+        formatter.write_str("LiveGauges")
     }
 }
 
-impl Collector for Held {
+impl Collector for LiveGauges {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let live = self.0.live.lock().len();
         let size = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);

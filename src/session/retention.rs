@@ -1,8 +1,8 @@
-//! Looks through all journals and the audit log now and then, so that none grows for ever.
+//! Retention: compacts journals and removes old events, unused sessions and old audit rows, as
+//! configured.
 //!
-//! Pieces of old answers are joined, old events leave, sessions that nobody used for long are
-//! removed: all by configuration. No offset ever comes to mean something else; whoever comes back
-//! to a place that is not there any more gets the state. Touches `store` and `domain`.
+//! No offset ever comes to mean something else; a client that resumes at an offset that is gone gets
+//! the state instead. Touches `store` and `domain`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,34 +11,32 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::compaction::compact;
 use super::journal::{read, stored};
-use super::live::Live;
+use super::live_sessions::LiveSessions;
 use super::{Config, JournalConfig};
 use crate::clock::Clock;
-use crate::domain::act::{Action, By};
+use crate::domain::audit::{Action, AuditContext};
 use crate::domain::id::SessionId;
 use crate::store::{AuditConfig, JournalFacts, Store, StoreError};
 
-/// How often it looks.
-pub(crate) const EVERY: Duration = Duration::from_mins(10);
-const JOURNALS: u32 = 500;
-/// Events joined in one transaction: others write in between.
-const EVENTS: u32 = 1_000;
-/// Rows of the audit log dropped in one transaction.
-const ACTS: u32 = 1_000;
-/// Between two steps: nobody waits for this, and many wait for storage.
-const BREATH: Duration = Duration::from_millis(5);
+pub(crate) const RETENTION_INTERVAL: Duration = Duration::from_mins(10);
+const JOURNAL_PAGE: u32 = 500;
+/// Events compacted in one transaction: others write in between.
+const EVENT_PAGE: u32 = 1_000;
+/// Audit rows removed in one transaction.
+const ACT_PAGE: u32 = 1_000;
+/// Between two transactions: members wait for storage, retention can wait.
+const STEP_PAUSE: Duration = Duration::from_millis(5);
 
-/// The one who makes room.
-pub(crate) struct Keeper {
+pub(crate) struct RetentionTask {
     store: Arc<dyn Store>,
     clock: Clock,
-    live: Live,
-    rules: Rules,
+    live: LiveSessions,
+    rules: RetentionRules,
 }
 
-/// For how long things are kept; without a length, for ever.
-struct Rules {
-    pieces: SignedDuration,
+/// How long things are kept; `None` is for ever.
+struct RetentionRules {
+    chunks: SignedDuration,
     events: Option<SignedDuration>,
     bytes: Option<u64>,
     sessions: Option<SignedDuration>,
@@ -46,30 +44,26 @@ struct Rules {
     acts: Option<SignedDuration>,
 }
 
-/// What a round came to.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tidied {
-    /// Events that went into others.
+pub(crate) struct RetentionReport {
+    /// Events joined into others.
     pub(crate) joined: u64,
-    /// Events that left.
     pub(crate) dropped: u64,
-    /// Sessions that were removed.
     pub(crate) removed: u64,
-    /// Rows that left the audit log.
-    pub(crate) forgotten: u64,
+    pub(crate) audit_rows: u64,
 }
 
-impl Keeper {
+impl RetentionTask {
     pub(super) fn new(
         store: Arc<dyn Store>,
         clock: Clock,
-        live: Live,
+        live: LiveSessions,
         sessions: &Config,
         journal: &JournalConfig,
         audit: &AuditConfig,
     ) -> Self {
-        let rules = Rules {
-            pieces: SignedDuration::from_mins(journal.compact_after_minutes.into()),
+        let rules = RetentionRules {
+            chunks: SignedDuration::from_mins(journal.compact_after_minutes.into()),
             events: days(journal.keep_days),
             bytes: Some(journal.keep_bytes).filter(|bytes| *bytes > 0),
             sessions: days(sessions.retention_days),
@@ -84,55 +78,54 @@ impl Keeper {
         }
     }
 
-    /// Looks at every journal once, and at the audit log. Can be dropped at any point: each step is whole by itself.
-    pub(crate) async fn round(&self) -> Result<Tidied, StoreError> {
+    /// One pass over all journals and the audit log. Cancel-safe: each step is a transaction.
+    pub(crate) async fn run_pass(&self) -> Result<RetentionReport, StoreError> {
         let now = self.clock.wall();
-        let (mut tidied, mut after) = (Tidied::default(), None);
+        let (mut report, mut after) = (RetentionReport::default(), None);
         loop {
-            let page = self.store.journals(after, JOURNALS).await?;
+            let page = self.store.journals(after, JOURNAL_PAGE).await?;
             let Some(last) = page.last() else {
-                tidied.forgotten = self.shorten_audit_log(now).await?;
-                return Ok(tidied);
+                report.audit_rows = self.trim_audit_log(now).await?;
+                return Ok(report);
             };
             after = Some(last.session);
             for journal in &page {
-                self.look_after(journal, now, &mut tidied).await?;
+                self.tend(journal, now, &mut report).await?;
             }
-            tokio::time::sleep(BREATH).await;
+            tokio::time::sleep(STEP_PAUSE).await;
         }
     }
 
-    async fn look_after(
+    async fn tend(
         &self,
         journal: &JournalFacts,
         now: Timestamp,
-        tidied: &mut Tidied,
+        report: &mut RetentionReport,
     ) -> Result<(), StoreError> {
         if let Some(limit) = self.removal(journal, now) {
-            tidied.removed += u64::from(self.remove(journal, limit, now).await?);
+            report.removed += u64::from(self.remove(journal, limit, now).await?);
             return Ok(());
         }
         if journal.ended_at.is_some() {
             if journal.has_old_texts {
-                self.forget_texts(journal.session).await?;
+                self.remove_texts(journal.session).await?;
             }
             return Ok(());
         }
-        // Whoever made the branch did not get to it.
+        // The branch was made, and the gateway ended before its texts were copied.
         while journal.lacks_texts && self.store.copy_texts(journal.session).await? {
-            tokio::time::sleep(BREATH).await;
+            tokio::time::sleep(STEP_PAUSE).await;
         }
         if journal.compacted < journal.head {
-            tidied.joined += self.join(journal, now - self.rules.pieces).await?;
+            report.joined += self.compact(journal, now - self.rules.chunks).await?;
         }
         if let Some(upto) = self.last_to_drop(journal, now).await? {
-            tidied.dropped += self.store.drop_events(journal.session, upto).await?;
+            report.dropped += self.store.drop_events(journal.session, upto).await?;
         }
         Ok(())
     }
 
-    /// Removes a session, the most of it a little at a time. It ends before that, so that nobody
-    /// comes back to a half of it.
+    /// Removes a session, its journal in steps. Ends it first, so that no client joins half of it.
     async fn remove(
         &self,
         journal: &JournalFacts,
@@ -143,39 +136,42 @@ impl Keeper {
         if journal.ended_at.is_none() && !self.store.expire_session(session, limit, now).await? {
             return Ok(false);
         }
-        self.forget_texts(session).await?;
-        while self.store.clear_journal(session).await? > 0 {
-            tokio::time::sleep(BREATH).await;
+        self.remove_texts(session).await?;
+        while self.store.remove_event_batch(session).await? > 0 {
+            tokio::time::sleep(STEP_PAUSE).await;
         }
-        let act = By::gateway(now).did(Action::SessionExpired, session.to_string());
+        let act = AuditContext::gateway(now).did(Action::SessionExpired, session.to_string());
         self.store.remove_session(session, limit, &act).await
     }
 
-    /// What has ended is not found any more; its texts only take room.
-    async fn forget_texts(&self, session: SessionId) -> Result<(), StoreError> {
-        while self.store.forget_texts(session).await? > 0 {
-            tokio::time::sleep(BREATH).await;
+    /// Removes the search texts of an ended session, which no search finds.
+    async fn remove_texts(&self, session: SessionId) -> Result<(), StoreError> {
+        while self.store.remove_text_batch(session).await? > 0 {
+            tokio::time::sleep(STEP_PAUSE).await;
         }
         Ok(())
     }
 
-    /// Drops the rows that are too old; says how many.
-    async fn shorten_audit_log(&self, now: Timestamp) -> Result<u64, StoreError> {
+    /// Removes audit rows past their retention; returns how many.
+    async fn trim_audit_log(&self, now: Timestamp) -> Result<u64, StoreError> {
         let Some(length) = self.rules.acts else {
             return Ok(0);
         };
-        let mut forgotten = 0;
+        let mut removed = 0;
         loop {
-            let dropped = self.store.drop_acts(now - length, ACTS).await?;
-            forgotten += dropped;
-            if dropped < ACTS.into() {
-                return Ok(forgotten);
+            let dropped = self
+                .store
+                .drop_audit_entries(now - length, ACT_PAGE)
+                .await?;
+            removed += dropped;
+            if dropped < ACT_PAGE.into() {
+                return Ok(removed);
             }
-            tokio::time::sleep(BREATH).await;
+            tokio::time::sleep(STEP_PAUSE).await;
         }
     }
 
-    /// Untouched since which moment it may be removed, if it is to be.
+    /// The limit before which the session was last used, if it is to be removed.
     fn removal(&self, journal: &JournalFacts, now: Timestamp) -> Option<Timestamp> {
         let is_before = |limit: &Timestamp, moment: Timestamp| moment < *limit;
         if let (Some(ended), Some(length)) = (journal.ended_at, self.rules.ended) {
@@ -183,17 +179,17 @@ impl Keeper {
             return Some(limit).filter(|limit| is_before(limit, ended));
         }
         let limit = now - self.rules.sessions?;
-        // Somebody who is in it has not left it, however little is said.
+        // A live session has members, however old its last event.
         Some(limit).filter(|limit| {
             is_before(limit, journal.updated_at) && !self.live.lock().contains_key(&journal.session)
         })
     }
 
-    /// Joins pieces that are older than a moment; says how many events there are fewer.
-    async fn join(&self, journal: &JournalFacts, before: Timestamp) -> Result<u64, StoreError> {
+    /// Joins chunks older than `before`; returns by how many events the journal shrank.
+    async fn compact(&self, journal: &JournalFacts, before: Timestamp) -> Result<u64, StoreError> {
         let (session, mut after, mut fewer) = (journal.session, journal.compacted, 0);
         loop {
-            let page = self.store.events_after(session, after, EVENTS).await?;
+            let page = self.store.events_after(session, after, EVENT_PAGE).await?;
             let old: Vec<_> = page
                 .iter()
                 .take_while(|event| event.at < before)
@@ -202,7 +198,7 @@ impl Keeper {
                 .collect();
             let count = old.len();
             let last = old.last().map(|last| last.offset);
-            // One that cannot be read stays as it is, and is passed by.
+            // An unreadable event stays as it is and is skipped.
             let unreadable = page.first().filter(|event| event.at < before);
             let Some(upto) = last.or(unreadable.map(|event| event.offset)) else {
                 return Ok(fewer);
@@ -215,7 +211,7 @@ impl Keeper {
                 .await?;
             fewer += (count - kept.len()) as u64;
             after = upto;
-            tokio::time::sleep(BREATH).await;
+            tokio::time::sleep(STEP_PAUSE).await;
         }
     }
 
@@ -231,7 +227,7 @@ impl Keeper {
             _ => None,
         };
         let too_much = match self.rules.bytes {
-            // One that has not grown since the last look fits, or was made to.
+            // A journal that has not grown since the last pass fits already.
             Some(bytes) if journal.compacted < journal.head => {
                 self.store.last_beyond(journal.session, bytes).await?
             }

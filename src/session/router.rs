@@ -1,11 +1,10 @@
-//! The session's event router: one task that owns state, current run and the link to the agent.
+//! Router: the one task of a session. Owns its state, its run and the link to its agent.
 //!
-//! The only writer of the journal. It hears two sides, those who ask and the agent, and everything
-//! that comes of it is committed before anybody sees it. Here is the loop; `turns` is whose turn it
-//! is, `dispatch` how the agent is told, `counterpart` what is known of it, `questions` what the agent
-//! asks, `inquiries` what the agent is asked, `records` how things are committed.
+//! The only writer of the journal. It takes commands from the mailbox and events from the agent; what
+//! comes of either is committed before anyone sees it. This file is the loop and the list of
+//! commands. A prompt goes `runs` → `commit` → `send_to_agent` → agent; an agent event goes
+//! `agent_events` → `run_recorder` → `commit`.
 
-use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,136 +13,142 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::agent::{Agent, hear};
-use super::ask::{Ask, Effect, Refused, Request, recorded};
-use super::failure::{Failure, moved_away};
 use super::journal::{Journal, Writer};
-use super::scribe::Scribe;
+use super::mailbox::{
+    CommandError, CommandMeta, Refused, Reply, Request, SessionMessage, command_record,
+};
+use super::run_recorder::RunRecorder;
+use super::running_agent::{AgentHandle, next_events};
 use super::state::{Bounds, SessionState};
-use super::{Parts, Stopping};
-use crate::domain::code::Code;
+use super::{Parts, ShutdownTokens};
 use crate::domain::command::{Command, SettingsChange};
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::Event;
-use crate::domain::id::{MessageId, QuestionId, SessionId};
-use crate::domain::queue::Waiting;
+use crate::domain::id::{MessageId, RunId, SessionId};
+use crate::domain::queue::PromptKind;
 use crate::domain::run::RunOutcome;
 use crate::runtime::ToAgent;
 use crate::store::StoreError;
 
-mod contexts;
-mod counterpart;
-mod dispatch;
-mod inquiries;
+mod agent_events;
+mod client_contexts;
+mod commit;
+mod queries;
 mod questions;
-mod records;
-mod turns;
-mod watch;
+mod run_telemetry;
+mod runs;
+mod send_to_agent;
+mod session_agent;
 
-use contexts::Contexts;
-pub(super) use counterpart::Counterpart;
-use inquiries::Inquiries;
-use records::Change;
-use watch::Watch;
+use client_contexts::ClientContexts;
+use commit::Change;
+use queries::PendingQueries;
+use questions::QuestionDeadlines;
+use run_telemetry::RunTelemetry;
+pub(super) use session_agent::SessionAgent;
 
-/// A cancelled run that goes on is ended without its agent.
-const CANCEL_GRACE: Duration = Duration::from_secs(5);
-/// Events after which a new snapshot is worth its write.
-const SNAPSHOT_EVERY: u64 = 2_000;
-/// Between two attempts to commit what an agent said.
-const RETRY: Duration = Duration::from_millis(500);
-const PAGE: u32 = 500;
-/// A session that is about to end begins nothing for so long; if it has not ended by then, it goes on.
-const ENDING: Duration = Duration::from_secs(5);
-const DRAFT_REST: Duration = Duration::from_secs(5);
+const RECOVERY_PAGE: u32 = 500;
+/// A session that is about to end starts nothing for this long; if it has not ended by then, it goes on.
+const ENDING_TIMEOUT: Duration = Duration::from_secs(5);
+/// Idle timeout of a session without an event.
+const DRAFT_IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) struct Router {
-    pub(super) id: SessionId,
-    counterpart: Counterpart,
-    pub(super) journal: Journal,
-    pub(super) writer: Writer,
-    pub(super) parts: Arc<Parts>,
-    pub(super) asks: mpsc::Receiver<Box<Ask>>,
-    pub(super) state: SessionState,
-    pub(super) bounds: Bounds,
-    agent: Option<Agent>,
-    scribe: Option<Scribe>,
+    id: SessionId,
+    agent_info: SessionAgent,
+    journal: Journal,
+    writer: Writer,
+    parts: Arc<Parts>,
+    mailbox: mpsc::Receiver<Box<SessionMessage>>,
+    state: SessionState,
+    bounds: Bounds,
+    agent: Option<AgentHandle>,
+    recorder: Option<RunRecorder>,
+    /// When a run that is being cancelled is ended without its agent.
     cancel_by: Option<Instant>,
     snapshot_at: u64,
-    /// Until when the effect of the command at hand may begin.
-    until: Option<Instant>,
-    /// Where its users are, as each has last told. Not recorded: it changes with every click.
-    contexts: Contexts,
-    inquiries: Inquiries,
-    /// When the questions that wait count as denied, by a clock that does not jump.
-    deadlines: HashMap<QuestionId, Instant>,
-    /// Nothing that waits begins before this: the session is about to end, or its agent cannot be
-    /// started.
-    paused: Option<Instant>,
+    /// Until when the effect of the current command may begin.
+    command_deadline: Option<Instant>,
+    client_contexts: ClientContexts,
+    queries: PendingQueries,
+    question_timeout: Option<Duration>,
+    question_deadlines: QuestionDeadlines,
+    /// Queued prompts start only after this: the session is about to end, or its agent cannot start.
+    paused_until: Option<Instant>,
     /// Until when the session counts as about to end.
-    ending: Option<Instant>,
-    /// The agent did not listen any more, and was given up.
-    given_up: bool,
-    watch: Watch,
+    ending_until: Option<Instant>,
+    /// The agent took no messages any more and was dropped; its run is still to be ended.
+    agent_unresponsive: bool,
+    telemetry: RunTelemetry,
 }
 
-/// The journal is not ours any more, or the gateway stops: the router ends.
-struct Over;
+/// The router lost its journal to another node, or the gateway stops: the router ends.
+struct Terminated;
+
+impl From<Terminated> for CommandError {
+    fn from(Terminated: Terminated) -> Self {
+        Self::Terminated
+    }
+}
 
 impl Router {
     pub(super) fn new(
-        id: SessionId,
-        counterpart: Counterpart,
+        agent_info: SessionAgent,
         journal: Journal,
         writer: Writer,
         parts: Arc<Parts>,
-        asks: mpsc::Receiver<Box<Ask>>,
+        mailbox: mpsc::Receiver<Box<SessionMessage>>,
     ) -> Self {
+        let id = journal.session();
         let (metrics, tracer) = (Arc::clone(&parts.metrics), parts.tracer.clone());
-        let watch = Watch::new(metrics, tracer, id, counterpart.name.clone());
+        let telemetry = RunTelemetry::new(metrics, tracer, id, agent_info.name.clone());
+        let of_agent = parts.catalog.question_timeout(&agent_info.name);
         Self {
             id,
-            watch,
-            counterpart,
+            telemetry,
+            agent_info,
             journal,
             writer,
+            question_timeout: of_agent.into_iter().chain(parts.question_timeout).min(),
             parts,
-            asks,
+            mailbox,
             state: SessionState::default(),
             bounds: Bounds::default(),
             agent: None,
-            scribe: None,
+            recorder: None,
             cancel_by: None,
             snapshot_at: 0,
-            until: None,
-            contexts: Contexts::default(),
-            inquiries: Inquiries::default(),
-            deadlines: HashMap::new(),
-            paused: None,
-            ending: None,
-            given_up: false,
+            command_deadline: None,
+            client_contexts: ClientContexts::default(),
+            queries: PendingQueries::default(),
+            question_deadlines: QuestionDeadlines::default(),
+            paused_until: None,
+            ending_until: None,
+            agent_unresponsive: false,
         }
     }
 
-    /// Folds what is stored. A run that was under way lost its agent with the gateway that had it.
+    /// Folds the stored snapshot and the events after it.
     pub(super) async fn recover(&mut self) -> Result<(), StoreError> {
         if let Some(snapshot) = self.parts.store.snapshot(self.id).await? {
             let head = self.journal.head();
             match serde_json::from_slice(&snapshot.body) {
                 Ok(_) if snapshot.offset > head => {
-                    tracing::error!(session.id = %self.id, "a snapshot is ahead of its journal");
+                    tracing::error!(session.id = %self.id, snapshot.offset, head, "a snapshot is ahead of its journal; folding the journal instead");
                 }
                 Ok(state) => self.state = state,
                 Err(error) => {
-                    tracing::warn!(%error, session.id = %self.id, "a snapshot cannot be read; folding anew");
+                    tracing::warn!(%error, session.id = %self.id, "a snapshot cannot be read; folding the journal instead");
                 }
             }
         }
         self.snapshot_at = self.state.offset;
         loop {
-            // What is kept, without a look at holes: a snapshot stood for what is missing.
-            let page = self.journal.kept_after(self.state.offset, PAGE).await?;
+            // Holes are fine: a snapshot stood for what is missing.
+            let page = self.journal.stored_after(self.state.offset, RECOVERY_PAGE);
+            let page = page.await?;
             if page.is_empty() {
-                // Whatever could not be read: the state stands for all there is.
+                // Also past events that could not be read.
                 self.state.offset = self.journal.head();
                 return Ok(());
             }
@@ -153,58 +158,65 @@ impl Router {
         }
     }
 
-    /// Works until told to stop, fenced off, or nobody needs it.
-    pub(super) async fn run(mut self, over: CancellationToken) {
-        match self.run_inner(&over).await {
-            Ok(()) => self.save_snapshot().await,
-            Err(Over) => {
-                tracing::info!(session.id = %self.id, "a session cannot be written here any more");
-            }
+    /// Works until the session closes, the gateway stops, the journal is lost, or it is idle.
+    pub(super) async fn run(mut self, closed: CancellationToken) {
+        if let Err(Terminated) = self.run_inner(&closed).await {
+            let run = self.live_run().map(tracing::field::display);
+            tracing::info!(
+                session.id = %self.id,
+                agent = self.agent_info.name,
+                user.id = %self.agent_info.owner,
+                run.id = run,
+                "the session's journal cannot be written here any more; its router ends"
+            );
+            return;
         }
+        self.save_snapshot().await;
     }
 
-    async fn run_inner(&mut self, over: &CancellationToken) -> Result<(), Over> {
-        let Stopping { drain, stop } = self.parts.stopping.clone();
-        self.take_up().await?;
+    async fn run_inner(&mut self, closed: &CancellationToken) -> Result<(), Terminated> {
+        let ShutdownTokens { drain, stop } = self.parts.shutdown.clone();
+        self.resume_run().await?;
         let mut batch = Vec::new();
         // Made once and polled again: waiting anew for each of these at every event would cost more
         // than the event.
-        let mut over = pin!(over.cancelled());
+        let mut closed = pin!(closed.cancelled());
         let mut stopped = pin!(stop.cancelled());
         let mut draining = pin!(drain.cancelled());
         loop {
-            self.look_behind().await?;
-            self.give_up_deaf_agent().await?;
-            self.begin_next().await?;
-            let rest_at = Instant::now() + self.patience();
-            let expiry = self.next_expiry();
-            let agent_rest = self.agent_rest();
+            self.check_in_doubt().await?;
+            self.end_unresponsive_run().await?;
+            self.start_next().await?;
+            let idle_at = Instant::now() + self.idle_timeout();
+            let expiry = self.next_question_deadline();
+            let agent_idle_at = self.agent_idle_deadline();
             tokio::select! {
                 biased;
-                () = &mut over => return Ok(()),
-                // A run that only waits for a human is taken up again after the restart.
+                () = &mut closed => return Ok(()),
+                // A run that only waits for answers is resumed after the restart.
                 () = &mut stopped => {
-                    if self.only_waits() {
-                        return Ok(());
+                    if !self.is_waiting_for_answers() {
+                        self.fail_run("The gateway was stopped while this run was under way; ask again.").await?;
                     }
-                    self.lose_run("The gateway was stopped while this run was under way; ask again.").await?;
                     return Ok(());
                 }
-                // A run under way has its grace; whoever asks for another is told to come back.
-                () = &mut draining, if self.scribe.is_none() || self.only_waits() => return Ok(()),
-                // Those who ask come first: a cancel must not wait for a stream.
-                ask = self.asks.recv() => match ask {
-                    Some(ask) => self.answer(*ask).await?,
+                // A run under way may finish; commands are refused meanwhile.
+                () = &mut draining, if self.recorder.is_none() || self.is_waiting_for_answers() => return Ok(()),
+                // Commands before agent events: a cancel must not wait behind a stream.
+                message = self.mailbox.recv() => match message {
+                    Some(message) => self.handle(*message).await?,
                     None => return Ok(()),
                 },
-                heard = hear(&mut self.agent, &mut batch) => self.take_down(heard, &mut batch).await?,
-                () = until(self.cancel_by) => self.end_stubborn_run().await?,
-                () = until(expiry) => self.expire().await?,
-                () = until(self.paused) => self.paused = None,
-                // It goes on with its conversation when it is needed again.
-                () = until(agent_rest) => self.agent = None,
-                () = tokio::time::sleep_until(rest_at), if self.scribe.is_none() => {
-                    if self.parts.live.let_rest(self.id) {
+                count = next_events(&mut self.agent, &mut batch) => {
+                    self.record_agent_events(count, &mut batch).await?;
+                }
+                () = sleep_until(self.cancel_by) => self.force_cancel().await?,
+                () = sleep_until(expiry) => self.expire_questions().await?,
+                () = sleep_until(self.paused_until) => self.paused_until = None,
+                // It resumes its conversation when it is needed again.
+                () = sleep_until(agent_idle_at) => self.agent = None,
+                () = tokio::time::sleep_until(idle_at), if self.recorder.is_none() => {
+                    if self.parts.live.remove_if_idle(self.id) {
                         return Ok(());
                     }
                 }
@@ -212,145 +224,148 @@ impl Router {
         }
     }
 
-    /// How long it stays awake without a reason. One that nobody has used yet is not worth keeping.
-    fn patience(&self) -> Duration {
+    fn idle_timeout(&self) -> Duration {
         if self.writer.is_stored() {
-            self.parts.idle
+            self.parts.idle_timeout
         } else {
-            DRAFT_REST.min(self.parts.idle)
+            DRAFT_IDLE_TIMEOUT.min(self.parts.idle_timeout)
         }
     }
 
-    async fn answer(&mut self, ask: Ask) -> Result<(), Over> {
-        match ask {
-            Ask::EndRun(reply) => {
-                let until = Some(Instant::now() + ENDING);
-                (self.paused, self.ending) = (until, until);
+    async fn handle(&mut self, message: SessionMessage) -> Result<(), Terminated> {
+        match message {
+            SessionMessage::EndRun(reply) => {
+                let until = Some(Instant::now() + ENDING_TIMEOUT);
+                (self.paused_until, self.ending_until) = (until, until);
                 self.agent = None;
                 self.end_run(RunOutcome::Cancelled).await?;
                 reply.send(()).ok();
                 Ok(())
             }
-            Ask::State(reply) => {
-                // Whoever asked may have left.
+            SessionMessage::State(reply) => {
                 drop(reply.send(self.state.clone()));
                 Ok(())
             }
-            Ask::Inquire(inquiry, wake, once, reply) => {
-                self.until = None;
-                self.inquire(inquiry, wake, once, reply).await
+            SessionMessage::AgentRequest(request, start, key, reply) => {
+                self.command_deadline = None;
+                self.request_agent(request, start, key, reply).await
             }
-            // Nobody waits for the outcome any more: it was told to have failed.
-            Ask::Command(_, _, reply) if reply.is_closed() => Ok(()),
-            Ask::Command(_, _, reply) if self.parts.stopping.drain.is_cancelled() => {
-                drop(reply.send(Err(Refused::new(
-                    Code::Busy,
-                    "The gateway is going down; come back in a moment.",
-                ))));
+            // The sender was told that the command failed.
+            SessionMessage::Command(_, _, reply) if reply.is_closed() => Ok(()),
+            SessionMessage::Command(_, _, reply) if self.parts.shutdown.drain.is_cancelled() => {
+                drop(reply.send(Err(Refused::shutting_down())));
                 Ok(())
             }
-            Ask::Command(request, until, reply) => {
-                self.until = Some(until);
-                let span = self.watch.takes(request.sent.trace);
+            SessionMessage::Command(request, until, reply) => {
+                self.command_deadline = Some(until);
+                let span = self.telemetry.begin_command(request.meta.trace);
                 let outcome = self.carry_out(request).await;
-                let over = matches!(outcome, Err(Failure::Over));
-                let told = outcome.map_err(|failure| match failure {
-                    Failure::Refused(refused) => refused,
-                    Failure::Over => moved_away(),
+                let is_terminated = matches!(outcome, Err(CommandError::Terminated));
+                let outcome = outcome.map_err(|error| match error {
+                    CommandError::Refused(refused) => refused,
+                    CommandError::Terminated => Refused::session_moving(),
                 });
-                let refused = told.as_ref().err().map(|refused| refused.code.as_str());
-                self.watch.is_done(span, refused);
-                drop(reply.send(told));
-                if over { Err(Over) } else { Ok(()) }
+                let refused = outcome.as_ref().err().map(|refused| refused.code.as_str());
+                self.telemetry.end_command(span, refused);
+                drop(reply.send(outcome));
+                if is_terminated {
+                    Err(Terminated)
+                } else {
+                    Ok(())
+                }
             }
         }
     }
 
-    async fn carry_out(&mut self, request: Request) -> Result<Effect, Failure> {
-        (request.sent.still)().map_err(Failure::Refused)?;
-        if let Some(effect) = self.effect_before(&request).await? {
+    async fn carry_out(&mut self, request: Request) -> Result<Reply, CommandError> {
+        (request.meta.recheck)()?;
+        if let Some(effect) = self.previous_effect(&request).await? {
             return Ok(effect);
         }
-        let Request { command, sent } = request;
+        let Request { command, meta } = request;
         match command {
             Command::SubmitPrompt { prompt, if_busy } => {
-                self.submit(Waiting::Prompt, prompt, if_busy, sent).await
+                self.submit(PromptKind::Prompt, prompt, if_busy, meta).await
             }
-            Command::Steer { text } => self.say_aside(Waiting::Steer, text, sent).await,
-            Command::FollowUp { text } => self.say_aside(Waiting::FollowUp, text, sent).await,
+            Command::Steer { text } => self.steer(text, meta).await,
+            Command::FollowUp { text } => self.submit_text(PromptKind::FollowUp, text, meta).await,
             Command::Suggest { text } => {
                 let suggested = Event::Suggested {
                     message: MessageId::new(),
-                    by: sent.name(),
+                    by: meta.sender(),
                     text,
                 };
-                let command = sent.once.map(|once| recorded(once, None));
-                self.record(Change::from(suggested).by(command)).await?;
-                Ok(Effect::Done(None))
+                self.record_done(suggested, meta).await
             }
-            Command::Cancel { run } => self.cancel(run, sent).await,
-            Command::Withdraw { run } => self.withdraw(run, sent).await,
+            Command::Cancel { run } => self.cancel(run, meta).await,
+            Command::Withdraw { run } => self.withdraw(run, meta).await,
             Command::Answer { question, answer } => {
-                self.answer_question(question, answer, sent).await
+                self.answer_question(question, answer, meta).await
             }
             Command::SetQueueMode {
                 steering,
                 follow_up,
-            } => self.set_queue_mode(steering, follow_up, sent).await,
+            } => self.set_queue_mode(steering, follow_up, meta).await,
             Command::UpdateSettings(change) => {
-                self.check(&change)?;
+                self.check_settings(&change)?;
                 let changed = Event::SettingsChanged(change.clone());
-                let command = sent.once.map(|once| recorded(once, None));
-                self.record(Change::from(changed).by(command)).await?;
-                self.tell(ToAgent::Settings(change)).await;
-                Ok(Effect::Done(None))
+                let effect = self.record_done(changed, meta).await?;
+                self.send_to_agent(ToAgent::Settings(change)).await;
+                Ok(effect)
             }
             Command::SetTools { tools } => {
-                self.needs("setTools", "choose its tools")?;
+                self.require("setTools", "choose its tools")?;
                 let changed = Event::ToolsChanged {
                     tools: tools.clone(),
                 };
-                let command = sent.once.map(|once| recorded(once, None));
-                self.record(Change::from(changed).by(command)).await?;
-                self.tell(ToAgent::Tools(tools)).await;
-                Ok(Effect::Done(None))
+                let effect = self.record_done(changed, meta).await?;
+                self.send_to_agent(ToAgent::Tools(tools)).await;
+                Ok(effect)
             }
             Command::UpdateContext(context) => {
-                if let Some(once) = sent.once.filter(|_| self.writer.is_stored()) {
-                    let command = Some(recorded(once, None));
+                if let Some(key) = meta.idempotency_key.filter(|_| self.writer.is_stored()) {
+                    let command = Some(command_record(key, &None::<RunId>));
                     self.record(Change::default().by(command)).await?;
                 }
-                self.contexts.set(&sent.by.actor, context.clone());
-                self.tell(ToAgent::Context(context)).await;
-                Ok(Effect::Done(None))
+                self.client_contexts.set(&meta.by.actor, context.clone());
+                self.send_to_agent(ToAgent::Context(context)).await;
+                Ok(Reply::Done(None))
             }
         }
     }
 
-    /// Does the agent allow these settings?
-    fn check(&self, change: &SettingsChange) -> Result<(), Failure> {
+    /// Commits one event as the effect of a command without a run.
+    async fn record_done(
+        &mut self,
+        event: Event,
+        meta: CommandMeta,
+    ) -> Result<Reply, CommandError> {
+        let key = meta.idempotency_key;
+        let command = key.map(|key| command_record(key, &None::<RunId>));
+        self.record(Change::from(event).by(command)).await?;
+        Ok(Reply::Done(None))
+    }
+
+    fn check_settings(&self, change: &SettingsChange) -> Result<(), Refused> {
         let catalog = &self.parts.catalog;
-        let complaint = catalog.complaint(&self.counterpart.name, change);
+        let complaint = catalog.complaint(&self.agent_info.name, change);
         complaint.map_or(Ok(()), |(setting, fault)| {
             let message = format!("`payload.settings.{setting}` {fault}.");
-            let refused = Refused::new(Code::ValidationError, message);
-            Err(Failure::Refused(refused))
+            Err(Refused::new(ErrorCode::ValidationError, message))
         })
     }
 
-    /// Can the agent do this at all?
-    fn needs(&self, capability: &str, what: &str) -> Result<(), Failure> {
-        let name = &self.counterpart.name;
+    fn require(&self, capability: &str, what: &str) -> Result<(), Refused> {
+        let name = &self.agent_info.name;
         if self.parts.catalog.is_able(name, capability) {
             return Ok(());
         }
         let message = format!("The agent `{name}` does not let clients {what}.");
-        let refused = Refused::new(Code::Unsupported, message);
-        Err(Failure::Refused(refused))
+        Err(Refused::new(ErrorCode::Unsupported, message))
     }
 }
 
-async fn until(deadline: Option<Instant>) {
+async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,

@@ -1,14 +1,13 @@
-//! What a session is found by: the texts among its events. Pure.
+//! Search text: the texts of events that the search indexes. Pure.
 //!
-//! Prompts, and answers once they are whole: pieces come by the thousand and are not looked at.
+//! Prompts and complete messages; chunks are not indexed.
 
 use crate::domain::event::{Author, Event};
 use crate::store::SearchText;
 
-/// So much of a text is searched; a database has its limits too.
-const TEXT_BYTES: usize = 256 * 1024;
+/// Bytes of a text that are indexed; databases have limits of their own.
+const MAX_TEXT_BYTES: usize = 256 * 1024;
 
-/// The texts among events that follow an offset.
 pub(super) fn searchable(after: u64, events: &[Event]) -> Vec<SearchText> {
     (after + 1..)
         .zip(events)
@@ -27,14 +26,14 @@ fn text(event: &Event) -> Option<&str> {
             text,
             ..
         } => text.as_deref(),
-        // A title is found by its column, as it is also changed without an event.
+        // A title is indexed from its column: it also changes without an event.
         _ => None,
     }
 }
 
-/// Not every database can hold a NUL in a text.
+/// Not every database stores a NUL in a text.
 fn clean(text: &str) -> String {
-    let end = text.floor_char_boundary(TEXT_BYTES);
+    let end = text.floor_char_boundary(MAX_TEXT_BYTES);
     text[..end].replace('\0', " ")
 }
 
@@ -45,7 +44,7 @@ mod tests {
     use crate::domain::event::Channel;
     use crate::domain::id::{MessageId, RunId};
 
-    fn asked(text: &str) -> Event {
+    fn prompted(text: &str) -> Event {
         Event::RunStarted {
             run: RunId::new(),
             prompt: Prompt::new(text, Mode::Act),
@@ -56,7 +55,7 @@ mod tests {
         }
     }
 
-    fn said(author: Author, text: Option<&str>) -> Event {
+    fn message(author: Author, text: Option<&str>) -> Event {
         Event::MessageFinal {
             message: MessageId::new(),
             run: RunId::new(),
@@ -67,47 +66,47 @@ mod tests {
         }
     }
 
-    fn piece() -> Event {
+    fn chunk() -> Event {
         Event::MessageDelta {
             message: MessageId::new(),
             run: RunId::new(),
             channel: Channel::Text,
-            text: "piece".into(),
+            text: "chunk".into(),
             index: 1,
             joined: 0,
         }
     }
 
-    fn found(after: u64, events: &[Event]) -> Vec<(u64, String)> {
+    fn texts_of(after: u64, events: &[Event]) -> Vec<(u64, String)> {
         let texts = searchable(after, events).into_iter();
         texts.map(|text| (text.offset, text.text)).collect()
     }
 
     #[test]
-    fn prompts_and_whole_answers_are_found_at_their_offsets() {
+    fn prompts_and_complete_messages_are_indexed_at_their_offsets() {
         let events = [
-            asked("why?"),
-            piece(),
-            said(Author::Assistant, Some("because")),
-            said(Author::Assistant, None),
-            said(Author::System, Some("a notice")),
+            prompted("why?"),
+            chunk(),
+            message(Author::Assistant, Some("because")),
+            message(Author::Assistant, None),
+            message(Author::System, Some("a notice")),
         ];
         assert_eq!(
-            found(7, &events),
+            texts_of(7, &events),
             [(8, "why?".into()), (10, "because".into())]
         );
     }
 
     #[test]
-    fn pieces_alone_are_nothing_to_be_found_by() {
-        assert_eq!(found(0, &[piece(), piece()]), []);
+    fn chunks_are_not_indexed() {
+        assert_eq!(texts_of(0, &[chunk(), chunk()]), []);
     }
 
     #[test]
     fn a_text_is_cut_and_cleaned_before_it_is_stored() {
-        let long = "é".repeat(TEXT_BYTES);
-        assert!(found(0, &[asked(&long)])[0].1.len() <= TEXT_BYTES);
-        let odd = said(Author::Assistant, Some("a\0b"));
-        assert_eq!(found(0, &[odd]), [(1, "a b".into())]);
+        let long = "é".repeat(MAX_TEXT_BYTES);
+        assert!(texts_of(0, &[prompted(&long)])[0].1.len() <= MAX_TEXT_BYTES);
+        let odd = message(Author::Assistant, Some("a\0b"));
+        assert_eq!(texts_of(0, &[odd]), [(1, "a b".into())]);
     }
 }

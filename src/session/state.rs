@@ -1,12 +1,12 @@
-//! What a session looks like now: a pure fold over its journal.
+//! Session state: a pure fold over the journal.
 //!
 //! The router applies every event once; a snapshot of the result stands for all events up to its
-//! offset. No I/O, no clock, no ids made. Touches `domain` only.
+//! offset. No I/O, no clock, no new ids. Touches `domain` only.
 //!
-//! Folding is total: whatever the order of events, it never panics, and what does not fit the run
-//! under way is passed over. It is bounded: old messages and tools fall out, the journal has them.
-//! Nothing is kept that does not read back from its stored form as itself: a snapshot would mean
-//! something else than the events before it.
+//! The fold is total: no order of events panics, and events that do not fit the run under way are
+//! skipped. It is bounded: old messages and tools are dropped, the journal has them. Only values that
+//! read back from their stored form unchanged are kept: else a snapshot would mean something else
+//! than the events before it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,97 +21,81 @@ use crate::domain::queue::Queue;
 use crate::domain::run::{RunOutcome, Usage};
 use crate::domain::tool::Tool;
 
+mod conversation;
 mod questions;
 mod run;
 mod settings;
 mod tool;
 
-pub(crate) use questions::{Ended, Questions, brief};
+pub(crate) use questions::{Questions, ResolvedQuestion, truncated};
 pub(crate) use run::{CurrentRun, RunStatus};
 pub(crate) use settings::Settings;
 
-/// How much of the last user message is kept for lists, in characters.
+/// Characters of the last user message that lists show.
 const EXCERPT_CHARS: usize = 200;
-/// So many runs are remembered by their ids.
-const PAST_RUNS: usize = 64;
+const MAX_PAST_RUNS: usize = 64;
 
-/// A session after some part of its journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SessionState {
-    /// Of the last event folded; 0 before the first.
+    /// Offset of the last event; 0 before the first.
     pub(crate) offset: u64,
-    /// The newest messages within the bounds, oldest first. Shared between copies of the state, which
-    /// are made with nearly every commit.
+    /// The newest messages within the bounds, oldest first. Shared by the copies of the state that
+    /// nearly every commit makes.
     pub(crate) messages: VecDeque<Arc<Message>>,
-    /// Were older messages dropped, or was a long one cut?
+    /// Older messages were dropped, or a long one was cut.
     pub(crate) truncated: bool,
-    /// All messages there ever were.
+    /// Number of all messages, dropped ones included.
     pub(crate) message_count: u64,
-    /// The beginning of what a human said last.
+    /// The beginning of the last message of a person.
     pub(crate) last_user_message: Option<String>,
     /// The run under way, or the last one that ended.
     pub(crate) current: Option<CurrentRun>,
-    /// The settings in force.
     pub(crate) settings: Settings,
-    /// The sum of everything used.
+    /// The sum over the session.
     pub(crate) usage: Usage,
-    /// What the agent does.
     pub(crate) activity: Activity,
-    /// The agent's plan.
     pub(crate) plan: Vec<PlanStep>,
     /// The newest tools of the current run, oldest first. Shared like the messages.
     pub(crate) tools: Vec<Arc<Tool>>,
-    /// The title, if it has one.
     pub(crate) title: Option<String>,
-    /// What the agent wants to know of a human.
     #[serde(default)]
     pub(crate) questions: Questions,
-    /// The prompts that wait for their turn.
     #[serde(default)]
     pub(crate) queue: Queue,
-    /// Runs that are over or left the queue, the newest last.
+    /// Runs that ended or left the queue, the newest last.
     #[serde(default)]
     pub(crate) past_runs: VecDeque<RunId>,
-    /// The tools that the agent may use, if somebody has chosen.
     #[serde(default)]
     pub(crate) chosen_tools: Option<Vec<String>>,
-    /// The commands that the agent understands.
     #[serde(default)]
     pub(crate) commands: Vec<AgentCommand>,
-    /// How much of the context is left, in percent.
+    /// Share of the context window that is left, in percent.
     #[serde(default)]
     pub(crate) context_left: Option<u8>,
-    /// The bytes of all kept texts, so that nobody has to add them up for every piece.
+    /// Bytes of all kept messages, so that a chunk need not sum them up.
     text_bytes: usize,
-    /// The message that lost its end: more pieces must not be glued to what is left of it.
+    /// The message whose end was cut: later chunks must not be appended to it.
     cut: Option<MessageId>,
 }
 
-/// One utterance in the conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Message {
-    /// Its id.
     pub(crate) id: MessageId,
-    /// Who spoke.
     pub(crate) author: Author,
-    /// What was said so far.
     pub(crate) text: String,
-    /// When it began.
     pub(crate) at: Timestamp,
-    /// The run that it belongs to.
     pub(crate) run: Option<RunId>,
-    /// Is that all of it?
+    /// No more chunks follow.
     pub(crate) complete: bool,
-    /// What its run used, on the last utterance of the run.
+    /// Tokens used by its run, on the last message of the run.
     pub(crate) usage: Option<Usage>,
 }
 
-/// How much of the conversation is kept. The newest message always stays, cut if need be.
+/// Bounds of the kept conversation. The newest message always stays, cut if need be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Bounds {
-    /// At most so many messages.
     pub(crate) messages: usize,
-    /// At most so many bytes of text in all of them.
+    /// Bytes of text in all messages.
     pub(crate) bytes: usize,
 }
 
@@ -152,9 +136,8 @@ impl Default for Bounds {
 }
 
 impl SessionState {
-    /// Folds one event in.
-    ///
-    /// One that was folded before changes nothing; a gap is no fault, a compacted journal has some.
+    /// Folds one event in. One that was folded before changes nothing; gaps are fine, a compacted
+    /// journal has some.
     pub(crate) fn apply(&mut self, recorded: &Recorded, bounds: &Bounds) {
         if recorded.offset <= self.offset {
             return;
@@ -164,7 +147,6 @@ impl SessionState {
         self.trim(bounds);
     }
 
-    /// The run under way, if there is one.
     pub(crate) fn live_run(&self) -> Option<&CurrentRun> {
         self.current.as_ref().filter(|run| run.status.is_live())
     }
@@ -186,7 +168,7 @@ impl SessionState {
             Event::RunProgress { run, progress } => {
                 if let Some(current) = self.live(*run) {
                     current.status = RunStatus::Running;
-                    // "Still at it" takes nothing back.
+                    // An event without progress keeps the last one.
                     if progress.is_some() {
                         current.progress.clone_from(progress);
                     }
@@ -219,7 +201,7 @@ impl SessionState {
             } => {
                 if self.count_chunk(*run, *index) {
                     match text {
-                        Some(text) => self.settle(*message, *run, *author, text, at),
+                        Some(text) => self.finalise(*message, *run, *author, text, at),
                         None => self.complete(*message, *run),
                     }
                 }
@@ -240,15 +222,19 @@ impl SessionState {
                 granted,
                 resolution,
                 ..
-            } => self.questions.resolve(Ended {
+            } => self.questions.resolve(ResolvedQuestion {
                 question: *question,
                 by: by.clone(),
                 granted: *granted,
                 resolution: resolution.clone(),
             }),
-            Event::QueueUpdated { line, modes, added } => {
-                for gone in self.queue.follow(line, *modes, added) {
-                    self.pass(gone);
+            Event::QueueUpdated {
+                entries,
+                modes,
+                added,
+            } => {
+                for gone in self.queue.update(entries, *modes, added) {
+                    self.add_past_run(gone);
                 }
             }
             Event::AgentState { activity } => self.activity = *activity,
@@ -276,9 +262,9 @@ impl SessionState {
             if before == run {
                 return;
             }
-            // Without an end of its own, its utterances and questions would stay open for ever.
+            // It never ended: without this its messages and questions would stay open.
             self.complete_messages(before);
-            self.questions.forget(before);
+            self.questions.close_run(before);
         }
         self.tools.clear();
         self.current = Some(CurrentRun {
@@ -316,9 +302,9 @@ impl SessionState {
         current.progress = None;
         current.message = None;
         self.activity = Activity::Idle;
-        self.pass(run);
+        self.add_past_run(run);
         self.complete_messages(run);
-        self.questions.forget(run);
+        self.questions.close_run(run);
         if let Some(usage) = usage.map(storable) {
             self.add_usage(&usage);
             let last = self
@@ -331,14 +317,14 @@ impl SessionState {
         }
     }
 
-    /// Remembers a run that is over, for those who still want to stop it.
-    fn pass(&mut self, run: RunId) {
+    /// Keeps the id of a past run, so that a late cancel of it succeeds.
+    fn add_past_run(&mut self, run: RunId) {
         self.past_runs.push_back(run);
-        let surplus = self.past_runs.len().saturating_sub(PAST_RUNS);
+        let surplus = self.past_runs.len().saturating_sub(MAX_PAST_RUNS);
         self.past_runs.drain(..surplus);
     }
 
-    /// Follows the index of a chunk; says whether its run is under way.
+    /// Counts a chunk; false if its run is not under way.
     fn count_chunk(&mut self, run: RunId, index: u64) -> bool {
         self.live(run).is_some_and(|current| {
             current.chunks = current.chunks.max(index.saturating_add(1));
@@ -346,123 +332,14 @@ impl SessionState {
         })
     }
 
-    fn append(&mut self, id: MessageId, run: RunId, text: &str, at: Timestamp) {
-        let cut = self.cut == Some(id);
-        match self.message(id) {
-            // Too late, or not its own: whatever other runs said is complete.
-            Some(known) if known.complete => return,
-            Some(known) => {
-                if !cut {
-                    known.text.push_str(text);
-                    self.text_bytes = self.text_bytes.saturating_add(text.len());
-                }
-            }
-            None => self.push(Message {
-                id,
-                author: Author::Assistant,
-                text: text.to_owned(),
-                at,
-                run: Some(run),
-                complete: false,
-                usage: None,
-            }),
-        }
-        if let Some(current) = &mut self.current {
-            current.message = Some(id);
-        }
-    }
-
-    fn settle(&mut self, id: MessageId, run: RunId, author: Author, text: &str, at: Timestamp) {
-        match self.message(id) {
-            Some(known) if known.run != Some(run) => return,
-            Some(known) => {
-                let before = known.text.len();
-                text.clone_into(&mut known.text);
-                known.author = author;
-                known.complete = true;
-                self.text_bytes = self.text_bytes.saturating_sub(before) + text.len();
-                self.cut = self.cut.filter(|cut| *cut != id);
-            }
-            None => self.push(Message {
-                id,
-                author,
-                text: text.to_owned(),
-                at,
-                run: Some(run),
-                complete: true,
-                usage: None,
-            }),
-        }
-        if author == Author::User {
-            self.last_user_message = Some(excerpt(text));
-        }
-        if let Some(current) = &mut self.current {
-            current.message = current.message.filter(|writing| *writing != id);
-        }
-    }
-
-    /// The pieces stay as they are.
-    fn complete(&mut self, id: MessageId, run: RunId) {
-        if let Some(known) = self.message(id).filter(|known| known.run == Some(run)) {
-            known.complete = true;
-        }
-        if let Some(current) = &mut self.current {
-            current.message = current.message.filter(|writing| *writing != id);
-        }
-    }
-
     fn add_usage(&mut self, usage: &Usage) {
         self.usage = self.usage.plus(usage);
         // An infinite sum has no stored form.
         self.usage.cost = self.usage.cost.map(|cost| cost.clamp(f64::MIN, f64::MAX));
     }
-
-    /// A kept message; searched from the end, where the talk is.
-    fn message(&mut self, id: MessageId) -> Option<&mut Message> {
-        let known = self.messages.iter_mut().rfind(|message| message.id == id);
-        known.map(Arc::make_mut)
-    }
-
-    fn push(&mut self, message: Message) {
-        self.text_bytes = self.text_bytes.saturating_add(message.text.len());
-        self.message_count = self.message_count.saturating_add(1);
-        self.messages.push_back(Arc::new(message));
-    }
-
-    fn complete_messages(&mut self, run: RunId) {
-        for message in &mut self.messages {
-            if message.run == Some(run) && !message.complete {
-                Arc::make_mut(message).complete = true;
-            }
-        }
-    }
-
-    fn trim(&mut self, bounds: &Bounds) {
-        while self.messages.len() > 1
-            && (self.messages.len() > bounds.messages || self.text_bytes > bounds.bytes)
-        {
-            if let Some(oldest) = self.messages.pop_front() {
-                self.text_bytes = self.text_bytes.saturating_sub(oldest.text.len());
-                self.cut = self.cut.filter(|cut| *cut != oldest.id);
-                self.truncated = true;
-            }
-        }
-        // More than the bound is left only if a single message is longer than that.
-        if self.text_bytes > bounds.bytes
-            && let Some(only) = self.messages.front_mut()
-        {
-            let only = Arc::make_mut(only);
-            only.text
-                .truncate(only.text.floor_char_boundary(bounds.bytes));
-            only.text.shrink_to_fit();
-            self.text_bytes = only.text.len();
-            self.cut = Some(only.id);
-            self.truncated = true;
-        }
-    }
 }
 
-/// The usage as it reads once stored: a cost that is no number is no cost.
+/// The usage as it reads back from storage: a cost that is not finite is dropped.
 fn storable(usage: &Usage) -> Usage {
     Usage {
         cost: usage.cost.filter(|cost| cost.is_finite()),

@@ -1,31 +1,27 @@
-//! The recent part of journals, in memory.
+//! Tail: the recent events of a journal, in memory.
 //!
-//! Pure bookkeeping: routers append, cursors read. Each session has its tail; all tails together
-//! hold no more bytes than one budget, and what was appended longest ago, in whichever session,
-//! goes first.
+//! Pure: routers append, cursors read. All tails of a node share one byte budget; the oldest append of
+//! any session is dropped first.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
-use tokio_tungstenite::tungstenite::Utf8Bytes;
-
 use crate::domain::event::Recorded;
 use crate::domain::id::SessionId;
+use crate::domain::shared_text::Text;
 
-/// What an entry costs beside its text.
+/// Bytes of an entry beside its text.
 const OVERHEAD_BYTES: usize = 200;
 
-/// A committed event, and its frame once somebody has made it.
+/// A committed event, and its frame once a member has made it.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// Whose journal it stands in.
     pub(crate) session: SessionId,
-    /// The event at its place.
     pub(crate) recorded: Recorded,
-    frame: OnceLock<Utf8Bytes>,
+    frame: OnceLock<Text>,
     bytes: usize,
-    /// When it was committed, if that was in this life of its session.
+    /// When it was committed; `None` if it was read from storage.
     committed: Option<Instant>,
 }
 
@@ -41,36 +37,35 @@ impl Entry {
         }
     }
 
-    /// The same, committed at that moment.
-    pub(super) fn at(self, moment: Instant) -> Self {
+    pub(super) fn committed_at(self, moment: Instant) -> Self {
         Self {
             committed: Some(moment),
             ..self
         }
     }
 
-    /// When it was committed, if that was in this life of its session.
+    /// When it was committed; `None` if it was read from storage.
     pub(crate) fn committed(&self) -> Option<Instant> {
         self.committed
     }
 
-    /// The frame of this event, made by the first who asks and shared by all others.
-    pub(crate) fn frame(&self, make: impl FnOnce(&Recorded) -> Utf8Bytes) -> Utf8Bytes {
+    /// The frame of this event, serialised once and shared by all members.
+    pub(crate) fn frame(&self, make: impl FnOnce(&Recorded) -> Text) -> Text {
         self.frame.get_or_init(|| make(&self.recorded)).clone()
     }
 }
 
-/// The recent entries of one session, without holes.
+/// The recent entries of one journal, without holes.
 #[derive(Debug, Default)]
 pub(crate) struct Tail(Mutex<VecDeque<Arc<Entry>>>);
 
 impl Tail {
-    /// The entries after an offset, at most so many; `None` if the first of them is not here.
-    pub(crate) fn after(&self, offset: u64, most: usize) -> Option<Vec<Arc<Entry>>> {
+    /// At most `limit` entries after an offset; `None` if the first of them is not here.
+    pub(crate) fn after(&self, offset: u64, limit: usize) -> Option<Vec<Arc<Entry>>> {
         let entries = lock(&self.0);
         let first = entries.front()?.recorded.offset;
         let skipped = usize::try_from((offset + 1).checked_sub(first)?).ok()?;
-        Some(entries.iter().skip(skipped).take(most).cloned().collect())
+        Some(entries.iter().skip(skipped).take(limit).cloned().collect())
     }
 
     fn push(&self, new: &[Arc<Entry>]) {
@@ -87,61 +82,61 @@ impl Tail {
     }
 }
 
-/// All tails together.
+/// All tails of a node, within one byte budget.
 #[derive(Debug)]
 pub(crate) struct Tails {
-    most_bytes: usize,
-    ages: Mutex<Ages>,
+    max_bytes: usize,
+    appends: Mutex<AppendLog>,
 }
 
 #[derive(Debug, Default)]
-struct Ages {
+struct AppendLog {
     bytes: usize,
-    /// Appends from oldest to newest: whose, how many entries, how many bytes.
+    /// Oldest first: the tail, number of entries, bytes.
     appends: VecDeque<(Weak<Tail>, usize, usize)>,
 }
 
 impl Tails {
-    pub(crate) fn new(most_bytes: usize) -> Self {
+    pub(crate) fn new(max_bytes: usize) -> Self {
         Self {
-            most_bytes,
-            ages: Mutex::default(),
+            max_bytes,
+            appends: Mutex::default(),
         }
     }
 
-    /// Adds entries to a tail and makes room elsewhere.
+    /// Appends entries to a tail and drops the oldest appends over the budget.
     pub(crate) fn append(&self, tail: &Arc<Tail>, new: &[Arc<Entry>]) {
         let bytes = new.iter().map(|entry| entry.bytes).sum::<usize>();
         tail.push(new);
-        let mut ages = lock(&self.ages);
-        ages.bytes += bytes;
-        ages.appends
+        let mut log = lock(&self.appends);
+        log.bytes += bytes;
+        log.appends
             .push_back((Arc::downgrade(tail), new.len(), bytes));
-        while ages.bytes > self.most_bytes
-            && let Some((oldest, count, freed)) = ages.appends.pop_front()
+        while log.bytes > self.max_bytes
+            && let Some((oldest, count, freed)) = log.appends.pop_front()
         {
-            ages.bytes -= freed;
+            log.bytes -= freed;
             if let Some(oldest) = oldest.upgrade() {
                 oldest.drop_oldest(count);
             }
         }
     }
 
-    /// Forgets appends whose session has gone to rest.
+    /// Forgets appends whose session has left memory.
     pub(crate) fn sweep(&self) {
-        let mut ages = lock(&self.ages);
+        let mut log = lock(&self.appends);
         let mut freed = 0;
-        ages.appends.retain(|(tail, _, bytes)| {
+        log.appends.retain(|(tail, _, bytes)| {
             let gone = tail.strong_count() == 0;
             freed += if gone { *bytes } else { 0 };
             !gone
         });
-        ages.bytes -= freed;
+        log.bytes -= freed;
     }
 
-    /// Bytes held, about.
+    /// Approximate bytes of all tails.
     pub(crate) fn bytes(&self) -> usize {
-        lock(&self.ages).bytes
+        lock(&self.appends).bytes
     }
 }
 
@@ -176,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_gets_what_lies_after_its_offset() {
+    fn a_reader_gets_the_entries_after_its_offset() {
         let (tails, tail) = (Tails::new(1_000_000), Arc::new(Tail::default()));
         assert_eq!(offsets(tail.after(0, 10)), None);
         tails.append(&tail, &entries(5..=9));
@@ -187,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_go_first_in_whichever_session() {
+    fn the_oldest_append_of_any_session_is_dropped_first() {
         let tails = Tails::new(4 * 500);
         let (one, two) = (Arc::new(Tail::default()), Arc::new(Tail::default()));
         tails.append(&one, &entries(1..=2));
@@ -201,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_at_rest_holds_nothing() {
+    fn a_session_that_left_memory_holds_nothing() {
         let tails = Tails::new(1_000_000);
         let tail = Arc::new(Tail::default());
         tails.append(&tail, &entries(1..=5));
@@ -211,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_made_once() {
+    fn a_frame_is_serialised_once() {
         let entry = &entries(1..=1)[0];
         let first = entry.frame(|_| "made".into());
         let second = entry.frame(|_| unreachable!("it was made before"));

@@ -1,4 +1,4 @@
-//! Sessions on a real database, in process, with a clock that is moved by hand.
+//! Sessions on a real database, in process, with a manual clock.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
@@ -6,31 +6,32 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-mod branching;
+mod agent_exit;
+mod branches;
 mod commits;
-mod dying;
-mod keeping;
-mod resting;
+mod idle;
+mod questions;
+mod retention;
 
 use super::state::SessionState;
 use super::*;
-use crate::domain::account::Role;
-use crate::domain::act::{Action, By};
-use crate::domain::code::Code;
+use crate::domain::account::{Principal, Role};
+use crate::domain::audit::{Action, AuditContext};
 use crate::domain::command::{Command, IfBusy, Mode, Prompt};
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::{Event, Recorded};
-use crate::domain::id::LoginId;
+use crate::domain::id::{LoginId, SessionId, UserId};
 use crate::store::{self, AuditConfig, NewUser};
 
-/// A node with one user.
-struct House {
+/// A node with one user, mia.
+struct Node {
     sessions: Sessions,
     store: Arc<dyn Store>,
     clock: Clock,
     mia: Principal,
-    stopping: Stopping,
+    shutdown: ShutdownTokens,
     tracker: TaskTracker,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 fn sessions_config() -> Config {
@@ -46,7 +47,7 @@ fn sessions_config() -> Config {
 
 fn journal_config() -> JournalConfig {
     JournalConfig {
-        // Nothing is in memory for long: what is read comes from the database.
+        // No tail: reads come from the database.
         tail_bytes: 0,
         compact_after_minutes: 60,
         keep_days: 0,
@@ -55,12 +56,16 @@ fn journal_config() -> JournalConfig {
     }
 }
 
-impl House {
+impl Node {
     async fn new() -> Self {
         Self::with(&journal_config()).await
     }
 
     async fn with(journal: &JournalConfig) -> Self {
+        Self::configured(&sessions_config(), journal).await
+    }
+
+    async fn configured(sessions: &Config, journal: &JournalConfig) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let config = store::Config {
             dir: dir.path().to_owned(),
@@ -74,23 +79,8 @@ impl House {
             role: Role::Member,
             password_hash: None,
         };
-        let act = By::gateway(clock.wall()).did(Action::UserCreated, "mia");
+        let act = AuditContext::gateway(clock.wall()).did(Action::UserCreated, "mia");
         store.create_user(&user, &act).await.unwrap();
-        let stopping = Stopping {
-            drain: CancellationToken::new(),
-            stop: CancellationToken::new(),
-        };
-        let (sessions, commits) = Sessions::new(
-            Arc::clone(&store),
-            clock.clone(),
-            Catalog::for_tests(&crate::runtime::Config::default()),
-            &sessions_config(),
-            journal,
-            stopping.clone(),
-            Instruments::default(),
-        );
-        let tracker = TaskTracker::new();
-        tracker.spawn(commits.run());
         let mia = Principal {
             user: user.id,
             username: user.username,
@@ -100,26 +90,75 @@ impl House {
             session: None,
             expires_at: Timestamp::MAX,
         };
+        Self::start(store, clock, mia, dir, sessions, journal)
+    }
+
+    fn start(
+        store: Arc<dyn Store>,
+        clock: Clock,
+        mia: Principal,
+        dir: tempfile::TempDir,
+        sessions: &Config,
+        journal: &JournalConfig,
+    ) -> Self {
+        let shutdown = ShutdownTokens {
+            drain: CancellationToken::new(),
+            stop: CancellationToken::new(),
+        };
+        let (sessions, commits) = Sessions::new(
+            Arc::clone(&store),
+            clock.clone(),
+            Catalog::for_tests(&crate::runtime::Config::default()),
+            sessions,
+            journal,
+            shutdown.clone(),
+            Instruments::default(),
+        );
+        let tracker = TaskTracker::new();
+        tracker.spawn(commits.run());
         Self {
             sessions,
             store,
             clock,
             mia,
-            stopping,
+            shutdown,
             tracker,
-            _dir: dir,
+            dir,
         }
+    }
+
+    /// Shuts the node down and starts another one on the same database.
+    async fn restart(self) -> Self {
+        self.shut_down().await;
+        let Self {
+            store,
+            clock,
+            mia,
+            dir,
+            ..
+        } = self;
+        Self::start(
+            store,
+            clock,
+            mia,
+            dir,
+            &sessions_config(),
+            &journal_config(),
+        )
     }
 
     fn draft(&self) -> Session {
         self.sessions.draft(&self.mia, None, None).unwrap()
     }
 
-    fn keeper(&self, change: impl FnOnce(&mut Config, &mut JournalConfig)) -> Keeper {
+    fn retention_task(
+        &self,
+        change: impl FnOnce(&mut Config, &mut JournalConfig),
+    ) -> RetentionTask {
         let (mut sessions, mut journal) = (sessions_config(), journal_config());
         change(&mut sessions, &mut journal);
         let audit = AuditConfig { keep_days: 365 };
-        self.sessions.keeper(&sessions, &journal, &audit)
+        self.sessions.retention_task(&sessions, &journal, &audit)
     }
 
     fn days_pass(&self, days: i64) {
@@ -140,40 +179,50 @@ impl House {
         }
     }
 
-    /// Ends everything and waits for it.
-    async fn close(self) {
-        self.stopping.drain.cancel();
-        self.stopping.stop.cancel();
+    async fn shut_down(&self) {
+        self.shutdown.drain.cancel();
+        self.shutdown.stop.cancel();
         self.sessions.finish().await;
         self.tracker.close();
         self.tracker.wait().await;
     }
+
+    async fn close(self) {
+        self.shut_down().await;
+    }
 }
 
-/// A command of nobody in particular.
+/// A request in the gateway's own name.
 fn request(command: Command) -> Request {
-    let sent = Sent {
-        by: By::gateway(Timestamp::UNIX_EPOCH),
-        still: Arc::new(|| Ok(())),
+    let meta = CommandMeta {
+        by: AuditContext::gateway(Timestamp::UNIX_EPOCH),
+        recheck: Arc::new(|| Ok(())),
         message_id: None,
-        once: None,
+        idempotency_key: None,
         trace: None,
     };
-    Request { command, sent }
+    Request { command, meta }
 }
 
-/// Asks, and waits for the end of the run.
-async fn prompts(session: &Session, text: &str) {
+async fn submits(session: &Session, text: &str) {
     let command = Command::SubmitPrompt {
         prompt: Prompt::new(text, Mode::Act),
         if_busy: IfBusy::Refuse,
     };
-    session.command(request(command)).await.unwrap();
+    session.submit(request(command)).await.unwrap();
+}
+
+async fn prompts(session: &Session, text: &str) {
+    submits(session, text).await;
+    until(session, |state| state.live_run().is_none()).await;
+}
+
+async fn until(session: &Session, is_wanted: impl Fn(&SessionState) -> bool) -> SessionState {
     loop {
         let state = session.state().await.unwrap();
-        if state.live_run().is_none() {
-            return;
+        if is_wanted(&state) {
+            return state;
         }
-        session.journal().grows_beyond(state.offset).await;
+        session.journal().wait_beyond(state.offset).await;
     }
 }

@@ -1,14 +1,13 @@
-//! A number that only grows, and the wait for it to grow: the offset of a journal's last event, or
-//! how often something has changed.
+//! Watermark: a number that only grows, and tasks that wait for it to grow. Used for a journal's head
+//! and for versions.
 //!
-//! Every open session has some, so it is small; it moves with every commit, so it is quick. Who was
-//! not waiting when it moved still sees that it did.
+//! Every live session has some, so it is small; it moves with every commit, so it is cheap. A task
+//! that was not waiting when it moved still sees the move.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::Notify;
 
-/// How far something has come.
 #[derive(Debug, Default)]
 pub(super) struct Watermark {
     level: AtomicU64,
@@ -27,13 +26,12 @@ impl Watermark {
         self.level.load(Ordering::Acquire)
     }
 
-    /// Moves it there, and wakes whoever waits for that.
+    /// Raises it to `level` and wakes all waiting tasks.
     pub(super) fn rise_to(&self, level: u64) {
         self.level.fetch_max(level, Ordering::AcqRel);
         self.risen.notify_waiters();
     }
 
-    /// Moves it by one.
     pub(super) fn rise(&self) {
         self.level.fetch_add(1, Ordering::AcqRel);
         self.risen.notify_waiters();
@@ -42,7 +40,7 @@ impl Watermark {
     /// Returns once it is beyond a level. Cancel-safe.
     pub(super) async fn beyond(&self, level: u64) {
         loop {
-            // Made before the look: whatever moves it after this line is heard.
+            // Before the check: a move after this line wakes it.
             let risen = self.risen.notified();
             if self.level() > level {
                 return;
@@ -57,7 +55,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn whoever_waits_is_woken_by_the_move_and_only_by_it() {
+    async fn a_waiting_task_is_woken_by_a_move_and_only_by_it() {
         let mark = Watermark::new(3);
         mark.beyond(2).await;
         let mut waiting = Box::pin(mark.beyond(3));
@@ -69,7 +67,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_move_is_seen_also_by_who_comes_late() {
+    async fn a_move_is_seen_also_by_a_late_task() {
         let mark = Watermark::default();
         let mut waiting = Box::pin(mark.beyond(0));
         let early = tokio::time::timeout(std::time::Duration::ZERO, &mut waiting).await;
@@ -81,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn it_never_falls() {
+    fn a_watermark_never_falls() {
         let mark = Watermark::new(3);
         mark.rise_to(2);
         assert_eq!(mark.level(), 3);

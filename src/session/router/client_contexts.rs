@@ -1,23 +1,23 @@
-//! Where each user of a session is: files, selection, whatever their client told last.
+//! Client contexts: what each user's client last reported (open files, selection). Not journaled: it
+//! changes with every click.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::domain::act::Actor;
+use crate::domain::audit::Actor;
 use crate::domain::id::UserId;
 
-/// So many users are kept in mind. One more: all are forgotten, and told again with the next click.
-const USERS: usize = 16;
+/// Full: all are dropped; clients report theirs again with the next click.
+const MAX_USERS: usize = 16;
 
-/// What each user's client told last.
 #[derive(Default)]
-pub(super) struct Contexts(HashMap<UserId, Value>);
+pub(super) struct ClientContexts(HashMap<UserId, Value>);
 
-impl Contexts {
+impl ClientContexts {
     pub(super) fn set(&mut self, actor: &Actor, context: Value) {
         let Some(user) = actor.user() else { return };
-        if self.0.len() >= USERS && !self.0.contains_key(&user) {
+        if self.0.len() >= MAX_USERS && !self.0.contains_key(&user) {
             self.0.clear();
         }
         self.0.insert(user, context);

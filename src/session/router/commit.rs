@@ -1,4 +1,5 @@
-//! How a router commits: the effect of a command or nothing, what has happened in any case.
+//! Commit: writes the router's changes to the journal. A command's effect is committed or refused;
+//! what has happened already is retried until it is committed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,30 +7,29 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::super::ask::{Ask, Effect, Refused, Request};
-use super::super::failure::{Failure, out_of_reach, unavailable};
 use super::super::journal::RecordError;
+use super::super::mailbox::{CommandError, Refused, Reply, Request, SessionMessage};
 use super::super::state::SessionState;
 use super::super::tail::Entry;
-use super::{Over, RETRY, Router, SNAPSHOT_EVERY};
-use crate::domain::act::Act;
-use crate::domain::code::Code;
+use super::{Router, SessionAgent, Terminated};
+use crate::domain::audit::AuditEntry;
 use crate::domain::command::Command;
 use crate::domain::event::{Event, Recorded};
-use crate::store::{CommandRecord, Snapshot, StoreError, Summary};
+use crate::domain::idempotency::IdempotencyKey;
+use crate::store::{CommandRecord, SessionSummary, Snapshot, StoreError};
 
-/// How long a look into the journal may hold up the next command.
-const GLANCE: Duration = Duration::from_millis(100);
+const RETRY_DELAY: Duration = Duration::from_millis(500);
+/// Events after which a new snapshot is worth its write.
+const SNAPSHOT_EVERY: u64 = 2_000;
+/// How long the check after an in-doubt commit may hold up the next command.
+const IN_DOUBT_CHECK_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// What one commit changes.
 #[derive(Default)]
 pub(super) struct Change {
-    /// What happened.
     pub(super) events: Vec<Event>,
-    /// The command whose first effect it is.
+    /// The command whose effect it is, if it has an idempotency key.
     pub(super) command: Option<CommandRecord>,
-    /// What the audit log says.
-    pub(super) acts: Vec<Act>,
+    pub(super) acts: Vec<AuditEntry>,
 }
 
 impl From<Event> for Change {
@@ -42,27 +42,28 @@ impl From<Event> for Change {
 }
 
 impl Change {
-    /// The same, as the first effect of a command.
     pub(super) fn by(self, command: Option<CommandRecord>) -> Self {
         Self { command, ..self }
     }
 }
 
 impl Router {
-    /// Has this command taken effect already?
-    pub(super) async fn effect_before(&self, request: &Request) -> Result<Option<Effect>, Failure> {
-        let Some(once) = &request.sent.once else {
+    pub(super) async fn previous_effect(
+        &self,
+        request: &Request,
+    ) -> Result<Option<Reply>, CommandError> {
+        let Some(key) = &request.meta.idempotency_key else {
             return Ok(None);
         };
-        let record = self.recorded_before(once).await?;
+        let record = self.find_record(key).await?;
         Ok(record.map(|record| self.known_effect(&request.command, &record)))
     }
 
-    /// What is recorded under a key.
-    pub(super) async fn recorded_before(
+    /// The record stored under an idempotency key; refused if the key belongs to another command.
+    pub(super) async fn find_record(
         &self,
-        (key, digest): &(String, [u8; 32]),
-    ) -> Result<Option<CommandRecord>, Failure> {
+        IdempotencyKey { key, digest }: &IdempotencyKey,
+    ) -> Result<Option<CommandRecord>, CommandError> {
         if !self.writer.is_stored() {
             return Ok(None);
         }
@@ -71,46 +72,44 @@ impl Router {
             .store
             .command(self.id, key)
             .await
-            .map_err(|error| unavailable(&error))?;
+            .map_err(|error| self.storage_error(&error))?;
         match found {
-            Some(record) if record.digest != *digest => Err(Failure::Refused(Refused::new(
-                Code::ValidationError,
-                "This idempotencyKey was used for another command.",
-            ))),
-            // It took effect, but this router was told that it failed: whoever reads the journal anew
-            // knows better.
-            Some(_) if self.writer.is_unsure() => Err(Failure::Over),
+            Some(record) if record.idempotency_key.digest != *digest => {
+                Err(Refused::key_reused().into())
+            }
+            // It took effect although this router was told that it failed: a new router has to read
+            // the journal again.
+            Some(_) if self.writer.is_in_doubt() => Err(CommandError::Terminated),
             found => Ok(found),
         }
     }
 
-    fn known_effect(&self, command: &Command, record: &CommandRecord) -> Effect {
+    fn known_effect(&self, command: &Command, record: &CommandRecord) -> Reply {
         if let Command::Answer { question, .. } = command
             && let Some(ended) = self.state.questions.ended(*question).cloned()
         {
             let accepted = true;
-            return Effect::Resolved { ended, accepted };
+            return Reply::Resolved { ended, accepted };
         }
-        Effect::DoneBefore(serde_json::from_slice(&record.outcome).unwrap_or_default())
+        Reply::Repeated(serde_json::from_slice(&record.outcome).unwrap_or_default())
     }
 
-    /// After a commit whose answer was lost: is something in the journal that this router does not
-    /// know? Then it is not the one to go on.
-    pub(super) async fn look_behind(&mut self) -> Result<(), Over> {
-        if !self.writer.is_unsure() {
+    /// After an in-doubt commit: if the journal has events that this router does not know, a new
+    /// router has to read it again.
+    pub(super) async fn check_in_doubt(&mut self) -> Result<(), Terminated> {
+        if !self.writer.is_in_doubt() {
             return Ok(());
         }
-        // Not for long: those who ask wait meanwhile.
-        let look = self.journal.kept_after(self.journal.head(), 1);
-        match tokio::time::timeout(GLANCE, look).await {
-            Ok(Ok(unknown)) if !unknown.is_empty() => Err(Over),
-            // Nothing, or nothing to be known yet: asked again at the next turn.
+        let look = self.journal.stored_after(self.journal.head(), 1);
+        match tokio::time::timeout(IN_DOUBT_CHECK_TIMEOUT, look).await {
+            Ok(Ok(unknown)) if !unknown.is_empty() => Err(Terminated),
+            // Nothing, or storage does not answer: checked again before the next message.
             Ok(_) | Err(_) => Ok(()),
         }
     }
 
-    /// Commits the effect of a command, or nothing.
-    pub(super) async fn record(&mut self, change: Change) -> Result<(), Failure> {
+    /// Commits the effect of a command, all of it or nothing.
+    pub(super) async fn record(&mut self, change: Change) -> Result<(), CommandError> {
         let at = self.parts.clock.wall();
         let summary = self.summary_after(&change.events, at);
         let Change {
@@ -118,31 +117,30 @@ impl Router {
             command,
             acts,
         } = change;
-        let recorded = self
-            .writer
-            .record(&events, at, summary, command, acts, self.until);
-        let committing = self.watch.commits(events.len());
+        let recorded =
+            self.writer
+                .record(&events, at, summary, command, acts, self.command_deadline);
+        let committing = self.telemetry.commit_span(events.len());
         let recorded = recorded.await;
         drop(committing);
         match recorded {
             Ok(entries) => {
-                self.take_in(&entries);
+                self.apply(&entries);
                 Ok(())
             }
-            Err(RecordError::Store(error)) => Err(unavailable(&error)),
-            Err(RecordError::Late) => Err(Failure::Refused(out_of_reach())),
-            Err(RecordError::Fenced | RecordError::Stopping) => Err(Failure::Over),
+            Err(RecordError::Store(error)) => Err(self.storage_error(&error)),
+            Err(RecordError::Late) => Err(Refused::storage_unavailable().into()),
+            Err(RecordError::Fenced | RecordError::Stopping) => Err(CommandError::Terminated),
         }
     }
 
-    /// Commits what has happened already, however long it takes: meanwhile the agent waits, and those
-    /// who want a change are told that storage is unavailable. Folded only afterwards:
-    /// the state never knows more than the journal.
-    pub(super) async fn record_surely(
+    /// Commits what has happened already, and retries while storage is away: the agent waits meanwhile,
+    /// and commands are refused. Folded only afterwards: the state is never ahead of the journal.
+    pub(super) async fn record_with_retry(
         &mut self,
         events: Vec<Event>,
-        acts: Vec<Act>,
-    ) -> Result<(), Over> {
+        acts: Vec<AuditEntry>,
+    ) -> Result<(), Terminated> {
         if events.is_empty() {
             return Ok(());
         }
@@ -155,35 +153,48 @@ impl Router {
             match recorded.await {
                 Ok(entries) => break entries,
                 Err(RecordError::Store(error)) if self.is_worth_a_retry(&error) => {
-                    self.excuse_until(Instant::now() + RETRY).await;
+                    self.answer_while_retrying(Instant::now() + RETRY_DELAY)
+                        .await;
                 }
-                Err(_) => return Err(Over),
+                Err(_) => return Err(Terminated),
             }
         };
-        self.take_in(&entries);
+        self.apply(&entries);
         if self.state.offset >= self.snapshot_at + SNAPSHOT_EVERY {
             self.save_snapshot().await;
         }
         Ok(())
     }
 
-    /// What was committed is the state from now on.
-    fn take_in(&mut self, entries: &[Arc<Entry>]) {
+    /// Logs why storage refused a command, where that becomes the sender's answer.
+    fn storage_error(&self, error: &StoreError) -> CommandError {
+        let SessionAgent { name, owner, .. } = &self.agent_info;
+        let run = self.live_run().map(tracing::field::display);
+        tracing::warn!(%error, session.id = %self.id, agent = name, user.id = %owner, run.id = run, "a command of this session was refused: storage failed");
+        Refused::storage_unavailable().into()
+    }
+
+    fn apply(&mut self, entries: &[Arc<Entry>]) {
         for entry in entries {
             self.state.apply(&entry.recorded, &self.bounds);
-            self.watch.sees(&entry.recorded.event);
+            self.telemetry.observe(&entry.recorded.event);
         }
     }
 
-    /// Answers what can be answered while storage is away.
-    async fn excuse_until(&mut self, moment: Instant) {
-        while let Ok(asked) = tokio::time::timeout_at(moment, self.asks.recv()).await {
-            match asked.map(|ask| *ask) {
-                Some(Ask::State(reply)) => drop(reply.send(self.state.clone())),
-                Some(Ask::Command(_, _, reply)) => drop(reply.send(Err(out_of_reach()))),
-                Some(Ask::Inquire(_, _, _, reply)) => drop(reply.send(Err(out_of_reach()))),
-                // As soon as it can be recorded; its sender does not wait for ever.
-                Some(Ask::EndRun(reply)) => {
+    /// Handles the mailbox while storage is away: state is served, the rest refused.
+    async fn answer_while_retrying(&mut self, moment: Instant) {
+        while let Ok(message) = tokio::time::timeout_at(moment, self.mailbox.recv()).await {
+            let unavailable = Refused::storage_unavailable;
+            match message.map(|message| *message) {
+                Some(SessionMessage::State(reply)) => drop(reply.send(self.state.clone())),
+                Some(SessionMessage::Command(_, _, reply)) => {
+                    drop(reply.send(Err(unavailable())));
+                }
+                Some(SessionMessage::AgentRequest(_, _, _, reply)) => {
+                    drop(reply.send(Err(unavailable())));
+                }
+                // Ended as soon as it can be recorded; the sender does not wait for that.
+                Some(SessionMessage::EndRun(reply)) => {
                     self.cancel_by = Some(Instant::now());
                     drop(reply);
                 }
@@ -193,14 +204,14 @@ impl Router {
     }
 
     fn is_worth_a_retry(&self, error: &StoreError) -> bool {
-        matches!(error, StoreError::Unavailable(_)) && !self.parts.stopping.stop.is_cancelled()
+        matches!(error, StoreError::Unavailable(_)) && !self.parts.shutdown.stop.is_cancelled()
     }
 
-    /// What lists show once these events are committed. Pieces of text change nothing of it, and
-    /// they are most of what there is.
-    fn summary_after(&self, events: &[Event], at: Timestamp) -> Option<Summary> {
-        let is_piece = |event: &Event| matches!(event, Event::MessageDelta { index: 1.., .. });
-        if events.iter().all(is_piece) {
+    /// The session's row in lists once these events are committed. Chunks after the first change
+    /// nothing in it, and they are most of all events.
+    fn summary_after(&self, events: &[Event], at: Timestamp) -> Option<SessionSummary> {
+        let is_chunk = |event: &Event| matches!(event, Event::MessageDelta { index: 1.., .. });
+        if events.iter().all(is_chunk) {
             return None;
         }
         let mut after = self.state.clone();
@@ -208,14 +219,14 @@ impl Router {
             let event = event.clone();
             after.apply(&Recorded { offset, at, event }, &self.bounds);
         }
-        let named = |event: &Event| matches!(event, Event::TitleChanged { .. });
+        let renames = |event: &Event| matches!(event, Event::TitleChanged { .. });
         let mut summary = summary_of(&after);
-        // Somebody may have renamed it since the agent did.
-        summary.title = summary.title.filter(|_| events.iter().any(named));
+        // The owner may have renamed the session since the agent did.
+        summary.title = summary.title.filter(|_| events.iter().any(renames));
         Some(summary)
     }
 
-    /// Opening this session again will not have to read all of it.
+    /// Saves the state, so that the next activation need not fold the whole journal.
     pub(super) async fn save_snapshot(&mut self) {
         if self.state.offset == self.snapshot_at || !self.writer.is_stored() {
             return;
@@ -227,14 +238,16 @@ impl Router {
         };
         match self.parts.store.save_snapshot(self.id, &snapshot).await {
             Ok(()) => self.snapshot_at = snapshot.offset,
-            Err(error) => tracing::warn!(%error, session.id = %self.id, "no snapshot was saved"),
+            Err(error) => {
+                tracing::warn!(%error, session.id = %self.id, "the session's snapshot was not saved");
+            }
         }
     }
 }
 
-fn summary_of(state: &SessionState) -> Summary {
+fn summary_of(state: &SessionState) -> SessionSummary {
     let count = |many: usize| u32::try_from(many).unwrap_or(u32::MAX);
-    Summary {
+    SessionSummary {
         messages: state.message_count,
         last_prompt: state.last_user_message.clone(),
         title: state.title.clone(),

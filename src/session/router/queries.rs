@@ -1,4 +1,4 @@
-//! What is asked of the agent itself, while the answer is on its way.
+//! Queries: requests to the agent itself whose answers go to one sender only.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,119 +7,114 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::super::ask::{Refused, Wake, recorded};
-use super::super::failure::Failure;
-use super::records::Change;
-use super::{Over, Router};
-use crate::domain::code::Code;
-use crate::domain::command::Inquiry;
+use super::super::mailbox::{CommandError, Refused, StartPolicy, command_record};
+use super::commit::Change;
+use super::{Router, Terminated};
+use crate::domain::command::AgentRequest;
+use crate::domain::error_code::ErrorCode;
+use crate::domain::id::RunId;
+use crate::domain::idempotency::IdempotencyKey;
 use crate::runtime::{Declined, ToAgent};
 
-/// So many may be on their way. More: the next is refused.
-const MOST: usize = 16;
-/// An answer that nobody waits for any more may still come; after this long it does not.
-const FORGOTTEN: Duration = Duration::from_secs(30);
+/// Full: the next one is refused.
+const MAX_PENDING_QUERIES: usize = 16;
+/// How long an answer that its sender no longer waits for may still come and hold its slot.
+const ABANDONED_QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 
-type Reply = oneshot::Sender<Result<Value, Refused>>;
+type ReplySender = oneshot::Sender<Result<Value, Refused>>;
 
-/// Who waits for which answer.
 #[derive(Default)]
-pub(super) struct Inquiries {
-    next: u64,
-    waiting: HashMap<u64, (Reply, Instant)>,
+pub(super) struct PendingQueries {
+    last_id: u64,
+    pending: HashMap<u64, (ReplySender, Instant)>,
 }
 
-impl Inquiries {
-    /// Hands an answer to whoever waits for it.
+impl PendingQueries {
     pub(super) fn answer(&mut self, id: u64, answer: Result<Value, Declined>) {
-        if let Some((reply, _)) = self.waiting.remove(&id) {
+        if let Some((reply, _)) = self.pending.remove(&id) {
             let answer = answer.map_err(|declined| Refused::new(declined.code, declined.message));
-            // Whoever asked may have left.
             drop(reply.send(answer));
         }
     }
 
     /// The agent is gone, and its answers with it.
-    pub(super) fn forget(&mut self) {
-        for (_, (reply, _)) in self.waiting.drain() {
-            drop(reply.send(Err(gone("The agent ended before it answered; ask again."))));
+    pub(super) fn fail_all(&mut self) {
+        for (_, (reply, _)) in self.pending.drain() {
+            let message = "The agent ended before it answered; ask again.";
+            drop(reply.send(Err(Refused::new(ErrorCode::ConnectionLost, message))));
         }
     }
 
-    /// Does nobody wait any more?
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.values().all(|(reply, _)| reply.is_closed())
+        self.pending.values().all(|(reply, _)| reply.is_closed())
     }
 
-    fn add(&mut self, reply: Reply) -> Result<u64, Reply> {
+    fn add(&mut self, reply: ReplySender) -> Result<u64, ReplySender> {
         let now = Instant::now();
-        self.waiting
-            .retain(|_, (reply, since)| !reply.is_closed() || now - *since < FORGOTTEN);
-        if self.waiting.len() >= MOST {
+        self.pending.retain(|_, (reply, since)| {
+            !reply.is_closed() || now - *since < ABANDONED_QUERY_TIMEOUT
+        });
+        if self.pending.len() >= MAX_PENDING_QUERIES {
             return Err(reply);
         }
-        self.next += 1;
-        self.waiting.insert(self.next, (reply, now));
-        Ok(self.next)
+        self.last_id += 1;
+        self.pending.insert(self.last_id, (reply, now));
+        Ok(self.last_id)
     }
 }
 
 impl Router {
-    /// Asks the agent, which may be started if it does not run. Under a key, once.
-    pub(super) async fn inquire(
+    /// Sends a request to the agent; with an idempotency key, once.
+    pub(super) async fn request_agent(
         &mut self,
-        inquiry: Inquiry,
-        wake: Wake,
-        once: Option<(String, [u8; 32])>,
-        reply: Reply,
-    ) -> Result<(), Over> {
-        match self.note(once).await {
+        request: AgentRequest,
+        start: StartPolicy,
+        key: Option<IdempotencyKey>,
+        reply: ReplySender,
+    ) -> Result<(), Terminated> {
+        match self.record_key(key).await {
             Ok(false) => {}
             Ok(true) => {
                 drop(reply.send(Ok(json!({ "repeated": true }))));
                 return Ok(());
             }
-            Err(Failure::Refused(refused)) => {
+            Err(CommandError::Refused(refused)) => {
                 drop(reply.send(Err(refused)));
                 return Ok(());
             }
-            Err(Failure::Over) => return Err(Over),
+            Err(CommandError::Terminated) => return Err(Terminated),
         }
-        let id = match self.inquiries.add(reply) {
+        let id = match self.queries.add(reply) {
             Ok(id) => id,
             Err(reply) => {
-                let busy = Refused::new(Code::Busy, "The agent is asked too much at the moment.");
-                drop(reply.send(Err(busy)));
+                let message = "The agent is asked too much at the moment.";
+                drop(reply.send(Err(Refused::new(ErrorCode::Busy, message))));
                 return Ok(());
             }
         };
-        let asked = ToAgent::Inquire { id, inquiry };
-        let asked = match wake {
-            Wake::IfNeeded => self.dispatch(asked).await,
-            Wake::Never => self.dispatch_if_running(asked).await,
+        let message = ToAgent::Request { id, request };
+        let dispatched = match start {
+            StartPolicy::IfNeeded => self.dispatch(message).await,
+            StartPolicy::Never => self.dispatch_if_running(message).await,
         };
-        if let Err(failed) = asked
-            && let Some((reply, _)) = self.inquiries.waiting.remove(&id)
+        if let Err(error) = dispatched
+            && let Some((reply, _)) = self.queries.pending.remove(&id)
         {
-            drop(reply.send(Err(Refused::new(failed.code(), failed.message()))));
+            drop(reply.send(Err(Refused::new(error.code(), error.message()))));
         }
         Ok(())
     }
 
-    /// Notes the key before anything is done; true if it was known.
-    async fn note(&mut self, once: Option<(String, [u8; 32])>) -> Result<bool, Failure> {
-        let Some(once) = once.filter(|_| self.writer.is_stored()) else {
+    /// Commits the key before the request is sent; true if it was there already.
+    async fn record_key(&mut self, key: Option<IdempotencyKey>) -> Result<bool, CommandError> {
+        let Some(key) = key.filter(|_| self.writer.is_stored()) else {
             return Ok(false);
         };
-        if self.recorded_before(&once).await?.is_some() {
+        if self.find_record(&key).await?.is_some() {
             return Ok(true);
         }
-        let command = Some(recorded(once, None));
+        let command = Some(command_record(key, &None::<RunId>));
         self.record(Change::default().by(command)).await?;
         Ok(false)
     }
-}
-
-fn gone(message: &str) -> Refused {
-    Refused::new(Code::ConnectionLost, message)
 }

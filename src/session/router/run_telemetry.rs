@@ -1,13 +1,13 @@
-//! What an operator sees of a session: its runs, questions and tools, as counters and as spans.
+//! Run telemetry: metrics and trace spans of a session's runs, questions and tools.
 //!
-//! Looks at what was committed, so nothing is counted that did not happen, and decides nothing. It
-//! knows how much was said and never what. Touches `telemetry`, `domain`.
+//! Sees committed events only, so nothing is counted that did not happen, and decides nothing.
+//! Records sizes, never content. Touches `telemetry`, `domain`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::super::metrics::{Counted, Metrics};
+use super::super::metrics::{GaugeGuard, Metrics};
 use super::super::state::SessionState;
 use crate::domain::event::{Author, Event};
 use crate::domain::id::{QuestionId, RunId, SessionId};
@@ -15,40 +15,37 @@ use crate::domain::question::Resolution;
 use crate::domain::run::RunOutcome;
 use crate::telemetry::{Context, Kind, Span, Tracer};
 
-/// More than can wait for their turn in a session.
-const WAITING: usize = 64;
-/// Tools of one run that are followed at the same time.
-const TOOLS: usize = 256;
+/// More than a queue holds.
+const MAX_PENDING_RUNS: usize = 64;
+const MAX_TOOL_SPANS: usize = 256;
 
-/// The watch over one session.
-pub(super) struct Watch {
+pub(super) struct RunTelemetry {
     metrics: Arc<Metrics>,
     tracer: Tracer,
     session: SessionId,
     agent: String,
-    /// The command at hand.
     command: Option<Context>,
-    /// The commands whose runs have not begun yet.
-    waiting: HashMap<RunId, Context>,
-    run: Option<Run>,
-    questions: HashMap<QuestionId, (Counted, Span)>,
-    /// By the agent's own ids; only while somebody traces.
+    pending_runs: HashMap<RunId, Context>,
+    run: Option<ObservedRun>,
+    questions: HashMap<QuestionId, (GaugeGuard, Span)>,
+    /// By the agent's ids; only in a traced run.
     tools: HashMap<String, Span>,
-    line: Option<Counted>,
+    queued: Option<GaugeGuard>,
 }
 
-struct Run {
+struct ObservedRun {
     id: RunId,
     merged: Vec<RunId>,
     started: Instant,
-    /// Until the agent gives the first sign.
-    silence: Option<Span>,
-    said_bytes: u64,
+    /// Open until the first output.
+    first_output: Option<Span>,
+    /// Plus one once there was an output, even an empty one.
+    output_bytes: u64,
     span: Span,
-    _goes_on: Counted,
+    _running: GaugeGuard,
 }
 
-impl Watch {
+impl RunTelemetry {
     pub(super) fn new(
         metrics: Arc<Metrics>,
         tracer: Tracer,
@@ -61,32 +58,30 @@ impl Watch {
             session,
             agent,
             command: None,
-            waiting: HashMap::new(),
+            pending_runs: HashMap::new(),
             run: None,
             questions: HashMap::new(),
             tools: HashMap::new(),
-            line: None,
+            queued: None,
         }
     }
 
-    /// A command is at hand; until the span is given back.
-    pub(super) fn takes(&mut self, of: Option<Context>) -> Span {
+    /// Begins a command; `end_command` takes the span back.
+    pub(super) fn begin_command(&mut self, of: Option<Context>) -> Span {
         let mut span = self.tracer.child("session.command", Kind::Internal, of);
         span.set("session.id", self.session);
         self.command = span.context();
         span
     }
 
-    /// What a command came to.
-    pub(super) fn is_done(&mut self, mut span: Span, refused: Option<&'static str>) {
+    pub(super) fn end_command(&mut self, mut span: Span, refused: Option<&'static str>) {
         self.command = None;
         if let Some(code) = refused {
             span.fail(code);
         }
     }
 
-    /// The effect of the command at hand is being committed.
-    pub(super) fn commits(&self, events: usize) -> Span {
+    pub(super) fn commit_span(&self, events: usize) -> Span {
         let mut span = self
             .tracer
             .child("journal.commit", Kind::Internal, self.command);
@@ -94,85 +89,86 @@ impl Watch {
         span
     }
 
-    /// The command at hand will have this run.
-    pub(super) fn expects(&mut self, run: RunId) {
-        if let Some(command) = self.command.filter(|_| self.waiting.len() < WAITING) {
-            self.waiting.insert(run, command);
+    /// The current command will have this run.
+    pub(super) fn expect_run(&mut self, run: RunId) {
+        if let Some(command) = self
+            .command
+            .filter(|_| self.pending_runs.len() < MAX_PENDING_RUNS)
+        {
+            self.pending_runs.insert(run, command);
         }
     }
 
-    /// The agent is being told of the run.
-    pub(super) fn dispatches(&self, is_running: bool) -> Span {
+    pub(super) fn dispatch_span(&self, is_running: bool) -> Span {
         let of = self.run.as_ref().and_then(|run| run.span.context());
         let mut span = self.tracer.child("agent.dispatch", Kind::Client, of);
         if of.is_some() {
-            span.set("agent", crate::telemetry::chosen(&self.agent));
+            span.set("agent", crate::telemetry::operator_name(&self.agent));
             span.set("agent.was_running", is_running);
         }
         span
     }
 
-    /// What was under way when this session was last awake.
-    pub(super) fn takes_up(&mut self, state: &SessionState) {
+    /// Observes again what was under way when the session was last live.
+    pub(super) fn resume(&mut self, state: &SessionState) {
         if let Some(current) = state.live_run() {
             let (id, merged) = (current.id, current.merged.clone());
-            self.run = Some(self.begun(id, merged, None));
+            self.run = Some(self.start_run(id, merged, None));
         }
         for open in &state.questions.open {
-            let waits = (self.metrics.question_waits(), Span::default());
-            self.questions.insert(open.id, waits);
+            let open_question = (self.metrics.question_open(), Span::default());
+            self.questions.insert(open.id, open_question);
         }
-        self.line = Some(self.metrics.prompts_wait(state.queue.entries.len()));
+        self.queued = Some(self.metrics.prompts_queued(state.queue.entries.len()));
     }
 
-    fn begun(&self, id: RunId, merged: Vec<RunId>, of: Option<Context>) -> Run {
+    fn start_run(&self, id: RunId, merged: Vec<RunId>, of: Option<Context>) -> ObservedRun {
         let mut span = self.tracer.child("run", Kind::Internal, of);
         if of.is_some() {
             span.set("run.id", id);
             span.set("session.id", self.session);
-            span.set("agent", crate::telemetry::chosen(&self.agent));
+            span.set("agent", crate::telemetry::operator_name(&self.agent));
         }
-        Run {
+        ObservedRun {
             id,
             merged,
             started: Instant::now(),
-            silence: of.map(|_| {
+            first_output: of.map(|_| {
                 let of = span.context();
                 self.tracer.child("agent.first_output", Kind::Client, of)
             }),
-            said_bytes: 0,
+            output_bytes: 0,
             span,
-            _goes_on: self.metrics.run_goes_on(&self.agent),
+            _running: self.metrics.run_running(&self.agent),
         }
     }
 
-    /// Something was committed.
-    pub(super) fn sees(&mut self, event: &Event) {
+    pub(super) fn observe(&mut self, event: &Event) {
         match event {
-            Event::MessageDelta { text, .. } => self.hears(text.len()),
+            Event::MessageDelta { text, .. } => self.observe_output(text.len()),
             Event::MessageFinal { author, rest, .. } if *author == Author::Assistant => {
-                self.hears(rest.len());
+                self.observe_output(rest.len());
             }
             Event::RunStarted { run, merged, .. } => {
-                let command = self.waiting.remove(run);
+                let command = self.pending_runs.remove(run);
                 for part in merged {
-                    self.waiting.remove(part);
+                    self.pending_runs.remove(part);
                 }
                 self.metrics.run_started(&self.agent);
-                self.run = Some(self.begun(*run, merged.clone(), command));
+                self.run = Some(self.start_run(*run, merged.clone(), command));
             }
-            Event::RunEnded { run, outcome, .. } => self.sees_end(*run, outcome),
+            Event::RunEnded { run, outcome, .. } => self.observe_end(*run, outcome),
             Event::ToolUpdate { tool, .. } => {
-                self.hears(0);
-                self.sees_tool(&tool.id, &tool.status, tool.is_open());
+                self.observe_output(0);
+                self.observe_tool(&tool.id, &tool.status, tool.is_open());
             }
             Event::QuestionAsked(open) => {
-                self.hears(0);
-                self.metrics.asked(open.question.kind);
-                let mut span = self.part("question");
+                self.observe_output(0);
+                self.metrics.question_asked(open.question.kind);
+                let mut span = self.child_span("question");
                 span.set("question.id", open.id);
-                let waits = (self.metrics.question_waits(), span);
-                self.questions.insert(open.id, waits);
+                let open_question = (self.metrics.question_open(), span);
+                self.questions.insert(open.id, open_question);
             }
             Event::QuestionResolved {
                 question,
@@ -186,44 +182,43 @@ impl Watch {
                     Resolution::Expired => "expired",
                     Resolution::Cancelled => "cancelled",
                 };
-                self.metrics.answered(outcome);
+                self.metrics.question_ended(outcome);
                 if let Some((_, mut span)) = self.questions.remove(question) {
                     span.set("outcome", outcome);
                 }
             }
-            Event::QueueUpdated { line, .. } => {
-                self.line = Some(self.metrics.prompts_wait(line.len()));
+            Event::QueueUpdated { entries, .. } => {
+                self.queued = Some(self.metrics.prompts_queued(entries.len()));
             }
             _ => {}
         }
     }
 
-    /// The agent gave a sign, with so much text in it.
-    fn hears(&mut self, bytes: usize) {
+    /// The agent gave a sign of work, with this much text.
+    fn observe_output(&mut self, bytes: usize) {
         let Some(run) = &mut self.run else {
             return;
         };
-        if !run.has_spoken() {
+        if run.output_bytes == 0 {
             let took = run.started.elapsed();
             self.metrics.first_output(&self.agent, took);
-            run.silence = None;
+            run.first_output = None;
         }
-        // One more than was said: also an empty word is a sign.
-        run.said_bytes = run.said_bytes.max(1) + bytes as u64;
+        run.output_bytes = run.output_bytes.max(1) + bytes as u64;
     }
 
-    fn sees_end(&mut self, run: RunId, outcome: &RunOutcome) {
-        self.waiting.remove(&run);
+    fn observe_end(&mut self, run: RunId, outcome: &RunOutcome) {
+        self.pending_runs.remove(&run);
         match &self.run {
             Some(current) if current.id == run => {}
-            // Its run is the one that it became part of.
+            // Counted with the run that it became part of.
             Some(current) if current.merged.contains(&run) => return,
             _ => return self.metrics.run_withdrawn(&self.agent),
         }
         let Some(mut ended) = self.run.take() else {
             return;
         };
-        // What is left open ends with the run.
+        // Open spans end with the run.
         self.tools.clear();
         let took = ended.started.elapsed();
         self.metrics.run_ended(&self.agent, outcome, took);
@@ -238,10 +233,10 @@ impl Watch {
         ended.span.set("outcome", word);
         ended
             .span
-            .set("size_bytes", ended.said_bytes.saturating_sub(1));
+            .set("size_bytes", ended.output_bytes.saturating_sub(1));
     }
 
-    fn sees_tool(&mut self, id: &str, status: &str, is_open: bool) {
+    fn observe_tool(&mut self, id: &str, status: &str, is_open: bool) {
         if self
             .run
             .as_ref()
@@ -250,12 +245,12 @@ impl Watch {
         {
             return;
         }
-        if !self.tools.contains_key(id) && self.tools.len() < TOOLS {
-            let span = self.part("tool");
+        if !self.tools.contains_key(id) && self.tools.len() < MAX_TOOL_SPANS {
+            let span = self.child_span("tool");
             self.tools.insert(id.to_owned(), span);
         }
         if !is_open && let Some(mut span) = self.tools.remove(id) {
-            // An agent may call it what it wants: only the words that we know are told.
+            // Agents choose the text of a status: only known ones are exported.
             match status {
                 "completed" => span.set("outcome", "completed"),
                 "denied" => span.set("outcome", "denied"),
@@ -266,15 +261,8 @@ impl Watch {
         }
     }
 
-    /// A part of the run under way.
-    fn part(&self, name: &'static str) -> Span {
+    fn child_span(&self, name: &'static str) -> Span {
         let of = self.run.as_ref().and_then(|run| run.span.context());
         self.tracer.child(name, Kind::Internal, of)
-    }
-}
-
-impl Run {
-    fn has_spoken(&self) -> bool {
-        self.said_bytes > 0
     }
 }

@@ -1,68 +1,87 @@
-//! How an agent is told something: started first if it does not run, given up if it does not listen.
+//! Sending to the agent: sends messages to the agent; starts it if needed, drops it if it takes none.
 
-use super::super::agent::{Agent, Unheard};
-use super::{Over, Router};
-use crate::domain::code::Code;
+use super::super::running_agent::{AgentHandle, SendError};
+use super::{Router, SessionAgent, Terminated};
 use crate::domain::command::SettingsChange;
+use crate::domain::error_code::ErrorCode;
 use crate::domain::question::Resolution;
 use crate::domain::queue::QueueModes;
 use crate::runtime::{StartAgentError, ToAgent};
 
 impl Router {
-    /// Tells the agent something, and starts it first if it does not run. One that has just ended is
-    /// started anew: it has not heard this.
-    pub(super) async fn dispatch(&mut self, said: ToAgent) -> Result<(), NotDispatched> {
-        self.counterpart.is_used();
-        let begins = matches!(said, ToAgent::Prompt { .. } | ToAgent::Resume { .. });
+    /// Sends a message to the agent, and starts the agent first if it does not run. One that has just
+    /// ended is started again: it did not get this message.
+    pub(super) async fn dispatch(&mut self, message: ToAgent) -> Result<(), DispatchError> {
+        self.agent_info.touch();
+        let begins_run = matches!(message, ToAgent::Prompt { .. } | ToAgent::Resume { .. });
         if let Some(agent) = &mut self.agent {
-            match agent.tell(said.clone()).await {
+            match agent.send(message.clone()).await {
                 Ok(()) => return Ok(()),
-                Err(Unheard::Deaf) => {
-                    self.agent = None;
-                    self.given_up = true;
-                    return Err(NotDispatched::Deaf);
+                Err(SendError::Timeout) => {
+                    self.drop_unresponsive_agent();
+                    return Err(DispatchError::Timeout);
                 }
-                // A run under way has its end in what the agent said last, which is still to be heard.
-                Err(Unheard::Gone) if self.scribe.is_some() && !begins => {
-                    return Err(NotDispatched::Gone);
+                // The end of the run under way is among the agent's last events, still to be read.
+                Err(SendError::Gone) if self.recorder.is_some() && !begins_run => {
+                    return Err(DispatchError::Gone);
                 }
-                Err(Unheard::Gone) => self.agent = None,
+                Err(SendError::Gone) => self.agent = None,
             }
-            self.inquiries.forget();
+            self.queries.fail_all();
         }
-        let start = self.introduction().await.map_err(|error| {
-            tracing::warn!(%error, session.id = %self.id, "an agent was not started");
-            NotDispatched::NoStorage
+        let start = self.start_parameters().await.map_err(|error| {
+            let SessionAgent { name, owner, .. } = &self.agent_info;
+            tracing::warn!(%error, session.id = %self.id, agent = name, user.id = %owner, "an agent was not started: storage failed");
+            DispatchError::NoStorage
         })?;
-        let started = Agent::start(&self.counterpart.name, start, &self.parts);
-        let mut agent = started.map_err(NotDispatched::NotStarted)?;
-        for known in self.circumstances() {
-            agent.tell(known).await.map_err(|_| NotDispatched::Gone)?;
+        let started = AgentHandle::start(&self.agent_info.name, start, &self.parts);
+        let mut agent = started.map_err(DispatchError::NotStarted)?;
+        let first = self.initial_messages().into_iter().chain([message]);
+        for message in first {
+            agent.send(message).await.map_err(|_| DispatchError::Gone)?;
         }
-        agent.tell(said).await.map_err(|_| NotDispatched::Gone)?;
         self.agent = Some(agent);
         Ok(())
     }
 
-    /// Tells the agent something, and starts none for it.
-    pub(super) async fn dispatch_if_running(&mut self, said: ToAgent) -> Result<(), NotDispatched> {
+    /// Sends a message to the agent; fails if it does not run.
+    pub(super) async fn dispatch_if_running(
+        &mut self,
+        message: ToAgent,
+    ) -> Result<(), DispatchError> {
         let Some(agent) = &mut self.agent else {
-            return Err(NotDispatched::NotRunning);
+            return Err(DispatchError::NotRunning);
         };
-        match agent.tell(said).await {
+        match agent.send(message).await {
             Ok(()) => Ok(()),
-            Err(Unheard::Deaf) => {
-                self.agent = None;
-                self.given_up = true;
-                Err(NotDispatched::Deaf)
+            Err(SendError::Timeout) => {
+                self.drop_unresponsive_agent();
+                Err(DispatchError::Timeout)
             }
-            // Whoever listens to it notices its end, and what that leads to.
-            Err(Unheard::Gone) => Err(NotDispatched::NotRunning),
+            // The router's loop handles its end.
+            Err(SendError::Gone) => Err(DispatchError::NotRunning),
         }
     }
 
-    /// What an agent has to know before it begins, as far as somebody has chosen.
-    fn circumstances(&self) -> Vec<ToAgent> {
+    /// Sends a message to the agent if it runs. The end of an agent is handled by the router's loop.
+    pub(super) async fn send_to_agent(&mut self, message: ToAgent) {
+        if let Some(agent) = &mut self.agent
+            && agent.send(message).await == Err(SendError::Timeout)
+        {
+            self.drop_unresponsive_agent();
+        }
+    }
+
+    pub(super) async fn send_resolution(&mut self, question: String, resolution: Resolution) {
+        self.send_to_agent(ToAgent::Answer {
+            question,
+            resolution,
+        })
+        .await;
+    }
+
+    /// The settings, tools and queue modes that were chosen before this agent started.
+    fn initial_messages(&self) -> Vec<ToAgent> {
         let settings = self.state.settings.chosen();
         let settings =
             (settings != SettingsChange::default()).then_some(ToAgent::Settings(settings));
@@ -72,51 +91,37 @@ impl Router {
         settings.into_iter().chain(tools).chain(modes).collect()
     }
 
-    /// Tells the agent something, if it runs. One that is gone is noticed by its silence; one that is
-    /// there and does not listen is given up.
-    pub(super) async fn tell(&mut self, said: ToAgent) {
-        if let Some(agent) = &mut self.agent
-            && agent.tell(said).await == Err(Unheard::Deaf)
-        {
-            self.agent = None;
-            self.given_up = true;
-        }
+    fn drop_unresponsive_agent(&mut self) {
+        self.agent = None;
+        self.agent_unresponsive = true;
     }
 
-    /// Ends the run of an agent that was given up.
-    pub(super) async fn give_up_deaf_agent(&mut self) -> Result<(), Over> {
-        if !std::mem::take(&mut self.given_up) {
+    pub(super) async fn end_unresponsive_run(&mut self) -> Result<(), Terminated> {
+        if !std::mem::take(&mut self.agent_unresponsive) {
             return Ok(());
         }
-        self.inquiries.forget();
-        self.lose_run(NotDispatched::Deaf.message().as_str()).await
-    }
-
-    pub(super) async fn tell_resolution(&mut self, question: String, resolution: Resolution) {
-        self.tell(ToAgent::Answer {
-            question,
-            resolution,
-        })
-        .await;
+        self.queries.fail_all();
+        self.fail_run(DispatchError::Timeout.message().as_str())
+            .await
     }
 }
 
-/// Why the agent did not get what it was to be told.
-pub(super) enum NotDispatched {
+/// Why the agent did not get a message.
+pub(super) enum DispatchError {
     NotStarted(StartAgentError),
     NoStorage,
     NotRunning,
     Gone,
-    Deaf,
+    Timeout,
 }
 
-impl NotDispatched {
-    pub(super) fn code(&self) -> Code {
+impl DispatchError {
+    pub(super) fn code(&self) -> ErrorCode {
         match self {
             Self::NotStarted(error) => error.code(),
-            Self::NoStorage => Code::StorageUnavailable,
-            Self::NotRunning => Code::Forbidden,
-            Self::Gone | Self::Deaf => Code::ConnectionLost,
+            Self::NoStorage => ErrorCode::StorageUnavailable,
+            Self::NotRunning => ErrorCode::Forbidden,
+            Self::Gone | Self::Timeout => ErrorCode::ConnectionLost,
         }
     }
 
@@ -128,14 +133,14 @@ impl NotDispatched {
                                  change this session can start it."
                 .into(),
             Self::Gone => "The agent is gone; ask again.".into(),
-            Self::Deaf => "The agent does not listen any more; ask again.".into(),
+            Self::Timeout => "The agent does not listen any more; ask again.".into(),
         }
     }
 }
 
-/// As a person reads it.
-pub(super) fn sentence(words: &str) -> String {
-    let mut letters = words.chars();
+/// An error text as a sentence: a capital letter first, a full stop last.
+pub(super) fn sentence(error: &str) -> String {
+    let mut letters = error.chars();
     let first = letters.next().into_iter().flat_map(char::to_uppercase);
     first.chain(letters).chain(['.']).collect()
 }

@@ -1,37 +1,42 @@
-//! What is written down of what an agent says.
+//! Agent events of a run, and the journal events they become.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
 
 use super::*;
+use crate::domain::question::{Question, QuestionKind, Severity};
 
-fn written(said: Vec<FromAgent>, run: RunId) -> Vec<Event> {
-    noted(said, run, false).events
+fn events_of(events: Vec<FromAgent>, run: RunId) -> Vec<Event> {
+    recorded(events, run, false).events
 }
 
-fn noted(said: Vec<FromAgent>, run: RunId, auto_approve: bool) -> Notes {
-    let mut scribe = Scribe::new(run, Vec::new());
-    let mut notes = Notes::default();
-    let rules = Rules {
-        at: Timestamp::UNIX_EPOCH,
-        patience: Some(Duration::from_mins(1)),
+fn recorded(events: Vec<FromAgent>, run: RunId, auto_approve: bool) -> Batch {
+    let mut recorder = RunRecorder::new(run, Vec::new());
+    let mut batch = Batch::default();
+    let policy = QuestionPolicy {
+        now: Timestamp::UNIX_EPOCH,
+        timeout: Some(Duration::from_mins(1)),
         auto_approve,
     };
-    for said in said {
-        scribe.write(said, &rules, &mut notes);
+    for event in events {
+        recorder.record(event, &policy, &mut batch);
     }
-    notes
+    batch
 }
 
 fn permission(run: RunId, severity: Severity) -> FromAgent {
     let asked = Question::new(QuestionKind::Permission, severity, "May I?", "");
-    FromAgent::Asked {
+    FromAgent::QuestionAsked {
         run,
         question: "q".into(),
-        asked: Box::new(asked),
-        patience: None,
+        content: Box::new(asked),
+        timeout: None,
     }
 }
 
 fn ended(run: RunId) -> FromAgent {
-    FromAgent::Ended {
+    FromAgent::RunEnded {
         run,
         outcome: RunOutcome::Cancelled,
         usage: None,
@@ -39,28 +44,32 @@ fn ended(run: RunId) -> FromAgent {
 }
 
 #[test]
-fn what_was_taken_back_has_nothing_in_its_place_and_the_next_piece_is_another_utterance() {
+fn a_retracted_message_becomes_empty_and_the_next_chunk_begins_another() {
     let run = RunId::new();
-    let say = |text: &str| FromAgent::Delta {
+    let say = |text: &str| FromAgent::MessageDelta {
         run,
         channel: Channel::Text,
         text: text.into(),
     };
-    let said = vec![say("wrong"), FromAgent::Withdrawn { run }, say("right")];
-    let notes = noted(said, run, false);
-    let [first, taken_back, second] = notes.events.as_slice() else {
-        panic!("{:?}", notes.events);
+    let events = vec![
+        say("wrong"),
+        FromAgent::MessageWithdrawn { run },
+        say("right"),
+    ];
+    let batch = recorded(events, run, false);
+    let [first, retracted, second] = batch.events.as_slice() else {
+        panic!("{:?}", batch.events);
     };
     let (Event::MessageDelta { message: one, .. }, Event::MessageDelta { message: two, .. }) =
         (first, second)
     else {
-        panic!("{:?}", notes.events);
+        panic!("{:?}", batch.events);
     };
     assert_ne!(one, two);
     assert!(
-        matches!(taken_back, Event::MessageFinal { message, text: Some(text), .. }
+        matches!(retracted, Event::MessageFinal { message, text: Some(text), .. }
             if message == one && text.is_empty()),
-        "{taken_back:?}"
+        "{retracted:?}"
     );
 }
 
@@ -76,8 +85,8 @@ fn a_question_and_a_tool_end_with_their_run() {
         input: None,
         output: None,
     };
-    let tool = FromAgent::Tool { run, tool };
-    let events = written(vec![permission(run, Severity::Info), tool, ended(run)], run);
+    let tool = FromAgent::ToolUpdate { run, tool };
+    let events = events_of(vec![permission(run, Severity::Info), tool, ended(run)], run);
     let [
         Event::QuestionAsked(asked),
         Event::ToolUpdate { .. },
@@ -98,42 +107,42 @@ fn a_question_and_a_tool_end_with_their_run() {
 }
 
 #[test]
-fn only_harmless_permissions_are_granted_without_asking() {
+fn auto_approve_grants_all_but_critical_permissions() {
     let run = RunId::new();
     for (severity, granted) in [
         (Severity::Info, 1),
         (Severity::Warn, 1),
         (Severity::Critical, 0),
     ] {
-        let notes = noted(vec![permission(run, severity)], run, true);
-        assert_eq!(notes.answers.len(), granted, "{severity:?}");
-        assert_eq!(notes.decided.len(), granted, "{severity:?}");
+        let batch = recorded(vec![permission(run, severity)], run, true);
+        assert_eq!(batch.answers.len(), granted, "{severity:?}");
+        assert_eq!(batch.auto_approved.len(), granted, "{severity:?}");
     }
     assert!(
-        noted(vec![permission(run, Severity::Info)], run, false)
+        recorded(vec![permission(run, Severity::Info)], run, false)
             .answers
             .is_empty()
     );
 }
 
 #[test]
-fn a_run_that_is_being_cancelled_asks_nobody() {
+fn a_question_of_a_run_that_is_being_cancelled_is_cancelled_at_once() {
     let run = RunId::new();
-    let mut scribe = Scribe::new(run, Vec::new());
-    let mut notes = Notes::default();
-    scribe.cancel();
-    let rules = Rules {
-        at: Timestamp::UNIX_EPOCH,
-        patience: None,
+    let mut recorder = RunRecorder::new(run, Vec::new());
+    let mut batch = Batch::default();
+    recorder.cancel();
+    let policy = QuestionPolicy {
+        now: Timestamp::UNIX_EPOCH,
+        timeout: None,
         auto_approve: true,
     };
-    scribe.write(permission(run, Severity::Info), &rules, &mut notes);
-    assert!(notes.events.is_empty());
-    assert_eq!(notes.answers, [("q".to_owned(), Resolution::Cancelled)]);
+    recorder.record(permission(run, Severity::Info), &policy, &mut batch);
+    assert!(batch.events.is_empty());
+    assert_eq!(batch.answers, [("q".to_owned(), Resolution::Cancelled)]);
 }
 
 fn delta(run: RunId, text: &str) -> FromAgent {
-    FromAgent::Delta {
+    FromAgent::MessageDelta {
         run,
         channel: Channel::Text,
         text: text.into(),
@@ -141,13 +150,13 @@ fn delta(run: RunId, text: &str) -> FromAgent {
 }
 
 #[test]
-fn pieces_are_numbered_and_the_end_holds_the_whole() {
+fn chunks_are_numbered_and_the_final_message_holds_the_whole_text() {
     let run = RunId::new();
-    let events = written(
+    let events = events_of(
         vec![
             delta(run, "a"),
             delta(run, "b"),
-            FromAgent::Final { run, text: None },
+            FromAgent::MessageFinal { run, text: None },
         ],
         run,
     );
@@ -178,17 +187,17 @@ fn pieces_are_numbered_and_the_end_holds_the_whole() {
 }
 
 #[test]
-fn an_answer_that_comes_at_once_is_sent_with_its_end() {
+fn a_message_without_chunks_is_sent_with_its_end() {
     let run = RunId::new();
     let text = Some("all of it".to_owned());
-    let events = written(vec![FromAgent::Final { run, text }], run);
+    let events = events_of(vec![FromAgent::MessageFinal { run, text }], run);
     assert!(matches!(events.as_slice(), [Event::MessageFinal { rest, .. }] if rest == "all of it"));
 }
 
 #[test]
-fn an_answer_cut_off_by_the_end_is_completed() {
+fn a_message_cut_off_by_the_end_of_the_run_is_completed() {
     let run = RunId::new();
-    let events = written(vec![delta(run, "half"), ended(run)], run);
+    let events = events_of(vec![delta(run, "half"), ended(run)], run);
     assert!(matches!(
         events.as_slice(),
         [
@@ -200,24 +209,64 @@ fn an_answer_cut_off_by_the_end_is_completed() {
 }
 
 #[test]
-fn nothing_about_another_run_is_written() {
-    assert!(written(vec![delta(RunId::new(), "x")], RunId::new()).is_empty());
+fn nothing_of_another_run_is_recorded() {
+    assert!(events_of(vec![delta(RunId::new(), "x")], RunId::new()).is_empty());
 }
 
 #[test]
-fn a_very_long_answer_is_not_kept_twice() {
+fn a_very_long_message_is_not_stored_twice() {
     let run = RunId::new();
-    let long = "x".repeat(WHOLE_BYTES);
-    let events = written(
+    let long = "x".repeat(WHOLE_MESSAGE_BYTES);
+    let events = events_of(
         vec![
             delta(run, &long),
             delta(run, "y"),
-            FromAgent::Final { run, text: None },
+            FromAgent::MessageFinal { run, text: None },
         ],
         run,
     );
     assert!(matches!(
         events.last(),
         Some(Event::MessageFinal { text: None, rest, .. }) if rest.is_empty()
+    ));
+}
+
+#[test]
+fn the_shorter_of_both_timeouts_is_the_deadline_of_a_question() {
+    let run = RunId::new();
+    for (of_agent, deadline) in [(None, 60), (Some(5), 5), (Some(600), 60)] {
+        let mut event = permission(run, Severity::Info);
+        if let FromAgent::QuestionAsked {
+            timeout: patience, ..
+        } = &mut event
+        {
+            *patience = of_agent.map(Duration::from_secs);
+        }
+        let events = events_of(vec![event], run);
+        let [Event::QuestionAsked(asked)] = events.as_slice() else {
+            panic!("{events:?}");
+        };
+        assert_eq!(asked.expires_at, Timestamp::from_second(deadline).ok());
+    }
+}
+
+#[test]
+fn a_question_that_the_agent_settles_is_cancelled_once() {
+    let run = RunId::new();
+    let settled = || FromAgent::QuestionWithdrawn {
+        question: "q".into(),
+    };
+    let asked = permission(run, Severity::Info);
+    let events = events_of(vec![asked, settled(), settled(), ended(run)], run);
+    assert!(matches!(
+        events.as_slice(),
+        [
+            Event::QuestionAsked(_),
+            Event::QuestionResolved {
+                resolution: Resolution::Cancelled,
+                ..
+            },
+            Event::RunEnded { .. }
+        ]
     ));
 }

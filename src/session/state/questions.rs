@@ -1,4 +1,4 @@
-//! The questions that wait for an answer, and how the latest ones ended.
+//! Questions of a session: the open ones, and the latest resolved ones.
 
 use std::collections::VecDeque;
 
@@ -6,42 +6,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::event::Resolver;
 use crate::domain::id::{QuestionId, RunId};
-use crate::domain::question::{OpenQuestion, Resolution, Said};
+use crate::domain::question::{AnswerValue, OpenQuestion, Resolution};
 
-/// So many ended ones are remembered, for those who answer a moment too late.
-const REMEMBERED: usize = 64;
-const BRIEF_BYTES: usize = 1_000;
-const BRIEF_IDS: usize = 20;
+/// Resolved questions that are kept, for answers that come too late.
+const MAX_RESOLVED: usize = 64;
+const MAX_TEXT_BYTES: usize = 1_000;
+const MAX_IDS: usize = 20;
 
-/// The questions of a session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Questions {
     /// The oldest first.
     pub(crate) open: Vec<OpenQuestion>,
-    ended: VecDeque<Ended>,
+    ended: VecDeque<ResolvedQuestion>,
 }
 
-/// How a question ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Ended {
-    /// Which.
+pub(crate) struct ResolvedQuestion {
     pub(crate) question: QuestionId,
-    /// Who ended it.
     pub(crate) by: Resolver,
-    /// Was it a yes?
     pub(crate) granted: bool,
-    /// How.
     pub(crate) resolution: Resolution,
 }
 
 impl Questions {
-    /// One that waits.
     pub(crate) fn open(&self, id: QuestionId) -> Option<&OpenQuestion> {
         self.open.iter().find(|open| open.id == id)
     }
 
-    /// One that has ended not long ago.
-    pub(crate) fn ended(&self, id: QuestionId) -> Option<&Ended> {
+    pub(crate) fn ended(&self, id: QuestionId) -> Option<&ResolvedQuestion> {
         self.ended.iter().rfind(|ended| ended.question == id)
     }
 
@@ -52,35 +44,37 @@ impl Questions {
         }
     }
 
-    pub(super) fn resolve(&mut self, mut ended: Ended) {
+    pub(super) fn resolve(&mut self, mut ended: ResolvedQuestion) {
         let before = self.open.len();
         self.open.retain(|open| open.id != ended.question);
         if self.open.len() < before {
-            ended.resolution = brief(&ended.resolution);
+            ended.resolution = truncated(&ended.resolution);
             self.ended.push_back(ended);
-            let surplus = self.ended.len().saturating_sub(REMEMBERED);
+            let surplus = self.ended.len().saturating_sub(MAX_RESOLVED);
             self.ended.drain(..surplus);
         }
     }
 
-    /// A run is over, and nobody waits for its answers any more.
-    pub(super) fn forget(&mut self, run: RunId) {
+    /// Drops the open questions of a run that has ended.
+    pub(super) fn close_run(&mut self, run: RunId) {
         self.open.retain(|open| open.run != run);
     }
 }
 
-/// The end of a question as it is remembered: a long answer by its beginning.
-pub(crate) fn brief(resolution: &Resolution) -> Resolution {
-    let mut brief = resolution.clone();
-    if let Resolution::Answered(answer) = &mut brief {
-        match &mut answer.said {
-            Said::Value(Some(text)) => text.truncate(text.floor_char_boundary(BRIEF_BYTES)),
-            Said::Ids(ids) => ids.truncate(BRIEF_IDS),
-            Said::Ok(_) | Said::Option(_) | Said::Value(None) => {}
+/// A resolution as it is kept: a long answer is cut.
+pub(crate) fn truncated(resolution: &Resolution) -> Resolution {
+    let mut kept = resolution.clone();
+    if let Resolution::Answered(answer) = &mut kept {
+        match &mut answer.value {
+            AnswerValue::Text(Some(text)) => {
+                text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
+            }
+            AnswerValue::Ids(ids) => ids.truncate(MAX_IDS),
+            AnswerValue::Ok(_) | AnswerValue::Option(_) | AnswerValue::Text(None) => {}
         }
         if let Some(reason) = &mut answer.reason {
-            reason.truncate(reason.floor_char_boundary(BRIEF_BYTES));
+            reason.truncate(reason.floor_char_boundary(MAX_TEXT_BYTES));
         }
     }
-    brief
+    kept
 }

@@ -1,21 +1,17 @@
-//! The settings of a session, changed one by one.
+//! Settings of a session.
 
 use serde::{Deserialize, Serialize};
 
 use crate::domain::command::SettingsChange;
 
-/// The settings of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Settings {
-    /// Answer harmless permissions without asking.
+    /// Grant permissions below critical severity.
     pub(crate) auto_approve: bool,
-    /// Which model.
     pub(crate) model: String,
-    /// How long an answer may be.
     pub(crate) max_tokens: u32,
-    /// How adventurous the model is.
     pub(crate) temperature: f64,
-    /// Which of the agent's own modes, if somebody has chosen.
+    /// The agent's own mode, if one was chosen.
     #[serde(default)]
     pub(crate) mode: Option<String>,
 }
@@ -33,20 +29,22 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What somebody has chosen: only that is told to agents, which have defaults of their own.
+    /// The values that differ from the default: only these are sent to agents, which have defaults of
+    /// their own.
     pub(crate) fn chosen(&self) -> SettingsChange {
-        let usual = Self::default();
+        let default = Self::default();
         SettingsChange {
-            auto_approve: (self.auto_approve != usual.auto_approve).then_some(self.auto_approve),
-            model: (self.model != usual.model).then(|| self.model.clone()),
-            max_tokens: (self.max_tokens != usual.max_tokens).then_some(self.max_tokens),
+            auto_approve: (self.auto_approve != default.auto_approve).then_some(self.auto_approve),
+            model: (self.model != default.model).then(|| self.model.clone()),
+            max_tokens: (self.max_tokens != default.max_tokens).then_some(self.max_tokens),
             temperature: Some(self.temperature)
-                .filter(|chosen| (chosen - usual.temperature).abs() > 0.0),
+                .filter(|chosen| (chosen - default.temperature).abs() > 0.0),
             mode: self.mode.clone(),
         }
     }
 
-    /// Takes over what is mentioned. A temperature that is no number has no stored form: it stays.
+    /// Applies the values that are present. A temperature that is not finite has no stored form and is
+    /// ignored.
     pub(super) fn change(&mut self, change: &SettingsChange) {
         let SettingsChange {
             auto_approve,

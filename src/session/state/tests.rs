@@ -5,16 +5,16 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::tool::KEPT;
+use super::tool::MAX_TOOLS;
 use super::*;
-use crate::domain::code::Code;
 use crate::domain::command::{Mode, Prompt, SettingsChange};
+use crate::domain::error_code::ErrorCode;
 use crate::domain::event::{Level, Resolver};
 use crate::domain::id::QuestionId;
 use crate::domain::question::{
-    Answer, OpenQuestion, Question, QuestionKind, Resolution, Said, Severity,
+    Answer, AnswerValue, OpenQuestion, Question, QuestionKind, Resolution, Severity,
 };
-use crate::domain::queue::{QueueModes, Queued, Waiting};
+use crate::domain::queue::{PromptKind, QueueModes, QueuedPrompt};
 use crate::domain::run::Progress;
 
 fn run(number: u8) -> RunId {
@@ -47,7 +47,7 @@ fn question(number: u8) -> QuestionId {
 fn asked(of: u8, number: u8) -> Event {
     Event::QuestionAsked(OpenQuestion {
         id: question(number),
-        asked_as: format!("q{number}"),
+        native_id: format!("q{number}"),
         run: run(of),
         expires_at: Some(at(1)),
         question: Question::new(QuestionKind::Confirm, Severity::Warn, "Shall I?", "Really"),
@@ -60,21 +60,21 @@ fn resolved(of: u8, number: u8, granted: bool) -> Event {
         run: run(of),
         by: Resolver::Timeout,
         granted,
-        resolution: Resolution::Answered(Answer::new(Said::Ok(granted))),
+        resolution: Resolution::Answered(Answer::new(AnswerValue::Ok(granted))),
     }
 }
 
 fn queue_updated(line: &[u8], added: &[u8]) -> Event {
-    let queued = |number: &u8| Queued {
+    let queued = |number: &u8| QueuedPrompt {
         run: run(*number),
-        why: Waiting::Prompt,
+        kind: PromptKind::Prompt,
         prompt: Prompt::new(format!("prompt {number}"), Mode::Plan),
         by: None,
         correlation: None,
     };
-    let all: Vec<Queued> = line.iter().map(queued).collect();
+    let all: Vec<QueuedPrompt> = line.iter().map(queued).collect();
     Event::QueueUpdated {
-        line: all.iter().map(Into::into).collect(),
+        entries: all.iter().map(Into::into).collect(),
         modes: QueueModes::default(),
         added: added.iter().map(queued).collect(),
     }
@@ -105,7 +105,7 @@ fn a_question_is_open_until_it_is_resolved_or_its_run_ends() {
 }
 
 #[test]
-fn the_queue_holds_what_stands_in_line_with_all_of_its_prompt() {
+fn the_queue_holds_the_whole_queued_prompts() {
     let state = fold([
         queue_updated(&[4], &[4]),
         queue_updated(&[4, 5], &[5]),
@@ -139,7 +139,7 @@ fn ended(number: u8, usage: Option<Usage>) -> Event {
     }
 }
 
-fn piece(of: u8, number: u8, text: &str, index: u64) -> Event {
+fn chunk(of: u8, number: u8, text: &str, index: u64) -> Event {
     Event::MessageDelta {
         message: message(number),
         run: run(of),
@@ -161,7 +161,7 @@ fn thought(of: u8, number: u8, index: u64) -> Event {
     }
 }
 
-fn whole(of: u8, number: u8, author: Author, text: &str, index: u64) -> Event {
+fn complete_message(of: u8, number: u8, author: Author, text: &str, index: u64) -> Event {
     Event::MessageFinal {
         message: message(number),
         run: run(of),
@@ -274,7 +274,7 @@ fn the_last_user_message_is_shortened_to_200_characters() {
 }
 
 #[test]
-fn progress_makes_a_run_running_and_silence_about_it_takes_nothing_back() {
+fn progress_makes_a_run_running_and_an_event_without_it_keeps_it() {
     let silent = Event::RunProgress {
         run: run(1),
         progress: None,
@@ -285,11 +285,11 @@ fn progress_makes_a_run_running_and_silence_about_it_takes_nothing_back() {
 }
 
 #[test]
-fn pieces_grow_into_one_open_message_of_the_assistant() {
+fn chunks_grow_into_one_open_message_of_the_assistant() {
     let state = fold([
         started(1, "hi"),
-        piece(1, 9, "Hel", 0),
-        piece(1, 9, "lo", 1),
+        chunk(1, 9, "Hel", 0),
+        chunk(1, 9, "lo", 1),
     ]);
     let answer = &state.messages[1];
     assert_eq!((answer.author, answer.complete), (Author::Assistant, false));
@@ -307,11 +307,11 @@ fn thoughts_count_as_chunks_but_change_no_message() {
 }
 
 #[test]
-fn a_whole_message_replaces_its_pieces() {
+fn a_complete_message_replaces_its_chunks() {
     let state = fold([
         started(1, "hi"),
-        piece(1, 9, "Helo", 0),
-        whole(1, 9, Author::Assistant, "Hello", 1),
+        chunk(1, 9, "Helo", 0),
+        complete_message(1, 9, Author::Assistant, "Hello", 1),
     ]);
     assert_eq!(texts(&state), ["hi", "Hello"]);
     assert!(state.messages[1].complete);
@@ -319,11 +319,11 @@ fn a_whole_message_replaces_its_pieces() {
 }
 
 #[test]
-fn a_whole_message_without_pieces_is_created_with_its_author() {
+fn a_complete_message_without_chunks_is_created_with_its_author() {
     let state = fold([
         started(1, "hi"),
-        whole(1, 8, Author::System, "compacted", 0),
-        whole(1, 9, Author::User, "and faster", 1),
+        complete_message(1, 8, Author::System, "compacted", 0),
+        complete_message(1, 9, Author::User, "and faster", 1),
     ]);
     let authors: Vec<_> = state.messages.iter().map(|it| it.author).collect();
     assert_eq!(authors, [Author::User, Author::System, Author::User]);
@@ -332,12 +332,12 @@ fn a_whole_message_without_pieces_is_created_with_its_author() {
 }
 
 #[test]
-fn a_piece_after_the_whole_message_is_not_glued_to_it() {
+fn a_chunk_after_the_complete_message_is_not_appended_to_it() {
     let state = fold([
         started(1, "hi"),
-        whole(1, 9, Author::Assistant, "Hello", 0),
-        piece(1, 9, "lo", 1),
-        piece(1, 1, "lo", 2),
+        complete_message(1, 9, Author::Assistant, "Hello", 0),
+        chunk(1, 9, "lo", 1),
+        chunk(1, 1, "lo", 2),
     ]);
     assert_eq!(texts(&state), ["hi", "Hello"]);
     assert_eq!((current(&state).chunks, current(&state).message), (3, None));
@@ -347,11 +347,11 @@ fn a_piece_after_the_whole_message_is_not_glued_to_it() {
 fn a_run_cannot_rewrite_the_messages_of_another_run() {
     let state = fold([
         started(1, "hi"),
-        whole(1, 9, Author::Assistant, "Hello", 0),
+        complete_message(1, 9, Author::Assistant, "Hello", 0),
         ended(1, None),
         started(2, "more"),
-        whole(2, 9, Author::Assistant, "Goodbye", 0),
-        piece(2, 9, "!", 1),
+        complete_message(2, 9, Author::Assistant, "Goodbye", 0),
+        chunk(2, 9, "!", 1),
     ]);
     assert_eq!(texts(&state), ["hi", "Hello", "more"]);
 }
@@ -364,8 +364,8 @@ fn the_end_of_a_run_closes_everything_it_left_open() {
         Event::AgentState {
             activity: Activity::Thinking,
         },
-        piece(1, 8, "one", 0),
-        piece(1, 9, "two", 1),
+        chunk(1, 8, "one", 0),
+        chunk(1, 9, "two", 1),
         ended(1, Some(used(10, 5, Some(0.5)))),
     ]);
     assert!(state.live_run().is_none());
@@ -389,14 +389,14 @@ fn a_failed_run_says_why() {
         Event::RunEnded {
             run: run(1),
             outcome: RunOutcome::Failed {
-                code: Code::ConnectionLost,
+                code: ErrorCode::ConnectionLost,
                 message: "the agent is gone".into(),
             },
             usage: None,
         },
     ]);
     let failed = RunStatus::Failed {
-        code: Code::ConnectionLost,
+        code: ErrorCode::ConnectionLost,
         message: "the agent is gone".into(),
     };
     assert_eq!(current(&state).status, failed);
@@ -404,22 +404,22 @@ fn a_failed_run_says_why() {
 }
 
 #[test]
-fn what_a_run_says_after_its_end_only_moves_the_offset() {
+fn events_of_a_run_after_its_end_only_move_the_offset() {
     let before = vec![
         started(1, "hi"),
-        piece(1, 9, "Hello", 0),
+        chunk(1, 9, "Hello", 0),
         ended(1, Some(used(1, 1, None))),
     ];
     let late = [
-        piece(1, 9, "!", 1),
+        chunk(1, 9, "!", 1),
         thought(1, 9, 2),
-        whole(1, 7, Author::Assistant, "late", 3),
+        complete_message(1, 7, Author::Assistant, "late", 3),
         progress(1, 5),
         tool(1, "t", "running", None, None),
         ended(1, Some(used(1, 1, None))),
         started(1, "again"),
         progress(2, 1),
-        piece(2, 6, "who?", 0),
+        chunk(2, 6, "who?", 0),
         ended(2, Some(used(1, 1, None))),
     ];
     let mut expected = fold(before.clone());
@@ -431,7 +431,7 @@ fn what_a_run_says_after_its_end_only_moves_the_offset() {
 fn a_run_that_never_ended_is_closed_by_the_next_one() {
     let state = fold([
         started(1, "hi"),
-        piece(1, 9, "Hel", 0),
+        chunk(1, 9, "Hel", 0),
         tool(1, "t", "running", None, None),
         started(2, "more"),
         ended(1, None),
@@ -443,7 +443,7 @@ fn a_run_that_never_ended_is_closed_by_the_next_one() {
 }
 
 #[test]
-fn a_tool_is_created_at_first_sight_and_changed_later() {
+fn a_tool_call_is_created_by_its_first_update_and_changed_by_later_ones() {
     let state = fold([
         started(1, "hi"),
         tool(1, "a", "pending", Some(json!({"command": "date"})), None),
@@ -485,7 +485,7 @@ fn a_cost_beyond_all_numbers_can_still_be_stored() {
 }
 
 #[test]
-fn settings_that_are_not_mentioned_stay() {
+fn settings_that_are_absent_stay() {
     let state = fold([
         Event::SettingsChanged(SettingsChange {
             model: Some("large".into()),
@@ -510,7 +510,7 @@ fn settings_that_are_not_mentioned_stay() {
 }
 
 #[test]
-fn plan_title_and_activity_are_the_latest_told() {
+fn plan_title_and_activity_are_the_latest_reported() {
     let step = |title: &str| PlanStep {
         title: title.into(),
         status: "pending".into(),
@@ -536,7 +536,7 @@ fn plan_title_and_activity_are_the_latest_told() {
 
 #[test]
 fn a_gap_in_the_journal_is_accepted() {
-    let mut events = journal([started(1, "hi"), piece(1, 9, "Hello", 4)]);
+    let mut events = journal([started(1, "hi"), chunk(1, 9, "Hello", 4)]);
     events[1].offset = 70;
     let mut state = SessionState::default();
     apply_all(&mut state, &events, &Bounds::default());
@@ -544,7 +544,7 @@ fn a_gap_in_the_journal_is_accepted() {
 }
 
 #[test]
-fn the_oldest_messages_fall_out_when_there_are_too_many() {
+fn the_oldest_messages_are_dropped_when_there_are_too_many() {
     let bounds = Bounds {
         messages: 2,
         bytes: 100,
@@ -555,18 +555,18 @@ fn the_oldest_messages_fall_out_when_there_are_too_many() {
 }
 
 #[test]
-fn the_oldest_messages_fall_out_when_a_later_one_grows() {
+fn the_oldest_messages_are_dropped_when_a_later_one_grows() {
     let bounds = Bounds {
         messages: 9,
         bytes: 8,
     };
-    let before = [started(1, "abcd"), piece(1, 9, "efgh", 0)];
+    let before = [started(1, "abcd"), chunk(1, 9, "efgh", 0)];
     let state = fold_within(bounds, before.clone());
     assert_eq!(
         (texts(&state), state.truncated),
         (vec!["abcd", "efgh"], false)
     );
-    let state = fold_within(bounds, before.into_iter().chain([piece(1, 9, "i", 1)]));
+    let state = fold_within(bounds, before.into_iter().chain([chunk(1, 9, "i", 1)]));
     assert_eq!((texts(&state), state.truncated), (vec!["efghi"], true));
 }
 
@@ -581,25 +581,25 @@ fn a_message_longer_than_the_bound_keeps_its_beginning() {
 }
 
 #[test]
-fn nothing_is_glued_to_a_message_that_lost_its_end() {
+fn nothing_is_appended_to_a_message_that_was_cut() {
     let bounds = Bounds {
         messages: 1,
         bytes: 4,
     };
     let pieces = [
         started(1, "hi"),
-        piece(1, 9, "abcü", 0),
-        piece(1, 9, "d", 1),
+        chunk(1, 9, "abcü", 0),
+        chunk(1, 9, "d", 1),
     ];
     let state = fold_within(bounds, pieces.clone());
     assert_eq!(texts(&state), ["abc"]);
-    let settled = whole(1, 9, Author::Assistant, "ok", 2);
+    let settled = complete_message(1, 9, Author::Assistant, "ok", 2);
     let state = fold_within(bounds, pieces.into_iter().chain([settled]));
     assert_eq!(texts(&state), ["ok"]);
 }
 
 #[test]
-fn a_message_that_fell_out_begins_anew_when_it_goes_on() {
+fn a_dropped_message_begins_again_with_its_next_chunk() {
     let bounds = Bounds {
         messages: 1,
         bytes: 4,
@@ -608,10 +608,10 @@ fn a_message_that_fell_out_begins_anew_when_it_goes_on() {
         bounds,
         [
             started(1, "hi"),
-            piece(1, 8, "abcde", 0),
-            piece(1, 9, "f", 1),
-            piece(1, 8, "g", 2),
-            piece(1, 8, "h", 3),
+            chunk(1, 8, "abcde", 0),
+            chunk(1, 9, "f", 1),
+            chunk(1, 8, "g", 2),
+            chunk(1, 8, "h", 3),
         ],
     );
     assert_eq!(texts(&state), ["gh"]);
@@ -621,12 +621,12 @@ fn a_message_that_fell_out_begins_anew_when_it_goes_on() {
 fn the_stored_form_is_stable() {
     let state = fold([
         started(1, "hi"),
-        piece(1, 9, "Hello", 0),
+        chunk(1, 9, "Hello", 0),
         tool(1, "t", "completed", None, Some(json!(1))),
         Event::RunEnded {
             run: run(1),
             outcome: RunOutcome::Failed {
-                code: Code::TaskFailed,
+                code: ErrorCode::TaskFailed,
                 message: "no".into(),
             },
             usage: Some(used(1, 2, None)),
@@ -734,7 +734,7 @@ fn any_outcome() -> impl Strategy<Value = RunOutcome> {
         Just(RunOutcome::Completed),
         Just(RunOutcome::Cancelled),
         any_text().prop_map(|message| RunOutcome::Failed {
-            code: Code::TaskFailed,
+            code: ErrorCode::TaskFailed,
             message,
         }),
     ]
@@ -756,10 +756,10 @@ fn any_event() -> impl Strategy<Value = Event> {
         1 => (runs.clone(), any_outcome(), proptest::option::of(any_usage())).prop_map(
             |(number, outcome, usage)| Event::RunEnded { run: run(number), outcome, usage }
         ),
-        6 => spoken.clone().prop_map(|(of, number, text, index)| piece(of, number, &text, index)),
+        6 => spoken.clone().prop_map(|(of, number, text, index)| chunk(of, number, &text, index)),
         1 => (runs.clone(), any_index()).prop_map(|(of, index)| thought(of, 9, index)),
         2 => (spoken, any_author()).prop_map(|((of, number, text, index), author)| {
-            whole(of, number, author, &text, index)
+            complete_message(of, number, author, &text, index)
         }),
         2 => (runs, "[a-d]", any_text(), any_value(), any_value())
             .prop_map(|(of, id, status, input, output)| tool(of, &id, &status, input, output)),
@@ -810,8 +810,8 @@ fn any_bounds() -> impl Strategy<Value = Bounds> {
     prop_oneof![3 => tight, 1 => Just(Bounds::default())]
 }
 
-/// A journal without gaps in which one utterance after the other streams in pieces.
-fn any_talk() -> impl Strategy<Value = Vec<Recorded>> {
+/// A journal without gaps in which one message after the other streams in chunks.
+fn any_stream() -> impl Strategy<Value = Vec<Recorded>> {
     let streamed = proptest::collection::vec(any_text(), 0..12);
     proptest::collection::vec((any_event(), any::<bool>(), streamed), 0..12).prop_map(|turns| {
         let (mut events, mut index) = (vec![started(0, "go")], 0..);
@@ -819,7 +819,7 @@ fn any_talk() -> impl Strategy<Value = Vec<Recorded>> {
             events.push(event);
             let spoken = |(text, index): (String, u64)| {
                 if aloud {
-                    piece(0, said, &text, index)
+                    chunk(0, said, &text, index)
                 } else {
                     thought(0, said, index)
                 }
@@ -837,7 +837,7 @@ fn any_talk() -> impl Strategy<Value = Vec<Recorded>> {
 
 proptest! {
     #[test]
-    fn joined_pieces_fold_to_the_same(events in any_talk(), bounds in any_bounds()) {
+    fn joined_chunks_fold_to_the_same(events in any_stream(), bounds in any_bounds()) {
         let joined = crate::session::compaction::compact(events.clone());
         let (mut whole, mut fewer) = (SessionState::default(), SessionState::default());
         apply_all(&mut whole, &events, &bounds);
@@ -846,7 +846,7 @@ proptest! {
     }
 
     #[test]
-    fn a_snapshot_stands_for_what_came_before(events in any_journal(), bounds in any_bounds()) {
+    fn a_snapshot_stands_for_the_events_before_it(events in any_journal(), bounds in any_bounds()) {
         let mut whole = SessionState::default();
         apply_all(&mut whole, &events, &bounds);
         let mut first = SessionState::default();
@@ -870,7 +870,7 @@ proptest! {
             prop_assert_eq!(state.text_bytes, bytes);
             prop_assert!(bytes <= bounds.bytes);
             prop_assert!(state.messages.len() <= bounds.messages.max(1));
-            prop_assert!(state.tools.len() <= KEPT);
+            prop_assert!(state.tools.len() <= MAX_TOOLS);
             let kept = state.messages.len() as u64;
             prop_assert!(state.truncated || state.message_count == kept);
         }

@@ -1,18 +1,17 @@
-//! The tools that a run uses.
+//! Tool calls of the current run.
 
 use std::sync::Arc;
 
 use crate::domain::tool::Tool;
 
-/// How many tools of a run are kept.
-pub(super) const KEPT: usize = 100;
+pub(super) const MAX_TOOLS: usize = 100;
 
-/// Puts what was seen of a tool in its place: the first sight of its id creates it.
-pub(super) fn update(tools: &mut Vec<Arc<Tool>>, seen: Tool) {
-    if let Some(known) = tools.iter_mut().find(|tool| tool.id == seen.id) {
-        *known = Arc::new(Tool::clone(known).seen_again(seen));
+/// Merges an update into the tool call with its id, or adds it.
+pub(super) fn update(tools: &mut Vec<Arc<Tool>>, update: Tool) {
+    if let Some(known) = tools.iter_mut().find(|tool| tool.id == update.id) {
+        *known = Arc::new(Tool::clone(known).merge(update));
         return;
     }
-    tools.push(Arc::new(seen.storable()));
-    tools.drain(..tools.len().saturating_sub(KEPT));
+    tools.push(Arc::new(update.storable()));
+    tools.drain(..tools.len().saturating_sub(MAX_TOOLS));
 }

@@ -1,28 +1,29 @@
-//! Agents that end while something is asked of them.
+//! Agents that end while requests are sent to them.
 
 use super::*;
-use crate::domain::command::{Inquiry, Topic};
+use crate::domain::command::{AgentRequest, Topic};
 
 #[tokio::test]
-async fn a_question_to_an_agent_that_has_just_died_leaves_no_run_without_an_end() {
-    let house = House::new().await;
-    let session = house.draft();
+async fn a_request_to_an_agent_that_has_just_died_leaves_no_run_without_an_end() {
+    let node = Node::new().await;
+    let session = node.draft();
     prompts(&session, "/echo hello").await;
-    let inquiry = || Inquiry::Query {
+    let request = || AgentRequest::Query {
         topic: Topic::Models,
         params: serde_json::json!({}),
     };
     for _ in 0..20 {
-        let asking = async {
-            // Always one more than the router has looked at: it hears those who ask before its agent.
+        let requests = async {
+            // Keeps the mailbox filled: the router handles it before the agent's events.
             for _ in 0..5 {
-                let asked = (0..8).map(|_| session.inquire(inquiry(), Wake::IfNeeded, None));
-                drop(futures_util::future::join_all(asked).await);
+                let sent =
+                    (0..8).map(|_| session.request_agent(request(), StartPolicy::IfNeeded, None));
+                drop(futures_util::future::join_all(sent).await);
             }
         };
         let ended = tokio::time::timeout(Duration::from_secs(10), prompts(&session, "/crash"));
-        let (ended, ()) = tokio::join!(ended, asking);
+        let (ended, ()) = tokio::join!(ended, requests);
         ended.expect("the run has an end");
     }
-    house.close().await;
+    node.close().await;
 }

@@ -1,54 +1,60 @@
-//! Branches of journals that were tidied up, and reading those backwards.
+//! Branches of compacted journals, and reading those backwards.
 
 use super::*;
 
-async fn branch(house: &House, session: &Session, from: Option<u64>) -> Result<Session, Code> {
-    let branched = house.sessions.branch(session, from, None).await;
+async fn branch(node: &Node, session: &Session, from: Option<u64>) -> Result<Session, ErrorCode> {
+    let branched = node.sessions.branch(session, from, None).await;
     let branched = branched.map_err(|refused| refused.code)?;
-    let joined = house.sessions.join(&house.mia, branched.session).await;
+    let joined = node.sessions.join(&node.mia, branched.session).await;
     let joined = joined.unwrap();
     assert_eq!(joined.journal().head(), branched.offset);
     assert_eq!(joined.journal().epoch(), branched.epoch);
     Ok(joined)
 }
 
-/// The state as its events alone tell it.
-async fn folded(house: &House, session: &Session) -> SessionState {
+async fn folded(node: &Node, session: &Session) -> SessionState {
     let mut state = SessionState::default();
-    for event in house.stored(session).await {
+    for event in node.stored(session).await {
         state.apply(&event, &state::Bounds::default());
     }
     state
 }
 
 #[tokio::test]
-async fn a_branch_is_what_its_events_tell_wherever_it_was_cut() {
-    let house = House::new().await;
-    let session = house.draft();
+async fn a_branch_equals_the_fold_of_its_events_wherever_it_was_cut() {
+    let node = Node::new().await;
+    let session = node.draft();
     prompts(&session, "/stream 5").await;
     prompts(&session, "/plan").await;
-    let all = house.stored(&session).await;
+    let all = node.stored(&session).await;
     for cut in 1..=all.len() {
         let from = cut as u64;
-        let branch = branch(&house, &session, Some(from)).await.unwrap();
-        let events = house.stored(&branch).await;
+        let branch = branch(&node, &session, Some(from)).await.unwrap();
+        let events = node.stored(&branch).await;
         assert_eq!(events[..cut], all[..cut], "{from}");
         let state = branch.state().await.unwrap();
-        assert_eq!(state, folded(&house, &branch).await, "{from}");
+        assert_eq!(state, folded(&node, &branch).await, "{from}");
         assert!(state.live_run().is_none(), "{from}");
     }
-    assert_eq!(house.stored(&session).await, all);
-    house.close().await;
+    assert_eq!(node.stored(&session).await, all);
+    node.close().await;
 }
 
 #[tokio::test]
-async fn a_cut_between_joined_pieces_is_made_before_them() {
-    let house = House::new().await;
-    let session = house.draft();
+async fn a_cut_between_joined_chunks_is_made_before_them() {
+    let node = Node::new().await;
+    let session = node.draft();
     prompts(&session, "/stream 300").await;
-    house.days_pass(1);
-    assert!(house.keeper(|_, _| {}).round().await.unwrap().joined > 0);
-    let all = house.stored(&session).await;
+    node.days_pass(1);
+    assert!(
+        node.retention_task(|_, _| {})
+            .run_pass()
+            .await
+            .unwrap()
+            .joined
+            > 0
+    );
+    let all = node.stored(&session).await;
     let is_joined = |event: &&Recorded| event.first() < event.offset;
     let joined = all.iter().find(is_joined).unwrap();
     let (first, last) = (joined.first(), joined.offset);
@@ -57,22 +63,22 @@ async fn a_cut_between_joined_pieces_is_made_before_them() {
         (first, first - 1),
         (last - 1, first - 1),
     ] {
-        let branch = branch(&house, &session, Some(from)).await.unwrap();
-        let events = house.stored(&branch).await;
+        let branch = branch(&node, &session, Some(from)).await.unwrap();
+        let events = node.stored(&branch).await;
         let ended = events.last().unwrap();
         assert_eq!(ended.offset, kept + 1, "{from}");
         assert!(matches!(ended.event, Event::RunEnded { .. }), "{from}");
     }
-    let whole = branch(&house, &session, Some(last)).await.unwrap();
-    let events = house.stored(&whole).await;
+    let whole = branch(&node, &session, Some(last)).await.unwrap();
+    let events = node.stored(&whole).await;
     assert!(events.iter().any(|event| event == joined));
-    house.close().await;
+    node.close().await;
 }
 
 #[tokio::test]
-async fn a_past_that_is_not_kept_cannot_be_branched_and_the_present_can() {
-    let house = House::new().await;
-    let session = house.draft();
+async fn removed_events_cannot_be_branched_and_the_head_can() {
+    let node = Node::new().await;
+    let session = node.draft();
     prompts(&session, "/stream 20").await;
     let (id, head) = (session.id(), session.journal().head());
     let state = session.state().await.unwrap();
@@ -80,47 +86,50 @@ async fn a_past_that_is_not_kept_cannot_be_branched_and_the_present_can() {
         offset: head,
         body: serde_json::to_vec(&state).unwrap(),
     };
-    house.store.save_snapshot(id, &snapshot).await.unwrap();
-    assert!(house.store.drop_events(id, 10).await.unwrap() > 0);
-    let early = branch(&house, &session, Some(15)).await;
-    assert!(matches!(early, Err(Code::NotFound)));
-    let beyond = branch(&house, &session, Some(head + 1)).await;
-    assert!(matches!(beyond, Err(Code::ValidationError)));
+    node.store.save_snapshot(id, &snapshot).await.unwrap();
+    assert!(node.store.drop_events(id, 10).await.unwrap() > 0);
+    let early = branch(&node, &session, Some(15)).await;
+    assert!(matches!(early, Err(ErrorCode::NotFound)));
+    let beyond = branch(&node, &session, Some(head + 1)).await;
+    assert!(matches!(beyond, Err(ErrorCode::ValidationError)));
     for from in [None, Some(head)] {
-        let branch = branch(&house, &session, from).await.unwrap();
+        let branch = branch(&node, &session, from).await.unwrap();
         assert_eq!(branch.state().await.unwrap(), state);
-        assert_eq!(house.stored(&branch).await, house.stored(&session).await);
+        assert_eq!(node.stored(&branch).await, node.stored(&session).await);
     }
-    house.close().await;
+    node.close().await;
 }
 
 #[tokio::test]
-async fn nothing_can_be_branched_before_something_has_happened() {
-    let house = House::new().await;
-    let draft = branch(&house, &house.draft(), None).await;
-    assert!(matches!(draft, Err(Code::ValidationError)));
-    let empty = house.sessions.describe(house.mia.user, None, None).unwrap();
-    house.store.create_session(&empty).await.unwrap();
-    let empty = house.sessions.join(&house.mia, empty.id).await.unwrap();
-    let refused = branch(&house, &empty, None).await;
-    assert!(matches!(refused, Err(Code::ValidationError)));
-    house.close().await;
+async fn a_session_without_events_cannot_be_branched() {
+    let node = Node::new().await;
+    let draft = branch(&node, &node.draft(), None).await;
+    assert!(matches!(draft, Err(ErrorCode::ValidationError)));
+    let empty = node
+        .sessions
+        .new_session(node.mia.user, None, None)
+        .unwrap();
+    node.store.create_session(&empty).await.unwrap();
+    let empty = node.sessions.join(&node.mia, empty.id).await.unwrap();
+    let refused = branch(&node, &empty, None).await;
+    assert!(matches!(refused, Err(ErrorCode::ValidationError)));
+    node.close().await;
 }
 
 #[tokio::test]
-async fn paging_backwards_meets_paging_forwards_over_joined_pieces() {
-    let house = House::new().await;
-    let session = house.draft();
+async fn paging_backwards_meets_paging_forwards_over_joined_chunks() {
+    let node = Node::new().await;
+    let session = node.draft();
     prompts(&session, "/stream 40").await;
-    house.days_pass(1);
-    house.keeper(|_, _| {}).round().await.unwrap();
+    node.days_pass(1);
+    node.retention_task(|_, _| {}).run_pass().await.unwrap();
     prompts(&session, "/stream 40").await;
-    let all = house.stored(&session).await;
+    let all = node.stored(&session).await;
     let id = session.id();
     for limit in [1, 3, 1_000] {
         let (mut seen, mut before) = (Vec::new(), u64::MAX);
         loop {
-            let page = house.sessions.events_before(id, before, limit).await;
+            let page = node.sessions.events_before(id, before, limit).await;
             let page = page.unwrap().into_iter().map(|entry| entry.recorded);
             let mut page: Vec<Recorded> = page.collect();
             assert!(page.len() <= limit as usize);
@@ -133,29 +142,29 @@ async fn paging_backwards_meets_paging_forwards_over_joined_pieces() {
     }
     let is_joined = |event: &&Recorded| event.first() < event.offset;
     let joined = all.iter().find(is_joined).unwrap();
-    let inside = house.sessions.events_before(id, joined.offset, 2).await;
+    let inside = node.sessions.events_before(id, joined.offset, 2).await;
     let inside = inside.unwrap();
     let last = inside.last().map(|entry| &entry.recorded);
     assert_eq!(last, Some(joined), "none of it is lost");
-    let beginning = house.sessions.beginning_of(id, joined.offset, 2).await;
+    let beginning = node.sessions.offset_before_last(id, joined.offset, 2).await;
     let first = inside.first().map(|entry| entry.recorded.first() - 1);
     assert_eq!(beginning.ok(), first, "where the page begins");
-    house.close().await;
+    node.close().await;
 }
 
 #[tokio::test]
-async fn a_branch_of_too_much_is_refused_and_one_of_less_is_made() {
+async fn a_branch_over_the_size_limit_is_refused_and_a_smaller_one_is_made() {
     let journal = JournalConfig {
         branch_bytes: NonZeroU64::new(2_000).unwrap(),
         ..journal_config()
     };
-    let house = House::with(&journal).await;
-    let session = house.draft();
+    let node = Node::with(&journal).await;
+    let session = node.draft();
     prompts(&session, "/stream 40").await;
-    let refused = house.sessions.branch(&session, None, None).await;
+    let refused = node.sessions.branch(&session, None, None).await;
     let refused = refused.unwrap_err();
-    assert_eq!(refused.code, Code::ValidationError);
-    let all = house.stored(&session).await;
+    assert_eq!(refused.code, ErrorCode::ValidationError);
+    let all = node.stored(&session).await;
     let bytes: usize = all
         .iter()
         .map(|event| journal::body(&event.event).len())
@@ -163,52 +172,52 @@ async fn a_branch_of_too_much_is_refused_and_one_of_less_is_made() {
     for told in [&bytes.to_string(), "2000", "journal.branch_bytes"] {
         assert!(refused.message.contains(told), "{}", refused.message);
     }
-    branch(&house, &session, Some(2)).await.unwrap();
-    house.close().await;
+    branch(&node, &session, Some(2)).await.unwrap();
+    node.close().await;
 }
 
 #[tokio::test]
-async fn whoever_makes_a_branch_makes_one_at_a_time() {
-    let house = House::new().await;
-    let session = house.draft();
+async fn a_user_makes_one_branch_at_a_time() {
+    let node = Node::new().await;
+    let session = node.draft();
     prompts(&session, "/echo x").await;
-    let turns = &house.sessions.parts.branching.turns;
-    let under_way = turns.take(house.mia.user).await;
-    let refused = branch(&house, &session, None).await.err();
-    assert_eq!(refused, Some(Code::Busy));
+    let permits = &node.sessions.parts.branch_limits.permits;
+    let under_way = permits.try_acquire(node.mia.user);
+    let refused = branch(&node, &session, None).await.err();
+    assert_eq!(refused, Some(ErrorCode::Busy));
     drop(under_way);
-    branch(&house, &session, None).await.unwrap();
+    branch(&node, &session, None).await.unwrap();
     let others = (
-        turns.take(UserId::new()).await,
-        turns.take(UserId::new()).await,
+        permits.try_acquire(UserId::new()),
+        permits.try_acquire(UserId::new()),
     );
-    assert!(others.0.is_some() && others.1.is_some());
-    let refused = branch(&house, &session, None).await.err();
-    assert_eq!(refused, Some(Code::Busy), "two for all");
+    assert!(others.0.is_ok() && others.1.is_ok());
+    let refused = branch(&node, &session, None).await.err();
+    assert_eq!(refused, Some(ErrorCode::Busy), "two for all");
     drop(others);
-    branch(&house, &session, None).await.unwrap();
-    house.close().await;
+    branch(&node, &session, None).await.unwrap();
+    node.close().await;
 }
 
 #[tokio::test]
-async fn whoever_searches_does_so_once_at_a_time() {
-    let house = House::new().await;
-    let session = house.draft();
+async fn a_user_runs_one_search_at_a_time() {
+    let node = Node::new().await;
+    let session = node.draft();
     prompts(&session, "/echo needle").await;
-    let mia = house.mia.user;
-    let words = crate::domain::search::Words::of("needle");
-    let search = async || house.sessions.search(mia, &words, None, 9).await;
-    let turns = &house.sessions.parts.searching;
-    let under_way = turns.take(mia).await;
+    let mia = node.mia.user;
+    let words = crate::domain::search_query::SearchQuery::parse("needle");
+    let search = async || node.sessions.search(mia, &words, None, 9).await;
+    let permits = &node.sessions.parts.search_permits;
+    let under_way = permits.try_acquire(mia);
     assert!(matches!(search().await, Err(SearchError::Busy)));
     drop(under_way);
     assert_eq!(search().await.unwrap().len(), 1);
     let others = (
-        turns.take(UserId::new()).await,
-        turns.take(UserId::new()).await,
+        permits.try_acquire(UserId::new()),
+        permits.try_acquire(UserId::new()),
     );
     assert!(matches!(search().await, Err(SearchError::Busy)));
     drop(others);
     assert_eq!(search().await.unwrap().len(), 1);
-    house.close().await;
+    node.close().await;
 }

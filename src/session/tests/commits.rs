@@ -7,7 +7,7 @@ use super::*;
 use crate::session::journal::Writer;
 use crate::session::tail::Tails;
 
-/// What one writer records, append by append: how many events each.
+/// Numbers of events per append, per writer.
 fn any_work() -> impl Strategy<Value = Vec<Vec<usize>>> {
     prop::collection::vec(prop::collection::vec(1..40_usize, 1..8), 1..12)
 }
@@ -18,7 +18,7 @@ fn event(number: usize) -> Event {
     }
 }
 
-/// Every head that becomes visible is in the database already.
+/// Checks that every visible head is stored.
 async fn watch(journal: Journal, store: Arc<dyn Store>, last: u64) {
     loop {
         let seen = journal.head();
@@ -27,34 +27,37 @@ async fn watch(journal: Journal, store: Arc<dyn Store>, last: u64) {
             assert_eq!(
                 stored.unwrap()[0].offset,
                 seen,
-                "seen before it was committed"
+                "visible before it was committed"
             );
         }
         if seen == last {
             return;
         }
-        journal.grows_beyond(seen).await;
+        journal.wait_beyond(seen).await;
     }
 }
 
 async fn run(work: Vec<Vec<usize>>) {
-    let house = House::new().await;
+    let node = Node::new().await;
     let tails = Arc::new(Tails::new(1_000_000));
     let mut tasks = JoinSet::new();
     let mut expected = Vec::new();
     for appends in work {
-        let new = house.sessions.describe(house.mia.user, None, None).unwrap();
-        let journal = Journal::new(new.id, new.epoch, 0, Arc::clone(&house.store));
-        let committer = house.sessions.parts.committer.clone();
+        let new = node
+            .sessions
+            .new_session(node.mia.user, None, None)
+            .unwrap();
+        let journal = Journal::new(new.id, new.epoch, 0, Arc::clone(&node.store));
+        let committer = node.sessions.parts.committer.clone();
         let total: usize = appends.iter().sum();
         expected.push((new.id, total));
         tasks.spawn(watch(
             journal.clone(),
-            Arc::clone(&house.store),
+            Arc::clone(&node.store),
             total as u64,
         ));
         let mut writer = Writer::new(journal, 0, Some(new), committer, Arc::clone(&tails));
-        let at = house.clock.wall();
+        let at = node.clock.wall();
         tasks.spawn(async move {
             let mut next = 0;
             for count in appends {
@@ -70,7 +73,7 @@ async fn run(work: Vec<Vec<usize>>) {
     }
     tasks.join_all().await;
     for (session, total) in expected {
-        let stored = house.sessions.events(session, 0, 10_000).await.unwrap();
+        let stored = node.sessions.events(session, 0, 10_000).await.unwrap();
         let model = (1_u64..).zip((0..total).map(event));
         assert!(
             stored
@@ -80,7 +83,7 @@ async fn run(work: Vec<Vec<usize>>) {
             "the journal is what its writer wrote"
         );
     }
-    house.close().await;
+    node.close().await;
 }
 
 proptest! {

@@ -1,12 +1,12 @@
-//! What is kept, and what somebody finds who comes back to what is not.
+//! Compaction and removal, and what a client finds that resumes at a removed offset.
 
 use super::*;
 use crate::store::{Append, NewEvent};
 
 async fn found(session: &Session, after: u64) -> Option<Vec<Recorded>> {
     match session.journal().after(after, 10_000).await.unwrap() {
-        Found::Gone => None,
-        Found::Entries(entries) => {
+        JournalRead::Gone => None,
+        JournalRead::Entries(entries) => {
             Some(entries.iter().map(|entry| entry.recorded.clone()).collect())
         }
     }
@@ -21,18 +21,26 @@ fn text(events: &[Recorded]) -> String {
 }
 
 #[tokio::test]
-async fn old_pieces_are_joined_and_say_which_offsets_they_stand_for() {
-    let house = House::new().await;
-    let session = house.draft();
+async fn old_chunks_are_joined_and_name_their_offsets() {
+    let node = Node::new().await;
+    let session = node.draft();
     prompts(&session, "/stream 300").await;
-    let before = house.stored(&session).await;
-    let keeper = house.keeper(|_, _| {});
-    assert_eq!(keeper.round().await.unwrap().joined, 0, "it is too early");
-    house.days_pass(1);
-    assert_eq!(keeper.round().await.unwrap().joined, 299);
-    assert_eq!(keeper.round().await.unwrap().joined, 0, "once is enough");
+    let before = node.stored(&session).await;
+    let retention_task = node.retention_task(|_, _| {});
+    assert_eq!(
+        retention_task.run_pass().await.unwrap().joined,
+        0,
+        "it is too early"
+    );
+    node.days_pass(1);
+    assert_eq!(retention_task.run_pass().await.unwrap().joined, 299);
+    assert_eq!(
+        retention_task.run_pass().await.unwrap().joined,
+        0,
+        "once is enough"
+    );
 
-    let after = house.stored(&session).await;
+    let after = node.stored(&session).await;
     assert_eq!(after.len(), before.len() - 299);
     assert_eq!(text(&after), text(&before));
     assert!(
@@ -52,40 +60,40 @@ async fn old_pieces_are_joined_and_say_which_offsets_they_stand_for() {
     for inside in [first, first + 1, last - 1] {
         assert_eq!(found(&session, inside).await, None, "{inside}");
     }
-    house.close().await;
+    node.close().await;
 }
 
 #[tokio::test]
-async fn a_joined_journal_leads_to_the_same_state() {
-    let house = House::new().await;
-    let session = house.draft();
+async fn a_compacted_journal_folds_to_the_same_state() {
+    let node = Node::new().await;
+    let session = node.draft();
     prompts(&session, "/think").await;
     prompts(&session, "/stream 50").await;
     let before = session.state().await.unwrap();
-    house.days_pass(1);
-    house.keeper(|_, _| {}).round().await.unwrap();
+    node.days_pass(1);
+    node.retention_task(|_, _| {}).run_pass().await.unwrap();
     let mut folded = SessionState::default();
-    for event in house.stored(&session).await {
+    for event in node.stored(&session).await {
         folded.apply(&event, &state::Bounds::default());
     }
     assert_eq!(folded, before);
-    house.close().await;
+    node.close().await;
 }
 
 #[tokio::test]
-async fn what_does_not_fit_leaves_once_a_snapshot_stands_for_it() {
-    let house = House::new().await;
-    let session = house.draft();
+async fn events_over_the_size_limit_are_removed_once_a_snapshot_covers_them() {
+    let node = Node::new().await;
+    let session = node.draft();
     prompts(&session, "/chunks 3000 100").await;
     let state = session.state().await.unwrap();
     let head = session.journal().head();
-    let keeper = house.keeper(|_, journal| {
+    let retention_task = node.retention_task(|_, journal| {
         journal.compact_after_minutes = 1_000_000;
         journal.keep_bytes = 50_000;
     });
-    let dropped = keeper.round().await.unwrap().dropped;
+    let dropped = retention_task.run_pass().await.unwrap().dropped;
     assert!(dropped >= 2_000, "{dropped}");
-    let snapshot = house.store.snapshot(session.id()).await.unwrap().unwrap();
+    let snapshot = node.store.snapshot(session.id()).await.unwrap().unwrap();
     assert!(dropped <= snapshot.offset, "nothing beyond the snapshot");
     assert_eq!(found(&session, 0).await, None);
     assert_eq!(found(&session, dropped - 1).await, None);
@@ -93,179 +101,188 @@ async fn what_does_not_fit_leaves_once_a_snapshot_stands_for_it() {
     assert_eq!(rest[0].offset, dropped + 1);
     assert_eq!(found(&session, head).await.unwrap(), []);
 
-    // Woken by somebody else, it knows everything.
+    // Activated by another node, it has the whole state.
     let id = session.id();
     drop(session);
-    house.sessions.parts.live.lock().clear();
-    let again = house.sessions.join(&house.mia, id).await.unwrap();
+    node.sessions.parts.live.lock().clear();
+    let again = node.sessions.join(&node.mia, id).await.unwrap();
     assert_eq!(again.state().await.unwrap(), state);
-    house.close().await;
+    node.close().await;
 }
 
 #[tokio::test]
-async fn old_events_leave_and_young_ones_stay() {
-    let house = House::new().await;
-    let session = house.draft();
+async fn old_events_are_removed_and_young_ones_stay() {
+    let node = Node::new().await;
+    let session = node.draft();
     prompts(&session, "/chunks 2500 10").await;
     let old = session.journal().head();
-    house.days_pass(31);
+    node.days_pass(31);
     prompts(&session, "/echo young").await;
-    let keeper = house.keeper(|_, journal| journal.keep_days = 30);
-    let dropped = keeper.round().await.unwrap().dropped;
+    let retention_task = node.retention_task(|_, journal| journal.keep_days = 30);
+    let dropped = retention_task.run_pass().await.unwrap().dropped;
     assert!((1..=old).contains(&dropped), "{dropped}");
-    let kept = house.stored(&session).await;
+    let kept = node.stored(&session).await;
     assert!(kept.last().unwrap().offset > old);
-    house.close().await;
+    node.close().await;
 }
 
 #[tokio::test]
-async fn sessions_that_nobody_used_for_long_are_removed() {
-    let house = House::new().await;
-    let (forgotten, present) = (house.draft(), house.draft());
-    prompts(&forgotten, "/echo a").await;
+async fn sessions_unused_for_long_are_removed() {
+    let node = Node::new().await;
+    let (audit_rows, present) = (node.draft(), node.draft());
+    prompts(&audit_rows, "/echo a").await;
     prompts(&present, "/echo b").await;
-    let (gone, stays) = (forgotten.id(), present.id());
-    drop(forgotten);
-    house.sessions.parts.live.lock().remove(&gone);
-    house.days_pass(91);
-    let everything = house.keeper(|_, _| {}).round().await.unwrap();
+    let (gone, stays) = (audit_rows.id(), present.id());
+    drop(audit_rows);
+    node.sessions.parts.live.lock().remove(&gone);
+    node.days_pass(91);
+    let everything = node.retention_task(|_, _| {}).run_pass().await.unwrap();
     assert_eq!(everything.removed, 0, "by default all are kept");
-    let keeper = house.keeper(|sessions, _| sessions.retention_days = 90);
-    assert_eq!(keeper.round().await.unwrap().removed, 1);
-    assert!(house.store.session(gone).await.unwrap().is_none());
-    assert!(house.stored(&present).await.len() > 2, "somebody is in it");
-    assert!(house.store.session(stays).await.unwrap().is_some());
-    let audit = house.store.recent_acts(1).await.unwrap();
+    let retention_task = node.retention_task(|sessions, _| sessions.retention_days = 90);
+    assert_eq!(retention_task.run_pass().await.unwrap().removed, 1);
+    assert!(node.store.session(gone).await.unwrap().is_none());
+    assert!(node.stored(&present).await.len() > 2, "somebody is in it");
+    assert!(node.store.session(stays).await.unwrap().is_some());
+    let audit = node.store.recent_audit_entries(1).await.unwrap();
     assert_eq!(audit[0].action, "session.expired");
-    house.close().await;
+    node.close().await;
 }
 
 #[tokio::test]
 async fn ended_sessions_are_removed_after_a_while() {
-    let house = House::new().await;
-    let session = house.draft();
+    let node = Node::new().await;
+    let session = node.draft();
     prompts(&session, "/echo a").await;
-    let act = By::gateway(house.clock.wall()).did(Action::SessionEnded, "x");
-    let ended = house.store.end_session(session.id(), house.mia.user, &act);
+    let act = AuditContext::gateway(node.clock.wall()).did(Action::SessionEnded, "x");
+    let ended = node.store.end_session(session.id(), node.mia.user, &act);
     assert!(ended.await.unwrap());
-    let keeper = house.keeper(|sessions, _| sessions.ended_days = 30);
-    house.days_pass(29);
-    assert_eq!(keeper.round().await.unwrap().removed, 0);
-    house.days_pass(2);
-    assert_eq!(keeper.round().await.unwrap().removed, 1);
-    house.close().await;
+    let retention_task = node.retention_task(|sessions, _| sessions.ended_days = 30);
+    node.days_pass(29);
+    assert_eq!(retention_task.run_pass().await.unwrap().removed, 0);
+    node.days_pass(2);
+    assert_eq!(retention_task.run_pass().await.unwrap().removed, 1);
+    node.close().await;
 }
 
 #[tokio::test]
-async fn old_rows_leave_the_audit_log_and_young_ones_stay() {
-    let house = House::new().await;
+async fn old_audit_rows_are_removed_and_young_ones_stay() {
+    let node = Node::new().await;
     let record = async |target: &str| {
-        let act = By::gateway(house.clock.wall()).did(Action::NoticeSent, target);
-        house.store.record(&act).await.unwrap();
+        let act = AuditContext::gateway(node.clock.wall()).did(Action::NoticeSent, target);
+        node.store.record(&act).await.unwrap();
     };
     for _ in 0..1_500 {
         record("old").await;
     }
-    house.days_pass(300);
+    node.days_pass(300);
     record("young").await;
     let keeping = |keep_days| {
         let audit = AuditConfig { keep_days };
         let (sessions, journal) = (sessions_config(), journal_config());
-        house.sessions.keeper(&sessions, &journal, &audit)
+        node.sessions.retention_task(&sessions, &journal, &audit)
     };
-    let forgotten = async |keep_days| keeping(keep_days).round().await.unwrap().forgotten;
-    assert_eq!(forgotten(365).await, 0, "they are not a year old");
-    assert_eq!(forgotten(0).await, 0, "none leaves where all are kept");
-    let all = house.store.recent_acts(5_000).await.unwrap().len();
-    assert_eq!(usize::try_from(forgotten(299).await).unwrap(), all - 1);
-    let left = house.store.recent_acts(5_000).await.unwrap();
+    let audit_rows = async |keep_days| keeping(keep_days).run_pass().await.unwrap().audit_rows;
+    assert_eq!(audit_rows(365).await, 0, "they are not a year old");
+    assert_eq!(audit_rows(0).await, 0, "none leaves where all are kept");
+    let all = node.store.recent_audit_entries(5_000).await.unwrap().len();
+    assert_eq!(usize::try_from(audit_rows(299).await).unwrap(), all - 1);
+    let left = node.store.recent_audit_entries(5_000).await.unwrap();
     assert_eq!((left.len(), left[0].target.as_str()), (1, "young"));
-    house.close().await;
+    node.close().await;
 }
 
 #[tokio::test]
-async fn an_event_that_cannot_be_read_is_passed_by_and_stays() {
-    let house = House::new().await;
-    let session = house.draft();
+async fn an_unreadable_event_is_skipped_and_stays() {
+    let node = Node::new().await;
+    let session = node.draft();
     prompts(&session, "/stream 20").await;
     let (id, head) = (session.id(), session.journal().head());
-    let lease = house.store.claim_journal(id, "another").await.unwrap();
+    let lease = node.store.claim_journal(id, "another").await.unwrap();
     let odd = Append {
         session: id,
         term: lease.term,
         create: None,
         after: head,
         events: vec![NewEvent {
-            at: house.clock.wall(),
+            at: node.clock.wall(),
             body: b"{}".to_vec(),
         }],
         summary: None,
         command: None,
-        acts: Vec::new(),
+        audit_entries: Vec::new(),
         texts: Vec::new(),
     };
-    let added = house.store.append(&[odd], house.clock.wall()).await;
+    let added = node.store.append(&[odd], node.clock.wall()).await;
     assert_eq!(added.unwrap(), [Ok(())]);
-    house.days_pass(1);
-    assert_eq!(house.keeper(|_, _| {}).round().await.unwrap().joined, 19);
-    let facts = &house.store.journals(None, 10).await.unwrap()[0];
+    node.days_pass(1);
+    assert_eq!(
+        node.retention_task(|_, _| {})
+            .run_pass()
+            .await
+            .unwrap()
+            .joined,
+        19
+    );
+    let facts = &node.store.journals(None, 10).await.unwrap()[0];
     assert_eq!((facts.compacted, facts.head), (head + 1, head + 1));
-    let last = house.store.events_after(id, head, 10).await.unwrap();
+    let last = node.store.events_after(id, head, 10).await.unwrap();
     assert_eq!(last[0].body, b"{}");
-    house.close().await;
+    node.close().await;
 }
 
 #[tokio::test]
-async fn what_an_ended_session_was_found_by_leaves_with_the_next_look() {
-    let house = House::new().await;
-    let (ended, other) = (house.draft(), house.draft());
+async fn the_search_texts_of_an_ended_session_are_removed_with_the_next_pass() {
+    let node = Node::new().await;
+    let (ended, other) = (node.draft(), node.draft());
     prompts(&ended, "/echo needle").await;
     prompts(&other, "/echo needle").await;
-    let act = By::gateway(house.clock.wall()).did(Action::SessionEnded, "x");
-    let owner = house.mia.user;
+    let act = AuditContext::gateway(node.clock.wall()).did(Action::SessionEnded, "x");
+    let owner = node.mia.user;
     assert!(
-        house
-            .store
+        node.store
             .end_session(ended.id(), owner, &act)
             .await
             .unwrap()
     );
     let has_texts = async || {
-        let all = house.store.journals(None, 9).await.unwrap();
+        let all = node.store.journals(None, 9).await.unwrap();
         all.iter().any(|journal| journal.has_old_texts)
     };
     assert!(has_texts().await);
-    house.keeper(|_, _| {}).round().await.unwrap();
+    node.retention_task(|_, _| {}).run_pass().await.unwrap();
     assert!(!has_texts().await);
-    let words = crate::domain::search::Words::of("needle");
-    let hits = house.sessions.search(owner, &words, None, 9).await.unwrap();
+    let words = crate::domain::search_query::SearchQuery::parse("needle");
+    let hits = node.sessions.search(owner, &words, None, 9).await.unwrap();
     assert!(hits.iter().map(|hit| hit.row.id).eq([other.id()]));
-    house.close().await;
+    node.close().await;
 }
 
 #[tokio::test]
-async fn a_branch_that_is_not_found_by_its_past_yet_is_looked_after() {
-    let house = House::new().await;
-    let session = house.draft();
+async fn retention_finishes_copying_the_search_texts_of_a_branch() {
+    let node = Node::new().await;
+    let session = node.draft();
     prompts(&session, "/echo needle").await;
     // As if the gateway had ended right behind the branch.
     let new = store::NewBranch {
-        session: house.sessions.describe(house.mia.user, None, None).unwrap(),
+        session: node
+            .sessions
+            .new_session(node.mia.user, None, None)
+            .unwrap(),
         from: session.id(),
         upto: session.journal().head(),
         closing: Vec::new(),
-        summary: store::Summary::default(),
+        summary: store::SessionSummary::default(),
         snapshot: b"{}".to_vec(),
         command: None,
     };
-    house.store.branch(&new).await.unwrap();
-    let words = crate::domain::search::Words::of("needle");
+    node.store.branch(&new).await.unwrap();
+    let words = crate::domain::search_query::SearchQuery::parse("needle");
     let found = async || {
-        let hits = house.sessions.search(house.mia.user, &words, None, 9).await;
+        let hits = node.sessions.search(node.mia.user, &words, None, 9).await;
         hits.unwrap().len()
     };
     assert_eq!(found().await, 1);
-    house.keeper(|_, _| {}).round().await.unwrap();
+    node.retention_task(|_, _| {}).run_pass().await.unwrap();
     assert_eq!(found().await, 2);
-    house.close().await;
+    node.close().await;
 }
