@@ -1,10 +1,9 @@
-//! Who somebody is: passwords, logins, tokens, keys, and taking them back.
+//! Authentication: passwords, logins, tokens, signing keys, revocation.
 //!
-//! [`Auth`] is the handle. Its parts: `login` (prove who you are, stay logged in), `account`
-//! (make and change users), `token` and `keys` (sign and verify), `revocation` (what is no good any
-//! more, in memory), `probe` (passes
-//! for `doctor`), `password` and `secret`. The only user of `jsonwebtoken` and `argon2`.
-//! Touches `session` (who may be where), `limits`, `store`, `domain`, `clock`.
+//! [`Auth`] is the handle. Its parts: `login` (log in, refresh, log out), `accounts` (create and change
+//! users), `token` and `signing_keys` (sign and verify), `revocation` (revoked logins and tokens, in
+//! memory), `doctor_pass` (passes for `doctor`), `password` and `random_secret`. The only user of
+//! `jsonwebtoken` and `argon2`. Touches `session` (who may join), `limits`, `store`, `domain`, `clock`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,56 +15,56 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
-mod account;
-mod bearer;
-mod keys;
+mod accounts;
+mod authorization_header;
+mod doctor_pass;
 mod login;
 mod metrics;
 mod password;
-mod probe;
+mod random_secret;
 mod revocation;
-mod secret;
+mod signing_keys;
 mod token;
 
-pub use account::{AdminError, ChangePasswordError, Invitation};
-pub(crate) use bearer::bearer;
-pub use keys::KeyError;
-pub use login::{Attempt, Caller, Grant, LoginError};
+pub use accounts::{AdminError, ChangePasswordError, IssuedLink};
+pub(crate) use authorization_header::bearer;
+pub use login::{LoginAttempt, LoginClient, LoginError, LoginTokens};
 pub use password::{BadPassword, HasherBusy, MAX_PASSWORD_BYTES, check_password};
-pub use secret::OneTimeSecret;
+pub use random_secret::OneTimeSecret;
+pub use signing_keys::KeyError;
 pub use token::TokenError;
 
 use crate::clock::Clock;
 use crate::domain::account::{Principal, Username};
-use crate::domain::act::{Action, By};
+use crate::domain::audit::{Action, AuditContext};
 use crate::domain::id::KeyId;
 use crate::domain::secret::Secret;
-use crate::limits::AccountDelay;
-use crate::store::{OldKeys, Outlived, Store, StoreError, StoredKey, Subject};
-use keys::KeyRing;
+use crate::limits::LoginBackoff;
+use crate::store::{OldKeys, Store, StoreError, StoredKey, Subject, SweepCutoffs};
 use metrics::Metrics;
 use password::Hasher;
 use revocation::Revocations;
+use signing_keys::KeyRing;
 
-/// How often a running gateway looks for what other processes changed. Promised: within a second.
-const POLL: Duration = Duration::from_millis(250);
+/// How often a gateway polls for changes by other processes. Promised: within a second.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How long after its end something is kept.
-const SETTLED: SignedDuration = SignedDuration::from_hours(24);
-/// Promised: so long a command that is sent again takes effect once.
-const COMMANDS_KEPT: SignedDuration = SignedDuration::from_hours(24);
+/// Expired rows are kept this long, in case a clock was ahead.
+const EXPIRY_GRACE: SignedDuration = SignedDuration::from_hours(24);
+/// Promised: a command repeated within this time takes effect once.
+const COMMAND_RETENTION: SignedDuration = SignedDuration::from_hours(24);
 
 /// The `[auth]` section.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// How long an access token is good for.
+    /// Lifetime of an access token.
     pub access_token_minutes: u32,
-    /// How long a login lives without being used.
+    /// Lifetime of a login without use.
     pub refresh_token_days: u32,
-    /// How long an invitation or password link works.
+    /// Lifetime of an invite or password link.
     pub invite_hours: u32,
-    /// A signing key of the operator's own (PEM), in place of the one made at first start.
+    /// The operator's own signing key (PEM), instead of the one generated at first start.
     pub signing_key: Option<Secret>,
 }
 
@@ -90,7 +89,7 @@ impl Config {
             }
         }
         if let Some(pem) = &self.signing_key
-            && let Err(error) = keys::read_key(pem.expose(), jiff::Timestamp::UNIX_EPOCH)
+            && let Err(error) = signing_keys::parse_key(pem.expose(), jiff::Timestamp::UNIX_EPOCH)
         {
             complaints.push(("auth.signing_key", error.to_string()));
         }
@@ -146,10 +145,10 @@ impl AdminConfig {
     }
 }
 
-/// Why authentication could not be made ready.
+/// Why authentication could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenAuthError {
-    /// The signing key is no good.
+    /// The signing key is unusable.
     #[error("the signing key cannot be used: {0}")]
     Key(#[from] KeyError),
     /// Storage failed.
@@ -157,7 +156,7 @@ pub enum OpenAuthError {
     Store(#[from] StoreError),
 }
 
-/// The handle to everything about users and tokens. Cheap to clone.
+/// Handle to users and tokens. Cheap to clone.
 #[derive(Clone)]
 pub struct Auth(Arc<Inner>);
 
@@ -166,69 +165,68 @@ struct Inner {
     config: Config,
     clock: Clock,
     hasher: Hasher,
-    delays: Arc<AccountDelay>,
+    backoff: Arc<LoginBackoff>,
     keys: ArcSwap<KeyRing>,
     revocations: Arc<Revocations>,
     metrics: Metrics,
-    /// Grows with every change that was taken in; sockets wait for it.
+    /// Revision of the last applied change; sockets watch it.
     changed: watch::Sender<i64>,
-    /// The last revision taken in. Held while catching up, so that changes apply in their order.
-    seen: Mutex<i64>,
+    /// The last applied revision. Locked while catching up, so that changes apply in order.
+    applied_revision: Mutex<i64>,
 }
 
 impl Auth {
-    /// Loads keys (making the first one if there is none), tests them, and takes in what has been
-    /// revoked.
+    /// Loads and tests the keys (generating the first one if there is none) and applies past
+    /// revocations.
     pub(crate) async fn open(
         store: Arc<dyn Store>,
         config: Config,
-        delays: Arc<AccountDelay>,
+        backoff: Arc<LoginBackoff>,
         clock: Clock,
     ) -> Result<Self, OpenAuthError> {
-        prepare_keys(store.as_ref(), &config, &clock).await?;
+        ensure_signing_key(store.as_ref(), &config, &clock).await?;
         let ring = load_keys(store.as_ref(), &config, &clock).await?;
         let auth = Self(Arc::new(Inner {
             store,
             config,
             clock,
             hasher: Hasher::new(),
-            delays,
+            backoff,
             keys: ArcSwap::from_pointee(ring),
             revocations: Arc::default(),
             metrics: Metrics::default(),
             changed: watch::Sender::new(0),
-            seen: Mutex::new(0),
+            applied_revision: Mutex::new(0),
         }));
         auth.catch_up().await?;
         Ok(auth)
     }
 
-    /// Checks an access token. Asks only memory.
+    /// Verifies an access token, without the database.
     pub fn verify(&self, token: &str) -> Result<Principal, TokenError> {
         let principal = token::verify(&self.0.keys.load(), token, self.0.clock.wall())?;
-        if self.0.revocations.stands(&principal) {
+        if self.0.revocations.is_valid(&principal) {
             Ok(principal)
         } else {
             Err(TokenError::Invalid)
         }
     }
 
-    /// A pass for the routes that tell how requests arrive.
-    pub fn probe_pass(&self) -> String {
-        probe::sign(&self.0.keys.load(), self.0.clock.wall())
+    /// A pass for the routes that show `doctor` how its requests arrive.
+    pub fn issue_doctor_pass(&self) -> String {
+        doctor_pass::sign(&self.0.keys.load(), self.0.clock.wall())
     }
 
-    /// Is it such a pass?
-    pub(crate) fn accepts_probe(&self, pass: &str) -> bool {
-        probe::is_good(&self.0.keys.load(), pass, self.0.clock.wall())
+    pub(crate) fn accepts_doctor_pass(&self, pass: &str) -> bool {
+        doctor_pass::is_valid(&self.0.keys.load(), pass, self.0.clock.wall())
     }
 
-    /// Is what a token proved still good, apart from its end? Asks only memory.
-    pub(crate) fn stands(&self, principal: &Principal) -> bool {
-        self.0.revocations.stands(principal)
+    /// Is the principal's login still valid, apart from expiry? Without the database.
+    pub(crate) fn is_valid(&self, principal: &Principal) -> bool {
+        self.0.revocations.is_valid(principal)
     }
 
-    /// Wakes whenever somebody's rights may have changed.
+    /// Changes whenever an account's rights may have changed.
     pub(crate) fn changes(&self) -> watch::Receiver<i64> {
         self.0.changed.subscribe()
     }
@@ -238,16 +236,15 @@ impl Auth {
         self.0.keys.load().jwks().clone()
     }
 
-    /// Puts what is counted here under its names.
     pub(crate) fn register_metrics(&self, registry: &mut Registry) {
         self.0
             .metrics
             .register(registry, Arc::clone(&self.0.revocations));
     }
 
-    /// Takes in what other processes and nodes change, until told to stop.
+    /// Applies changes of other processes and nodes until stopped.
     pub async fn follow_changes(&self, stop: CancellationToken) {
-        let mut tick = tokio::time::interval(POLL);
+        let mut tick = tokio::time::interval(POLL_INTERVAL);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut failing = false;
         loop {
@@ -260,33 +257,33 @@ impl Auth {
                 Ok(()) => failing = false,
                 Err(error) if !failing => {
                     failing = true;
-                    tracing::warn!(%error, "cannot see whether logins were revoked; trying again");
+                    tracing::warn!(%error, "cannot read revocations from the database; retrying");
                 }
                 Err(_) => {}
             }
         }
     }
 
-    /// Drops what has expired by itself, in memory and in the database, a day late: a clock that was
-    /// ahead for a while must not make anyone forget a revocation.
+    /// Drops expired entries in memory and in the database, a day late: a clock that was ahead for
+    /// a while must not lose a revocation.
     pub async fn sweep(&self) -> Result<(), StoreError> {
         let now = self.0.clock.wall();
-        let settled = now - SETTLED;
-        self.0.revocations.sweep(settled);
-        let outlived = Outlived {
-            ended: settled,
-            spent: settled - self.0.config.refresh_token_life(),
-            commands: now - COMMANDS_KEPT,
+        let expired_before = now - EXPIRY_GRACE;
+        self.0.revocations.sweep(expired_before);
+        let cutoffs = SweepCutoffs {
+            ended: expired_before,
+            spent: expired_before - self.0.config.refresh_token_life(),
+            commands: now - COMMAND_RETENTION,
         };
-        self.0.store.sweep(outlived).await?;
-        // A key that has just expired must not verify any longer.
+        self.0.store.sweep(cutoffs).await?;
+        // A key that just expired must stop verifying.
         self.reload_keys().await
     }
 
     async fn catch_up(&self) -> Result<(), StoreError> {
-        let mut seen = self.0.seen.lock().await;
+        let mut applied_revision = self.0.applied_revision.lock().await;
         loop {
-            let changes = self.0.store.changes_after(*seen).await?;
+            let changes = self.0.store.changes_after(*applied_revision).await?;
             let Some(last) = changes.last() else {
                 return Ok(());
             };
@@ -296,16 +293,16 @@ impl Auth {
             for change in &changes {
                 self.0.revocations.apply(change);
             }
-            *seen = last.revision;
+            *applied_revision = last.revision;
             self.0.changed.send_replace(last.revision);
         }
     }
 
-    /// After an act of our own: its effect is felt here before the caller hears of it. The act is
-    /// committed, so a failure only means that it is felt with the next poll.
-    async fn feel_own_act(&self) {
+    /// Applies a change of our own before the caller gets its reply. The change is committed, so a
+    /// failure only delays it until the next poll.
+    async fn apply_own_change(&self) {
         if let Err(error) = self.catch_up().await {
-            tracing::warn!(%error, "a change was committed and will be felt with the next poll");
+            tracing::warn!(%error, "an account change was committed and takes effect here with the next poll");
         }
     }
 
@@ -314,14 +311,14 @@ impl Auth {
             Ok(ring) => self.0.keys.store(Arc::new(ring)),
             Err(OpenAuthError::Store(error)) => return Err(error),
             Err(OpenAuthError::Key(error)) => {
-                tracing::error!(%error, "the new signing key is not used; the old ones stay");
+                tracing::error!(%error, "cannot load the signing keys; the previous ones stay in use");
             }
         }
         Ok(())
     }
 }
 
-/// The keys in the database, the operator's own in front if there is one.
+/// The stored keys, the operator's own first.
 async fn load_keys(
     store: &dyn Store,
     config: &Config,
@@ -330,7 +327,7 @@ async fn load_keys(
     let now = clock.wall();
     let mut keys = store.keys(now).await?;
     if let Some(pem) = &config.signing_key {
-        let given = keys::read_key(pem.expose(), now)?;
+        let given = signing_keys::parse_key(pem.expose(), now)?;
         keys.retain(|key| key.id != given.id);
         keys.insert(0, given);
     }
@@ -339,9 +336,9 @@ async fn load_keys(
     Ok(ring)
 }
 
-/// Sees to it that there is a key. The public half of the operator's own is stored, so that tokens
-/// signed with it verify after it was replaced, and earlier keys retire.
-async fn prepare_keys(
+/// Makes sure that there is a signing key. The public half of the operator's key is stored, so that
+/// its tokens verify after it was replaced, and earlier keys retire.
+async fn ensure_signing_key(
     store: &dyn Store,
     config: &Config,
     clock: &Clock,
@@ -349,37 +346,37 @@ async fn prepare_keys(
     let now = clock.wall();
     let keys = store.keys(now).await?;
     let signing = keys.iter().find(|key| key.retired_at.is_none());
-    let by = By::gateway(now);
+    let context = AuditContext::gateway(now);
     if let Some(pem) = &config.signing_key {
         let given = StoredKey {
             private_key: Vec::new(),
-            ..keys::read_key(pem.expose(), now)?
+            ..signing_keys::parse_key(pem.expose(), now)?
         };
         if signing.is_none_or(|key| key.id != given.id) {
-            let act = by.did(Action::KeyRotated, given.id.to_string());
-            store.rotate_key(&given, OldKeys::Verify, &act).await?;
+            let entry = context.did(Action::KeyRotated, given.id.to_string());
+            store.rotate_key(&given, OldKeys::Verify, &entry).await?;
         }
     } else if signing.is_none() {
-        let first = keys::make_key(now);
-        let act = by.did(Action::KeyRotated, first.id.to_string());
-        store.add_first_key(&first, &act).await?;
+        let first = signing_keys::generate_key(now);
+        let entry = context.did(Action::KeyRotated, first.id.to_string());
+        store.add_first_key(&first, &entry).await?;
     }
     Ok(())
 }
 
-/// Signs with a new key of the gateway's own from now on. Works without [`Auth`], which cannot be
-/// opened while the key that signs is not at hand.
+/// Rotates to a new generated key. Works without [`Auth`], which cannot be opened while the private
+/// half of the signing key is missing.
 pub async fn rotate_key(
     store: &dyn Store,
     config: &Config,
     old: OldKeys,
-    by: By,
+    context: AuditContext,
 ) -> Result<KeyId, AdminError> {
     if config.signing_key.is_some() {
         return Err(AdminError::KeyIsGiven);
     }
-    let key = keys::make_key(by.at);
-    let act = by.did(Action::KeyRotated, key.id.to_string());
-    store.rotate_key(&key, old, &act).await?;
+    let key = signing_keys::generate_key(context.at);
+    let entry = context.did(Action::KeyRotated, key.id.to_string());
+    store.rotate_key(&key, old, &entry).await?;
     Ok(key.id)
 }

@@ -1,43 +1,43 @@
-//! Making and changing accounts: the same acts for the command line and the admin API.
+//! Accounts: create, change and remove users, for the command line and the admin API alike.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::login::{Caller, Grant, LoginError};
+use super::login::{LoginClient, LoginError, LoginTokens};
 use super::password::{BadPassword, HasherBusy, check_password};
-use super::secret::{OneTimeSecret, hash_presented};
+use super::random_secret::{OneTimeSecret, hash_presented};
 use super::{AdminConfig, Auth};
 use crate::domain::account::{Principal, Role, User, Username};
-use crate::domain::act::{Action, Actor, By};
+use crate::domain::audit::{Action, Actor, AuditContext};
 use crate::domain::id::UserId;
 use crate::store::{
     ChangeUserError, CreateUserError, KeepLogin, LinkKind, NewLink, NewUser, SetUpError, StoreError,
 };
 
-const SETUP_LIFE: SignedDuration = SignedDuration::from_hours(1);
-/// Between two parts of what somebody leaves behind: others write in between.
-const BREATH: Duration = Duration::from_millis(2);
+const SETUP_LINK_LIFE: SignedDuration = SignedDuration::from_hours(1);
+/// Pause between two batches, so that others can write.
+const BATCH_PAUSE: Duration = Duration::from_millis(2);
 
-/// A link on its way to the one who may use it.
-pub struct Invitation {
-    /// What makes it work.
+/// A setup or invite link, to be handed to its user.
+pub struct IssuedLink {
+    /// The secret in the link.
     pub secret: OneTimeSecret,
-    /// When it stops working.
+    /// Expiry.
     pub expires_at: Timestamp,
 }
 
-/// Why something about an account was not done.
+/// Why an account operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     /// There is no such user.
     #[error("there is no such user")]
     NotFound,
-    /// Somebody has that name.
+    /// The name is taken.
     #[error("the user name is taken")]
     UsernameTaken,
-    /// Nobody would be left to manage the gateway.
+    /// The gateway would have no administrator left.
     #[error("this is the last administrator who can log in; make another one first")]
     LastAdmin,
     /// The link is unknown, used or expired.
@@ -60,7 +60,7 @@ pub enum AdminError {
     Store(#[from] StoreError),
 }
 
-/// Why somebody's own password was not changed.
+/// Why a user could not change their own password.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangePasswordError {
     /// The current password could not be confirmed.
@@ -112,48 +112,51 @@ impl From<LoginError> for AdminError {
 }
 
 impl Auth {
-    /// Whoever runs commands on this machine, now.
-    pub fn operator(&self) -> By {
-        By::operator(self.0.clock.wall())
+    /// Audit context of the operator, now.
+    pub fn operator(&self) -> AuditContext {
+        AuditContext::operator(self.0.clock.wall())
     }
 
-    /// An authenticated user, now.
-    pub fn by(&self, principal: &Principal, address: IpAddr) -> By {
-        By {
+    /// Audit context of an authenticated user, now.
+    pub fn audit_context(&self, principal: &Principal, address: IpAddr) -> AuditContext {
+        AuditContext {
             actor: Actor::from(principal),
             address: Some(address),
             at: self.0.clock.wall(),
         }
     }
 
-    /// Is somebody needed who makes the first administrator?
+    /// Is there no administrator yet?
     pub async fn needs_setup(&self) -> Result<bool, StoreError> {
         Ok(!self.0.store.has_admin().await?)
     }
 
-    /// Makes a setup link, in place of every earlier one. `None` if there is an administrator.
-    pub async fn issue_setup_link(&self, by: By) -> Result<Option<Invitation>, StoreError> {
+    /// Issues a setup link, replacing earlier ones. `None` if there is an administrator.
+    pub async fn issue_setup_link(
+        &self,
+        context: AuditContext,
+    ) -> Result<Option<IssuedLink>, StoreError> {
         if !self.needs_setup().await? {
             return Ok(None);
         }
-        self.issue(LinkKind::Setup, SETUP_LIFE, "setup", by)
+        self.issue(LinkKind::Setup, SETUP_LINK_LIFE, "setup", context)
             .await
             .map(Some)
     }
 
-    /// Makes the first administrator with the setup link, and logs them in.
+    /// Creates the first administrator with the setup link and logs them in.
     pub async fn set_up(
         &self,
         link: &str,
         username: Username,
         password: &str,
-        caller: &Caller,
-    ) -> Result<Grant, AdminError> {
+        caller: &LoginClient,
+    ) -> Result<LoginTokens, AdminError> {
         if !self.needs_setup().await? {
             return Err(AdminError::AlreadySetUp);
         }
         let hash = hash_presented(link).ok_or(AdminError::BadLink)?;
-        // Before the expensive part: nobody shall make us hash with a made-up link.
+        // Before the expensive hash: an invalid link must not cost one.
         if !self
             .0
             .store
@@ -169,7 +172,7 @@ impl Auth {
         Ok(self.start(user, None, caller).await?)
     }
 
-    /// Makes the first administrator from the configuration, if there is no account at all.
+    /// Creates the first administrator from the configuration, if there is no account at all.
     pub async fn set_up_from_config(&self, config: &AdminConfig) -> Result<bool, AdminError> {
         let (Some(username), Some(password)) = (&config.username, &config.password) else {
             return Ok(false);
@@ -180,19 +183,19 @@ impl Auth {
         let admin = self.new_admin(username.clone(), password.expose()).await?;
         match self.make_first_admin(None, &admin, None).await {
             Ok(()) => Ok(true),
-            // Another node was quicker.
+            // Another node was faster.
             Err(AdminError::AlreadySetUp | AdminError::UsernameTaken) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Makes an account; without a password it needs an invitation next.
+    /// Creates an account; without a password it needs an invite next.
     pub async fn create_user(
         &self,
         username: Username,
         role: Role,
         password: Option<&str>,
-        by: By,
+        context: AuditContext,
     ) -> Result<User, AdminError> {
         let password_hash = match password {
             Some(password) => Some(self.hash(password, &username).await?),
@@ -204,25 +207,34 @@ impl Auth {
             role,
             password_hash,
         };
-        let act = by.did(Action::UserCreated, new.username.as_str());
-        self.0.store.create_user(&new, &act).await?;
+        let entry = context.did(Action::UserCreated, new.username.as_str());
+        self.0.store.create_user(&new, &entry).await?;
         self.user(new.id).await
     }
 
-    /// Makes a link with which a user sets a password, in place of every earlier one.
-    pub async fn invite(&self, user: &User, by: By) -> Result<Invitation, StoreError> {
+    /// Issues a link to set a password, replacing earlier ones.
+    pub async fn invite(
+        &self,
+        user: &User,
+        context: AuditContext,
+    ) -> Result<IssuedLink, StoreError> {
         let life = self.0.config.invite_life();
-        self.issue(LinkKind::Invite(user.id), life, user.username.as_str(), by)
-            .await
+        self.issue(
+            LinkKind::Invite(user.id),
+            life,
+            user.username.as_str(),
+            context,
+        )
+        .await
     }
 
-    /// Sets the password that an invitation asks for, and logs the user in.
+    /// Redeems an invite: sets the password and logs the user in.
     pub async fn accept_invite(
         &self,
         link: &str,
         password: &str,
-        caller: &Caller,
-    ) -> Result<Grant, AdminError> {
+        caller: &LoginClient,
+    ) -> Result<LoginTokens, AdminError> {
         let hash = hash_presented(link).ok_or(AdminError::BadLink)?;
         let now = self.0.clock.wall();
         let invited = self
@@ -232,7 +244,7 @@ impl Auth {
             .await?
             .ok_or(AdminError::BadLink)?;
         let password_hash = self.hash(password, &invited.username).await?;
-        let by = By {
+        let context = AuditContext {
             actor: Actor::Gateway,
             address: Some(caller.address),
             at: now,
@@ -240,14 +252,14 @@ impl Auth {
         let user = self
             .0
             .store
-            .accept_invite(hash, &password_hash, &by)
+            .accept_invite(hash, &password_hash, &context)
             .await?
             .ok_or(AdminError::BadLink)?;
-        self.feel_own_act().await;
+        self.apply_own_change().await;
         Ok(self.start(user, None, caller).await?)
     }
 
-    /// Changes the password of whoever acts; their other logins end.
+    /// Changes the principal's own password; their other logins end.
     pub async fn change_password(
         &self,
         principal: &Principal,
@@ -259,75 +271,82 @@ impl Auth {
             .await
             .map_err(ChangePasswordError::Current)?;
         let hash = self.hash(new, &principal.username).await?;
-        let act = self
-            .by(principal, address)
+        let entry = self
+            .audit_context(principal, address)
             .did(Action::PasswordChanged, principal.username.as_str());
         let keep = KeepLogin::Only(principal.login);
         self.0
             .store
-            .set_password(principal.user, &hash, keep, &act)
+            .set_password(principal.user, &hash, keep, &entry)
             .await
             .map_err(AdminError::from)?;
-        self.feel_own_act().await;
+        self.apply_own_change().await;
         Ok(())
     }
 
-    /// Sets somebody's password; all their logins end.
+    /// Sets a user's password; all their logins end.
     pub async fn set_password(
         &self,
         user: &User,
         password: &str,
-        by: By,
+        context: AuditContext,
     ) -> Result<(), AdminError> {
         let hash = self.hash(password, &user.username).await?;
-        let act = by.did(Action::PasswordChanged, user.username.as_str());
+        let entry = context.did(Action::PasswordChanged, user.username.as_str());
         self.0
             .store
-            .set_password(user.id, &hash, KeepLogin::None, &act)
+            .set_password(user.id, &hash, KeepLogin::None, &entry)
             .await?;
-        self.feel_own_act().await;
+        self.apply_own_change().await;
         Ok(())
     }
 
-    /// Changes somebody's role; their tokens must be refreshed.
-    pub async fn set_role(&self, user: &User, role: Role, by: By) -> Result<(), AdminError> {
-        let act = by.did(Action::RoleChanged, format!("{} to {role}", user.username));
-        self.0.store.set_role(user.id, role, &act).await?;
-        self.feel_own_act().await;
+    /// Changes a user's role; their tokens must be refreshed.
+    pub async fn set_role(
+        &self,
+        user: &User,
+        role: Role,
+        context: AuditContext,
+    ) -> Result<(), AdminError> {
+        let entry = context.did(Action::RoleChanged, format!("{} to {role}", user.username));
+        self.0.store.set_role(user.id, role, &entry).await?;
+        self.apply_own_change().await;
         Ok(())
     }
 
-    /// Shuts somebody out at once.
-    pub async fn disable(&self, user: &User, by: By) -> Result<(), AdminError> {
-        let act = by.did(Action::UserDisabled, user.username.as_str());
-        self.0.store.disable_user(user.id, &act).await?;
-        self.feel_own_act().await;
+    /// Disables an account; its logins and tokens end at once.
+    pub async fn disable(&self, user: &User, context: AuditContext) -> Result<(), AdminError> {
+        let entry = context.did(Action::UserDisabled, user.username.as_str());
+        self.0.store.disable_user(user.id, &entry).await?;
+        self.apply_own_change().await;
         Ok(())
     }
 
-    /// Lets somebody log in again.
-    pub async fn enable(&self, user: &User, by: By) -> Result<(), AdminError> {
-        let act = by.did(Action::UserEnabled, user.username.as_str());
-        Ok(self.0.store.enable_user(user.id, &act).await?)
+    /// Enables an account.
+    pub async fn enable(&self, user: &User, context: AuditContext) -> Result<(), AdminError> {
+        let entry = context.did(Action::UserEnabled, user.username.as_str());
+        Ok(self.0.store.enable_user(user.id, &entry).await?)
     }
 
-    /// Removes somebody and everything they own.
+    /// Removes a user and everything they own.
     ///
-    /// Somebody with much is shut out first and removed last: if it is broken off in between, it can
-    /// be asked for again.
-    pub async fn remove(&self, user: &User, by: By) -> Result<(), AdminError> {
+    /// Large accounts: disable first, delete in batches, remove the account last. An interrupted
+    /// removal can be repeated.
+    pub async fn remove(&self, user: &User, context: AuditContext) -> Result<(), AdminError> {
         let store = &self.0.store;
-        if store.owns_much(user.id).await? {
-            let act = by.clone().did(Action::UserDisabled, user.username.as_str());
-            store.close_account(user.id, &act).await?;
-            self.feel_own_act().await;
-            while store.empty_account(user.id).await? > 0 {
-                tokio::time::sleep(BREATH).await;
+        if store.is_large_account(user.id).await? {
+            let entry = context
+                .clone()
+                .did(Action::UserDisabled, user.username.as_str());
+            store.disable_and_end_sessions(user.id, &entry).await?;
+            self.apply_own_change().await;
+            while store.remove_account_batch(user.id).await? > 0 {
+                tokio::time::sleep(BATCH_PAUSE).await;
             }
         }
-        let act = by.did(Action::UserRemoved, user.username.as_str());
-        self.0.store.remove_user(user.id, &act).await?;
-        self.feel_own_act().await;
+        let entry = context.did(Action::UserRemoved, user.username.as_str());
+        self.0.store.remove_user(user.id, &entry).await?;
+        self.apply_own_change().await;
         Ok(())
     }
 
@@ -353,13 +372,13 @@ impl Auth {
         admin: &NewUser,
         address: Option<IpAddr>,
     ) -> Result<(), AdminError> {
-        let by = By {
+        let context = AuditContext {
             actor: Actor::User(admin.id, admin.username.clone()),
             address,
             at: self.0.clock.wall(),
         };
-        let act = by.did(Action::SetUp, admin.username.as_str());
-        Ok(self.0.store.set_up(link, admin, &act).await?)
+        let entry = context.did(Action::SetUp, admin.username.as_str());
+        Ok(self.0.store.set_up(link, admin, &entry).await?)
     }
 
     async fn new_admin(&self, username: Username, password: &str) -> Result<NewUser, AdminError> {
@@ -381,21 +400,21 @@ impl Auth {
         kind: LinkKind,
         life: SignedDuration,
         target: &str,
-        by: By,
-    ) -> Result<Invitation, StoreError> {
-        let invitation = Invitation {
+        context: AuditContext,
+    ) -> Result<IssuedLink, StoreError> {
+        let issued = IssuedLink {
             secret: OneTimeSecret::random(),
-            expires_at: by.at + life,
+            expires_at: context.at + life,
         };
         let link = NewLink {
-            hash: invitation.secret.hash(),
+            hash: issued.secret.hash(),
             kind,
-            expires_at: invitation.expires_at,
+            expires_at: issued.expires_at,
         };
         self.0
             .store
-            .issue_link(&link, &by.did(Action::LinkIssued, target))
+            .issue_link(&link, &context.did(Action::LinkIssued, target))
             .await?;
-        Ok(invitation)
+        Ok(issued)
     }
 }

@@ -1,9 +1,9 @@
-//! How a program presents its token.
+//! Bearer token: read from the `Authorization` header.
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 
-/// The one bearer token of a request; none if there are several.
+/// The bearer token of a request; none if there are several.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {

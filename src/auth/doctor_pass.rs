@@ -1,18 +1,17 @@
-//! Probe passes: what `switchboard doctor --url` shows, so that the gateway tells it how its requests
-//! arrive.
+//! Doctor pass: lets `switchboard doctor --url` see how its requests reach the gateway.
 //!
-//! Signed like a token by whoever can open the database, good for two minutes, and for nothing else:
-//! it names no user, and its audience is another one than that of access tokens.
+//! Signed like a token by a program that can open the database. Valid for two minutes and for
+//! nothing else: it names no user, and its audience differs from that of access tokens.
 
 use jiff::{SignedDuration, Timestamp};
 use jsonwebtoken::{Algorithm, Header, Validation};
 use serde::{Deserialize, Serialize};
 
-use super::keys::KeyRing;
+use super::signing_keys::KeyRing;
 use super::token::{ISSUER, MAX_TOKEN_BYTES, key_id};
 
 const AUDIENCE: &str = "switchboard-probe";
-const LIFE: SignedDuration = SignedDuration::from_mins(2);
+const PASS_LIFE: SignedDuration = SignedDuration::from_mins(2);
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Claims {
@@ -22,11 +21,10 @@ struct Claims {
     aud: String,
 }
 
-/// Signs a pass.
 pub(super) fn sign(ring: &KeyRing, now: Timestamp) -> String {
     let claims = Claims {
         iat: now.as_second(),
-        exp: (now + LIFE).as_second(),
+        exp: (now + PASS_LIFE).as_second(),
         iss: ISSUER.to_owned(),
         aud: AUDIENCE.to_owned(),
     };
@@ -35,8 +33,7 @@ pub(super) fn sign(ring: &KeyRing, now: Timestamp) -> String {
     jsonwebtoken::encode(&header, &claims, &ring.signing).expect("the key has passed its self-test")
 }
 
-/// Is it a pass of ours, and still good?
-pub(super) fn is_good(ring: &KeyRing, pass: &str, now: Timestamp) -> bool {
+pub(super) fn is_valid(ring: &KeyRing, pass: &str, now: Timestamp) -> bool {
     let mut validation = Validation::new(Algorithm::EdDSA);
     validation.set_issuer(&[ISSUER]);
     validation.set_audience(&[AUDIENCE]);
@@ -49,33 +46,33 @@ pub(super) fn is_good(ring: &KeyRing, pass: &str, now: Timestamp) -> bool {
     let key = key_id(pass).ok().and_then(|id| ring.verifying(id));
     let claims = key.and_then(|key| jsonwebtoken::decode::<Claims>(pass, key, &validation).ok());
     claims.is_some_and(|decoded| {
-        let (begun, end) = (decoded.claims.iat, decoded.claims.exp);
-        now.as_second() < end && end.saturating_sub(begun) <= LIFE.as_secs()
+        let (issued_at, expires_at) = (decoded.claims.iat, decoded.claims.exp);
+        now.as_second() < expires_at && expires_at.saturating_sub(issued_at) <= PASS_LIFE.as_secs()
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::keys::make_key;
+    use super::super::signing_keys::generate_key;
     use super::super::token;
     use super::*;
     use crate::domain::account::{Role, User};
     use crate::domain::id::{LoginId, UserId};
 
     fn ring(now: Timestamp) -> KeyRing {
-        KeyRing::new(&[make_key(now)]).unwrap()
+        KeyRing::new(&[generate_key(now)]).unwrap()
     }
 
     #[test]
-    fn a_pass_is_good_for_two_minutes_and_with_its_own_gateway() {
+    fn a_pass_is_valid_for_two_minutes_at_its_own_gateway() {
         let now = Timestamp::from_second(1_800_000_000).unwrap();
         let ours = ring(now);
         let pass = sign(&ours, now);
-        assert!(is_good(&ours, &pass, now));
-        assert!(!is_good(&ours, &pass, now + LIFE));
-        assert!(!is_good(&ring(now), &pass, now), "another gateway's");
-        assert!(!is_good(&ours, &pass[..pass.len() - 2], now));
-        assert!(!is_good(&ours, "", now));
+        assert!(is_valid(&ours, &pass, now));
+        assert!(!is_valid(&ours, &pass, now + PASS_LIFE));
+        assert!(!is_valid(&ring(now), &pass, now), "another gateway's");
+        assert!(!is_valid(&ours, &pass[..pass.len() - 2], now));
+        assert!(!is_valid(&ours, "", now));
     }
 
     #[test]
@@ -92,8 +89,8 @@ mod tests {
             generation: 1,
             created_at: now,
         };
-        let token = token::sign(&ours, &root, LoginId::new(), None, now, now + LIFE);
+        let token = token::sign(&ours, &root, LoginId::new(), None, now, now + PASS_LIFE);
         assert!(token::verify(&ours, &token, now).is_ok());
-        assert!(!is_good(&ours, &token, now));
+        assert!(!is_valid(&ours, &token, now));
     }
 }

@@ -1,66 +1,64 @@
-//! Proving who you are and staying logged in.
+//! Login: password check, refresh, tickets, logout.
 
 use std::net::IpAddr;
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::password::HasherBusy;
-use super::secret::{OneTimeSecret, hash_presented};
+use super::random_secret::{OneTimeSecret, hash_presented};
 use super::{Auth, token};
 use crate::domain::account::{Principal, User, Username};
-use crate::domain::act::{Action, Actor, By};
+use crate::domain::audit::{Action, Actor, AuditContext};
 use crate::domain::id::{LoginId, SessionId, UserId};
 use crate::session::may_join;
 use crate::store::{
     Credentials, LoginKind, LoginRow, NewLogin, RefreshError, Rotation, StartLoginError, StoreError,
 };
 
-/// How long a ticket for a socket works.
 const TICKET_LIFE: SignedDuration = SignedDuration::from_secs(30);
-/// What is kept of what a program calls itself.
-const USER_AGENT_CHARS: usize = 200;
+const MAX_USER_AGENT_CHARS: usize = 200;
 
-/// Who is at the other end, before it is known who they are.
+/// The client that tries to log in.
 #[derive(Clone, Debug)]
-pub struct Caller {
-    /// Where they are.
+pub struct LoginClient {
+    /// Its address.
     pub address: IpAddr,
-    /// What their program calls itself.
+    /// Its user agent.
     pub user_agent: Option<String>,
 }
 
-/// Somebody who says who they are.
+/// A login request.
 #[derive(Debug)]
-pub struct Attempt {
-    /// The name they give.
+pub struct LoginAttempt {
+    /// The given name.
     pub username: String,
-    /// The password they give.
+    /// The given password.
     pub password: String,
-    /// The one session they want the token to be good for.
+    /// The only session the token shall be valid for.
     pub session: Option<SessionId>,
-    /// Who is asking.
-    pub caller: Caller,
+    /// The client.
+    pub caller: LoginClient,
 }
 
-/// What somebody gets who proved who they are.
-pub struct Grant {
+/// Tokens issued for a login.
+pub struct LoginTokens {
     /// The access token.
     pub token: String,
-    /// When it ends.
+    /// Its expiry.
     pub expires_at: Timestamp,
-    /// Who they are.
+    /// The account.
     pub user: User,
-    /// What they can exchange for the next one, and when that ends.
+    /// Refresh token and its expiry.
     pub refresh: Option<(OneTimeSecret, Timestamp)>,
 }
 
-/// Why somebody was not let in.
+/// Why a login failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
-    /// Unknown, wrong or disabled: nobody is told which.
+    /// Unknown, wrong or disabled: the client is not told which.
     #[error("the user name or the password is wrong")]
     Refused,
-    /// The session to bind to is not theirs.
+    /// The user may not join the session to bind to.
     #[error("there is no such session")]
     NoSuchSession,
     /// Too many passwords are being checked.
@@ -74,13 +72,13 @@ pub enum LoginError {
 impl Auth {
     /// Checks a password and starts a login. Unknown name, wrong password and disabled account take
     /// the same time and get the same answer.
-    pub async fn log_in(&self, attempt: Attempt) -> Result<Grant, LoginError> {
+    pub async fn log_in(&self, attempt: LoginAttempt) -> Result<LoginTokens, LoginError> {
         let account = account_key(&attempt.username);
-        tokio::time::sleep(self.0.delays.delay_for(&account)).await;
+        tokio::time::sleep(self.0.backoff.delay_for(&account)).await;
         let credentials = self.credentials(&attempt.username).await?;
         let stored = credentials
             .as_ref()
-            .and_then(|found| found.password_hash.clone());
+            .and_then(|found| Some((found.user.id, found.password_hash.clone()?)));
         let matches = self
             .0
             .hasher
@@ -95,9 +93,9 @@ impl Auth {
             _ => Err(LoginError::Refused),
         };
         match &started {
-            Ok(_) => self.0.delays.succeeded(&account),
+            Ok(_) => self.0.backoff.succeeded(&account),
             Err(LoginError::Refused | LoginError::NoSuchSession) => {
-                self.0.delays.failed(&account);
+                self.0.backoff.failed(&account);
                 self.0.metrics.login("refused");
                 self.record_failure(anonymous(user.as_ref()), attempt.caller.address)
                     .await?;
@@ -107,7 +105,6 @@ impl Auth {
         started
     }
 
-    /// Checks the password of somebody who is logged in already.
     pub(super) async fn confirm_password(
         &self,
         principal: &Principal,
@@ -115,32 +112,40 @@ impl Auth {
         address: IpAddr,
     ) -> Result<(), LoginError> {
         let account = account_key(principal.username.as_str());
-        tokio::time::sleep(self.0.delays.delay_for(&account)).await;
+        tokio::time::sleep(self.0.backoff.delay_for(&account)).await;
         let credentials = self.0.store.credentials(&principal.username).await?;
-        let stored = credentials.and_then(|found| found.password_hash);
+        let stored = credentials.and_then(|found| Some((found.user.id, found.password_hash?)));
         if self.0.hasher.verify(password, stored).await? {
-            self.0.delays.succeeded(&account);
+            self.0.backoff.succeeded(&account);
             Ok(())
         } else {
-            self.0.delays.failed(&account);
+            self.0.backoff.failed(&account);
             self.record_failure(Actor::from(principal), address).await?;
             Err(LoginError::Refused)
         }
     }
 
     /// Exchanges a refresh token for the next one and a new access token.
-    pub async fn refresh(&self, presented: &str, address: IpAddr) -> Result<Grant, RefreshError> {
-        let refreshed = self.renew(presented, address).await;
+    pub async fn refresh(
+        &self,
+        presented: &str,
+        address: IpAddr,
+    ) -> Result<LoginTokens, RefreshError> {
+        let refreshed = self.rotate_refresh_token(presented, address).await;
         self.0.metrics.refresh(match &refreshed {
             Ok(_) => "renewed",
-            Err(RefreshError::Reused) => "reused",
+            Err(RefreshError::Reused { .. }) => "reused",
             Err(RefreshError::Unknown) => "unknown",
             Err(RefreshError::Store(_)) => "failed",
         });
         refreshed
     }
 
-    async fn renew(&self, presented: &str, address: IpAddr) -> Result<Grant, RefreshError> {
+    async fn rotate_refresh_token(
+        &self,
+        presented: &str,
+        address: IpAddr,
+    ) -> Result<LoginTokens, RefreshError> {
         let presented = hash_presented(presented).ok_or(RefreshError::Unknown)?;
         let now = self.0.clock.wall();
         let expires_at = now + self.0.config.access_token_life();
@@ -152,20 +157,24 @@ impl Auth {
             next_expires_at,
             token_expires_at: expires_at,
         };
-        let by = By {
+        let context = AuditContext {
             actor: Actor::Gateway,
             address: Some(address),
             at: now,
         };
-        let refreshed = match self.0.store.refresh_login(&rotation, &by).await {
-            Err(RefreshError::Reused) => {
-                tracing::warn!("a refresh token was used twice; its login has been ended");
-                self.feel_own_act().await;
-                return Err(RefreshError::Reused);
+        let refreshed = match self.0.store.refresh_login(&rotation, &context).await {
+            Err(error @ RefreshError::Reused { user, login }) => {
+                tracing::warn!(
+                    user.id = %user,
+                    login.id = %login,
+                    "a refresh token was used twice; its login has been ended"
+                );
+                self.apply_own_change().await;
+                return Err(error);
             }
             outcome => outcome?,
         };
-        Ok(Grant {
+        Ok(LoginTokens {
             token: self.sign(
                 &refreshed.user,
                 refreshed.login,
@@ -178,14 +187,14 @@ impl Auth {
         })
     }
 
-    /// Ends the login of whoever acts.
+    /// Ends the principal's login.
     pub async fn log_out(&self, principal: &Principal, address: IpAddr) -> Result<(), StoreError> {
         self.end_login(principal, principal.login, Action::LoggedOut, address)
             .await
             .map(drop)
     }
 
-    /// Ends another login of whoever acts; false if they have none such.
+    /// Ends another login of the principal; false if there is none.
     pub async fn revoke_login(
         &self,
         principal: &Principal,
@@ -196,12 +205,12 @@ impl Auth {
             .await
     }
 
-    /// The logins of an account that are live.
+    /// Active logins of an account.
     pub async fn logins(&self, user: UserId) -> Result<Vec<LoginRow>, StoreError> {
         self.0.store.logins(user, self.0.clock.wall()).await
     }
 
-    /// Makes a ticket that opens one socket within half a minute; `None` if the login has ended.
+    /// Issues a ticket that opens one socket within half a minute; `None` if the login has ended.
     pub async fn issue_ticket(
         &self,
         principal: &Principal,
@@ -217,7 +226,7 @@ impl Auth {
         Ok(stored.then_some((secret, expires_at)))
     }
 
-    /// Uses up a ticket: who it was made for, if it is good and they still are.
+    /// Redeems a ticket; `None` if it or its login is not valid.
     pub(crate) async fn redeem_ticket(
         &self,
         ticket: &str,
@@ -241,16 +250,16 @@ impl Auth {
         }))
     }
 
-    /// Makes a token on the operator's word, for as long as asked.
+    /// Creates a token for the operator, with the given lifetime.
     pub async fn create_token(
         &self,
         user: &User,
         life: SignedDuration,
-    ) -> Result<Grant, StartLoginError> {
+    ) -> Result<LoginTokens, StartLoginError> {
         let now = self.0.clock.wall();
         let expires_at = now + life;
         let login = LoginId::new();
-        let act = By::operator(now).did(Action::TokenCreated, user.username.as_str());
+        let entry = AuditContext::operator(now).did(Action::TokenCreated, user.username.as_str());
         let new = NewLogin {
             id: login,
             user: user.id,
@@ -262,8 +271,8 @@ impl Auth {
             address: None,
             user_agent: None,
         };
-        self.0.store.start_login(&new, &act).await?;
-        Ok(Grant {
+        self.0.store.start_login(&new, &entry).await?;
+        Ok(LoginTokens {
             token: self.sign(user, login, None, expires_at),
             expires_at,
             user: user.clone(),
@@ -275,8 +284,8 @@ impl Auth {
         &self,
         user: User,
         session: Option<SessionId>,
-        caller: &Caller,
-    ) -> Result<Grant, LoginError> {
+        caller: &LoginClient,
+    ) -> Result<LoginTokens, LoginError> {
         if let Some(session) = session
             && !self.may_join(&user, session).await?
         {
@@ -298,19 +307,19 @@ impl Auth {
             address: Some(caller.address),
             user_agent: caller.user_agent.as_deref().map(shorten),
         };
-        let by = By {
+        let context = AuditContext {
             actor: Actor::User(user.id, user.username.clone()),
             address: Some(caller.address),
             at: now,
         };
-        let act = by.did(Action::LoginSucceeded, login.to_string());
-        match self.0.store.start_login(&new, &act).await {
+        let entry = context.did(Action::LoginSucceeded, login.to_string());
+        match self.0.store.start_login(&new, &entry).await {
             Ok(()) => {}
             Err(StartLoginError::AccountChanged) => return Err(LoginError::Refused),
             Err(StartLoginError::Store(error)) => return Err(error.into()),
         }
         self.0.metrics.login("started");
-        Ok(Grant {
+        Ok(LoginTokens {
             token: self.sign(&user, login, session, expires_at),
             expires_at,
             user,
@@ -343,14 +352,14 @@ impl Auth {
 
     async fn record_failure(&self, actor: Actor, address: IpAddr) -> Result<(), StoreError> {
         let name = actor.name().to_owned();
-        let by = By {
+        let context = AuditContext {
             actor,
             address: Some(address),
             at: self.0.clock.wall(),
         };
         self.0
             .store
-            .record(&by.did(Action::LoginFailed, name))
+            .record(&context.did(Action::LoginFailed, name))
             .await
     }
 
@@ -361,20 +370,26 @@ impl Auth {
         action: Action,
         address: IpAddr,
     ) -> Result<bool, StoreError> {
-        let act = self.by(principal, address).did(action, login.to_string());
-        let ended = self.0.store.end_login(login, principal.user, &act).await?;
-        self.feel_own_act().await;
+        let entry = self
+            .audit_context(principal, address)
+            .did(action, login.to_string());
+        let ended = self
+            .0
+            .store
+            .end_login(login, principal.user, &entry)
+            .await?;
+        self.apply_own_change().await;
         Ok(ended)
     }
 }
 
-/// People type passwords into the wrong field: a name that belongs to nobody is not written down.
+/// People type passwords into the name field: an unknown name is not written to the audit log.
 fn anonymous(user: Option<&User>) -> Actor {
     let name = user.map_or("(unknown user)", |user| user.username.as_str());
     Actor::Anonymous(name.to_owned())
 }
 
-/// Failures count by the name as typed, in one spelling, whether or not anybody has it.
+/// Failures count by the lower-case name, whether or not it exists.
 fn account_key(username: &str) -> String {
     username.to_ascii_lowercase()
 }
@@ -382,6 +397,6 @@ fn account_key(username: &str) -> String {
 fn shorten(text: &str) -> String {
     text.chars()
         .filter(|letter| !letter.is_control())
-        .take(USER_AGENT_CHARS)
+        .take(MAX_USER_AGENT_CHARS)
         .collect()
 }

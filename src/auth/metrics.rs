@@ -1,4 +1,4 @@
-//! What authentication counts.
+//! Authentication metrics: logins, refreshes, revocations.
 
 use std::sync::Arc;
 
@@ -11,7 +11,6 @@ use prometheus_client::registry::Registry;
 
 use super::revocation::Revocations;
 
-/// Counters of one gateway.
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
     logins: Family<Outcome, Counter>,
@@ -24,18 +23,16 @@ struct Outcome {
 }
 
 impl Metrics {
-    /// An attempt to log in came to this.
     pub(super) fn login(&self, outcome: &'static str) {
         self.logins.get_or_create(&Outcome { outcome }).inc();
     }
 
-    /// An attempt to renew a login came to this.
     pub(super) fn refresh(&self, outcome: &'static str) {
         self.refreshes.get_or_create(&Outcome { outcome }).inc();
     }
 
     pub(super) fn register(&self, registry: &mut Registry, revocations: Arc<Revocations>) {
-        // There from the start: what was never seen cannot be alerted on.
+        // Present from the start: an alert needs a series.
         for outcome in ["started", "refused", "failed"] {
             drop(self.logins.get_or_create_owned(&Outcome { outcome }));
         }
@@ -52,15 +49,15 @@ impl Metrics {
             "Logins renewed; `reused` is a refresh token that was used twice",
             self.refreshes.clone(),
         );
-        registry.register_collector(Box::new(Held(revocations)));
+        registry.register_collector(Box::new(RevocationGauge(revocations)));
     }
 }
 
-/// Counted when somebody asks.
+/// Read at each scrape.
 #[derive(Debug)]
-struct Held(Arc<Revocations>);
+struct RevocationGauge(Arc<Revocations>);
 
-impl Collector for Held {
+impl Collector for RevocationGauge {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let held = ConstGauge::new(i64::try_from(self.0.len()).unwrap_or(i64::MAX));
         held.encode(encoder.encode_descriptor(

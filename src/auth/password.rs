@@ -1,7 +1,7 @@
-//! Passwords: what is acceptable, and hashing them without letting anyone drown the machine.
+//! Passwords: acceptance rules, and hashing with bounded load.
 //!
-//! Argon2id needs 19 MiB and some milliseconds each time. It runs on blocking threads, at most one
-//! per core at once; a bounded number of callers wait, the rest are told that we are busy.
+//! Argon2id needs 19 MiB and some milliseconds per hash. It runs on blocking threads, at most one
+//! per core; a bounded number of callers wait, the rest are refused as busy.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use argon2::{Algorithm, Argon2, Params, Version};
 use tokio::sync::Semaphore;
 
 use crate::domain::account::Username;
+use crate::domain::id::UserId;
 
-/// The longest password that is looked at, in bytes.
+/// Longest accepted password, in bytes.
 pub const MAX_PASSWORD_BYTES: usize = 1024;
 
 const MIN_PASSWORD_CHARS: usize = 8;
-/// Callers that may wait for a core, beyond those being served.
-const QUEUE: usize = 32;
+/// Callers that may wait for a core.
+const MAX_WAITING: usize = 32;
 const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
 
-/// What everybody tries first.
-const GUESSED_FIRST: [&str; 14] = [
+const COMMON_PASSWORDS: [&str; 14] = [
     "password",
     "passw0rd",
     "12345678",
@@ -40,9 +40,9 @@ const GUESSED_FIRST: [&str; 14] = [
     "iloveyou",
 ];
 
-/// A hash of nothing in particular, so that an unknown name takes as long as a known one. It must
-/// carry the same parameters as real hashes; a test compares them.
-const DUMMY: &str = "$argon2id$v=19$m=19456,t=2,p=1$c3dpdGNoYm9hcmQtZHVtbXk$UUKAKIJVXvX3nqrU4wxBMPxQn2uFVXm2OxWzX2gwRm4";
+/// Compared for unknown names, so that they take as long as known ones. Must have the same
+/// parameters as real hashes; a test compares them.
+const DUMMY_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$c3dpdGNoYm9hcmQtZHVtbXk$UUKAKIJVXvX3nqrU4wxBMPxQn2uFVXm2OxWzX2gwRm4";
 
 /// Why a password is not acceptable.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
@@ -53,35 +53,34 @@ pub enum BadPassword {
     /// Too long.
     #[error("a password has at most {MAX_PASSWORD_BYTES} bytes")]
     TooLong,
-    /// On every list of guesses.
+    /// Too common.
     #[error("this password is among the first that anyone would try; choose another")]
-    GuessedFirst,
+    Common,
 }
 
-/// Is this acceptable as a password of that user?
+/// Checks a new password of that user.
 pub fn check_password(password: &str, username: &Username) -> Result<(), BadPassword> {
     let folded = password.to_lowercase();
     if password.len() > MAX_PASSWORD_BYTES {
         Err(BadPassword::TooLong)
     } else if password.chars().count() < MIN_PASSWORD_CHARS {
         Err(BadPassword::TooShort)
-    } else if folded == username.as_str() || GUESSED_FIRST.contains(&folded.as_str()) {
-        Err(BadPassword::GuessedFirst)
+    } else if folded == username.as_str() || COMMON_PASSWORDS.contains(&folded.as_str()) {
+        Err(BadPassword::Common)
     } else {
         Ok(())
     }
 }
 
-/// Too many are waiting to be hashed already.
+/// Too many callers wait already.
 #[derive(Debug, thiserror::Error)]
 #[error("too many passwords are being checked at the moment")]
 pub struct HasherBusy;
 
-/// Where passwords are hashed and compared.
 #[derive(Clone)]
 pub(super) struct Hasher {
-    /// One for everybody being served or waiting. Full: the caller is refused.
-    places: Arc<Semaphore>,
+    /// One permit per caller, running or waiting. Full: the caller is refused.
+    admission: Arc<Semaphore>,
     /// One per core.
     cores: Arc<Semaphore>,
 }
@@ -90,12 +89,11 @@ impl Hasher {
     pub(super) fn new() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
-            places: Arc::new(Semaphore::new(cores + QUEUE)),
+            admission: Arc::new(Semaphore::new(cores + MAX_WAITING)),
             cores: Arc::new(Semaphore::new(cores)),
         }
     }
 
-    /// Hashes a password for storing.
     pub(super) async fn hash(&self, password: String) -> Result<String, HasherBusy> {
         self.run(move || {
             argon2()
@@ -106,26 +104,33 @@ impl Hasher {
         .await
     }
 
-    /// Compares a password with a stored hash. Takes as long when there is none, and says no.
+    /// Compares a password with a stored hash; takes as long, and fails, if there is none.
     pub(super) async fn verify(
         &self,
         password: String,
-        stored: Option<String>,
+        stored: Option<(UserId, String)>,
     ) -> Result<bool, HasherBusy> {
         self.run(move || {
-            let matches = compare(&password, stored.as_deref().unwrap_or(DUMMY));
-            matches && stored.is_some()
+            let (user, hash) = stored.unzip();
+            let matches = compare(&password, hash.as_deref().unwrap_or(DUMMY_HASH));
+            match (user, matches) {
+                (Some(user), Err(error)) => {
+                    tracing::error!(user.id = %user, %error, "a stored password hash cannot be parsed");
+                    false
+                }
+                (user, matches) => user.is_some() && matches.unwrap_or(false),
+            }
         })
         .await
     }
 
-    /// The permits are held inside the blocking closure: a caller that goes away does not make room
-    /// for another while its hash is still being worked on.
+    /// The blocking closure holds the permits: a caller that goes away frees them only when its
+    /// hash is done.
     async fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, HasherBusy> {
-        let place = Arc::clone(&self.places)
+        let place = Arc::clone(&self.admission)
             .try_acquire_owned()
             .map_err(|_| HasherBusy)?;
         let core = Arc::clone(&self.cores)
@@ -146,14 +151,9 @@ fn argon2() -> Argon2<'static> {
     Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
 }
 
-fn compare(password: &str, stored: &str) -> bool {
-    match PasswordHash::new(stored) {
-        Ok(hash) => argon2().verify_password(password.as_bytes(), &hash).is_ok(),
-        Err(error) => {
-            tracing::error!(%error, "a stored password hash cannot be read");
-            false
-        }
-    }
+fn compare(password: &str, stored: &str) -> Result<bool, argon2::password_hash::phc::Error> {
+    let hash = PasswordHash::new(stored)?;
+    Ok(argon2().verify_password(password.as_bytes(), &hash).is_ok())
 }
 
 #[cfg(test)]
@@ -174,28 +174,28 @@ mod tests {
         );
         assert!(
             hasher
-                .verify("correct horse".into(), Some(hash.clone()))
+                .verify("correct horse".into(), Some((UserId::new(), hash.clone())))
                 .await
                 .unwrap()
         );
         assert!(
             !hasher
-                .verify("wrong horse".into(), Some(hash))
+                .verify("wrong horse".into(), Some((UserId::new(), hash)))
                 .await
                 .unwrap()
         );
     }
 
     #[tokio::test]
-    async fn nobody_is_let_in_by_the_dummy() {
+    async fn the_dummy_hash_matches_no_password() {
         assert!(!Hasher::new().verify("anything".into(), None).await.unwrap());
-        let parsed = PasswordHash::new(DUMMY).unwrap();
+        let parsed = PasswordHash::new(DUMMY_HASH).unwrap();
         assert_eq!(parsed.params.to_string(), "m=19456,t=2,p=1");
         assert_eq!(parsed.hash.unwrap().as_bytes().len(), 32);
     }
 
     #[tokio::test]
-    async fn a_crowd_is_told_to_come_back() {
+    async fn excess_callers_are_refused_as_busy() {
         let hasher = Hasher::new();
         let cores = hasher.cores.available_permits();
         let held = hasher
@@ -203,13 +203,13 @@ mod tests {
             .clone()
             .acquire_many_owned(u32::try_from(cores).unwrap())
             .await;
-        let mut waiting: tokio::task::JoinSet<_> = (0..cores + QUEUE)
+        let mut waiting: tokio::task::JoinSet<_> = (0..cores + MAX_WAITING)
             .map(|_| {
                 let hasher = hasher.clone();
                 async move { hasher.run(|| ()).await }
             })
             .collect();
-        while hasher.places.available_permits() > 0 {
+        while hasher.admission.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
         assert!(hasher.run(|| ()).await.is_err());
@@ -226,13 +226,10 @@ mod tests {
             check_password("seven77", &mia()),
             Err(BadPassword::TooShort)
         );
-        assert_eq!(
-            check_password("ChangeMe", &mia()),
-            Err(BadPassword::GuessedFirst)
-        );
+        assert_eq!(check_password("ChangeMe", &mia()), Err(BadPassword::Common));
         assert_eq!(
             check_password("MIA-mia-mia", &mia()),
-            Err(BadPassword::GuessedFirst)
+            Err(BadPassword::Common)
         );
         assert_eq!(
             check_password(&"x".repeat(1025), &mia()),

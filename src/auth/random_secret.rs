@@ -1,15 +1,14 @@
-//! Random texts that prove something once or for a while: refresh tokens, links, tickets.
+//! Random secrets: refresh tokens, links and tickets.
 //!
-//! Only their hashes are stored: who reads the database learns none of them.
+//! Only their hashes are stored: the database reveals none of them.
 
 use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// How many random bytes make a secret.
 const SECRET_BYTES: usize = 32;
 
-/// A secret on its way to the one who may have it.
+/// A secret to be handed to its user.
 #[derive(Clone)]
 pub struct OneTimeSecret(String);
 
@@ -20,7 +19,7 @@ impl OneTimeSecret {
         Self(URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    /// The text to hand over.
+    /// The secret text.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -30,7 +29,7 @@ impl OneTimeSecret {
     }
 }
 
-/// The hash of a secret that somebody presents; `None` if it cannot be one of ours.
+/// Hash of a presented secret; `None` if it cannot be one of ours.
 pub(super) fn hash_presented(text: &str) -> Option<[u8; 32]> {
     let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
     (bytes.len() == SECRET_BYTES).then(|| sha256(text.as_bytes()))
@@ -54,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_secret_is_not_even_hashed() {
+    fn a_malformed_secret_is_not_hashed() {
         for text in ["", "short", "not base64 ???", &"A".repeat(500)] {
             assert_eq!(hash_presented(text), None, "{text}");
         }

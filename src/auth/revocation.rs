@@ -1,8 +1,8 @@
-//! Which logins and tokens are no good any more, in memory.
+//! Revocation: revoked logins and token generations, in memory.
 //!
-//! A token says when it ends; what it cannot say is that it was taken back. This registry holds
-//! just the exceptions, each only until the last token it concerns has expired anyway, so its size
-//! follows the number of recent revocations and not the number of logins.
+//! A token carries its expiry but cannot show its revocation. This registry holds the revoked ones
+//! only, each until its last token has expired, so its size follows recent revocations and not the
+//! number of logins.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -11,28 +11,28 @@ use jiff::Timestamp;
 
 use crate::domain::account::Principal;
 use crate::domain::id::{LoginId, UserId};
-use crate::store::{Change, Subject};
+use crate::store::{AuthChange, Subject};
 
-/// The exceptions, as of the last change that was seen.
+/// Revocations as of the last applied change.
 #[derive(Debug, Default)]
-pub(super) struct Revocations(RwLock<Entries>);
+pub(super) struct Revocations(RwLock<RevokedEntries>);
 
 #[derive(Debug, Default)]
-struct Entries {
+struct RevokedEntries {
     logins: HashMap<LoginId, Timestamp>,
-    users: HashMap<UserId, Cutoff>,
+    users: HashMap<UserId, GenerationCutoff>,
 }
 
-/// Tokens from before `generation` are worthless; after `until` none is left.
+/// Tokens below `generation` are revoked; after `until` none is left.
 #[derive(Clone, Copy, Debug)]
-struct Cutoff {
+struct GenerationCutoff {
     generation: i64,
     until: Timestamp,
 }
 
 impl Revocations {
-    /// Is this login, and what its token says of its user, still good?
-    pub(super) fn stands(&self, principal: &Principal) -> bool {
+    /// Are the login and the token's generation unrevoked?
+    pub(super) fn is_valid(&self, principal: &Principal) -> bool {
         let entries = self.read();
         let cut_off = entries
             .users
@@ -41,15 +41,14 @@ impl Revocations {
         !cut_off && !entries.logins.contains_key(&principal.login)
     }
 
-    /// Takes in a change.
-    pub(super) fn apply(&self, change: &Change) {
+    pub(super) fn apply(&self, change: &AuthChange) {
         let mut entries = self.write();
         match change.subject {
             Subject::Login(login) => {
                 entries.logins.insert(login, change.until);
             }
             Subject::User(user, generation) => {
-                let cutoff = entries.users.entry(user).or_insert(Cutoff {
+                let cutoff = entries.users.entry(user).or_insert(GenerationCutoff {
                     generation,
                     until: change.until,
                 });
@@ -60,24 +59,23 @@ impl Revocations {
         }
     }
 
-    /// Forgets what has expired by itself.
+    /// Drops entries whose tokens have all expired.
     pub(super) fn sweep(&self, now: Timestamp) {
         let mut entries = self.write();
         entries.logins.retain(|_, until| *until > now);
         entries.users.retain(|_, cutoff| cutoff.until > now);
     }
 
-    /// How many exceptions are held.
     pub(super) fn len(&self) -> usize {
         let entries = self.read();
         entries.logins.len() + entries.users.len()
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Entries> {
+    fn read(&self) -> RwLockReadGuard<'_, RevokedEntries> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Entries> {
+    fn write(&self) -> RwLockWriteGuard<'_, RevokedEntries> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -101,8 +99,8 @@ mod tests {
         }
     }
 
-    fn change(subject: Subject) -> Change {
-        Change {
+    fn change(subject: Subject) -> AuthChange {
+        AuthChange {
             revision: 1,
             subject,
             until: Timestamp::UNIX_EPOCH + SignedDuration::from_mins(1),
@@ -110,16 +108,16 @@ mod tests {
     }
 
     #[test]
-    fn an_ended_login_stands_no_more_and_its_neighbour_does() {
+    fn an_ended_login_is_revoked_and_another_is_not() {
         let revocations = Revocations::default();
         let (ended, other) = (principal(1), principal(1));
         revocations.apply(&change(Subject::Login(ended.login)));
-        assert!(!revocations.stands(&ended));
-        assert!(revocations.stands(&other));
+        assert!(!revocations.is_valid(&ended));
+        assert!(revocations.is_valid(&other));
     }
 
     #[test]
-    fn only_tokens_from_before_a_change_are_cut_off() {
+    fn only_tokens_below_the_new_generation_are_revoked() {
         let revocations = Revocations::default();
         let old = principal(3);
         let new = Principal {
@@ -128,12 +126,12 @@ mod tests {
         };
         revocations.apply(&change(Subject::User(old.user, 4)));
         revocations.apply(&change(Subject::User(old.user, 2)));
-        assert!(!revocations.stands(&old));
-        assert!(revocations.stands(&new));
+        assert!(!revocations.is_valid(&old));
+        assert!(revocations.is_valid(&new));
     }
 
     #[test]
-    fn what_has_expired_by_itself_is_forgotten() {
+    fn expired_revocations_are_dropped() {
         let revocations = Revocations::default();
         revocations.apply(&change(Subject::Login(LoginId::new())));
         revocations.apply(&change(Subject::User(UserId::new(), 2)));

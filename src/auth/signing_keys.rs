@@ -1,4 +1,4 @@
-//! Signing keys: the one that signs now, and those that still verify.
+//! Signing keys: the one that signs, and those that still verify.
 
 use std::collections::HashMap;
 
@@ -9,43 +9,42 @@ use jiff::Timestamp;
 use jsonwebtoken::{DecodingKey, EncodingKey};
 use serde_json::json;
 
-use super::secret::sha256;
+use super::random_secret::sha256;
 use crate::domain::id::KeyId;
 use crate::store::StoredKey;
 
-/// Key material that must not be used.
+/// Why a key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// Not a private key for Ed25519.
     #[error("expected an Ed25519 private key in PEM form (openssl genpkey -algorithm ed25519)")]
     NotEd25519,
-    /// Printed in a specification, or no key at all.
+    /// Published in a specification, or all zeros.
     #[error("this key is a published example; make your own (openssl genpkey -algorithm ed25519)")]
     Example,
-    /// What it signs does not verify.
+    /// Its signature does not verify.
     #[error("a token signed with the key {0} does not verify with it")]
     SelfTest(KeyId),
-    /// The configuration that has the private half is not at hand.
+    /// The private half is in a configuration that is not loaded.
     #[error(
         "the key that signs is given by auth.signing_key, which is not set here: set it, or go back \
          to a key in the database with `switchboard key rotate`"
     )]
-    Elsewhere,
-    /// Nothing to sign with.
+    PrivateKeyMissing,
+    /// No key signs.
     #[error("there is no signing key")]
     None,
 }
 
-/// Public keys of secret keys that anybody can read: RFC 8032 (tests 1 to 3) and RFC 8037, and all zeros.
-const PUBLISHED: [&str; 4] = [
+/// Public halves of published private keys: RFC 8032 (tests 1 to 3), RFC 8037, and all zeros.
+const PUBLISHED_KEYS: [&str; 4] = [
     "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
     "PUAXw-hDiVqStwqnTRt-vJyYLM8uxJaMwM1V8Sr0Zgw",
     "_FHNjmIYoaONpH7QAjDwWAgW7RO6MwOsXeuRFUiQgCU",
     "O2onvM62pC1io6jQKm8Nc2UyFXcd4kOmOsBIoYtZ2ik",
 ];
 
-/// Makes a new key.
-pub(super) fn make_key(at: Timestamp) -> StoredKey {
+pub(super) fn generate_key(at: Timestamp) -> StoredKey {
     let document = Ed25519KeyPair::generate_pkcs8(&aws_lc_rs::rand::SystemRandom::new())
         .expect("the operating system has randomness");
     let pair = Ed25519KeyPair::from_pkcs8(document.as_ref()).expect("the key was made just now");
@@ -59,8 +58,8 @@ pub(super) fn make_key(at: Timestamp) -> StoredKey {
     }
 }
 
-/// Reads a key that the operator brings. Its id follows from the key, so every node agrees on it.
-pub(super) fn read_key(pem: &str, at: Timestamp) -> Result<StoredKey, KeyError> {
+/// Parses the operator's key. Its id is derived from the key, so every node agrees on it.
+pub(super) fn parse_key(pem: &str, at: Timestamp) -> Result<StoredKey, KeyError> {
     let body: String = pem
         .lines()
         .filter(|line| !line.starts_with("-----"))
@@ -72,7 +71,7 @@ pub(super) fn read_key(pem: &str, at: Timestamp) -> Result<StoredKey, KeyError> 
     let pair =
         Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der).map_err(|_| KeyError::NotEd25519)?;
     let public_key = pair.public_key().as_ref().to_vec();
-    if PUBLISHED.contains(&URL_SAFE_NO_PAD.encode(&public_key).as_str()) {
+    if PUBLISHED_KEYS.contains(&URL_SAFE_NO_PAD.encode(&public_key).as_str()) {
         return Err(KeyError::Example);
     }
     let digest = sha256(&public_key);
@@ -86,7 +85,6 @@ pub(super) fn read_key(pem: &str, at: Timestamp) -> Result<StoredKey, KeyError> 
     })
 }
 
-/// The keys of one moment.
 pub(super) struct KeyRing {
     pub(super) signing_id: KeyId,
     pub(super) signing: EncodingKey,
@@ -102,7 +100,7 @@ impl KeyRing {
             .find(|key| key.retired_at.is_none())
             .ok_or(KeyError::None)?;
         if signing.private_key.is_empty() {
-            return Err(KeyError::Elsewhere);
+            return Err(KeyError::PrivateKeyMissing);
         }
         Ok(Self {
             signing_id: signing.id,
@@ -115,12 +113,10 @@ impl KeyRing {
         })
     }
 
-    /// The key of exactly that id.
     pub(super) fn verifying(&self, id: KeyId) -> Option<&DecodingKey> {
         self.verifying.get(&id)
     }
 
-    /// The public halves, as a JSON Web Key Set.
     pub(super) fn jwks(&self) -> &serde_json::Value {
         &self.jwks
     }
@@ -155,10 +151,10 @@ mod tests {
     }
 
     #[test]
-    fn a_brought_key_has_the_same_id_on_every_node() {
+    fn an_operators_key_has_the_same_id_on_every_node() {
         let key = pem(&pkcs8([7; 32]));
-        let one = read_key(&key, Timestamp::UNIX_EPOCH).unwrap();
-        let other = read_key(&key, Timestamp::UNIX_EPOCH).unwrap();
+        let one = parse_key(&key, Timestamp::UNIX_EPOCH).unwrap();
+        let other = parse_key(&key, Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(one.id, other.id);
     }
 
@@ -170,7 +166,7 @@ mod tests {
             .try_into()
             .unwrap();
         for seed in [rfc8037, [0; 32]] {
-            let refused = read_key(&pem(&pkcs8(seed)), Timestamp::UNIX_EPOCH);
+            let refused = parse_key(&pem(&pkcs8(seed)), Timestamp::UNIX_EPOCH);
             assert!(matches!(refused, Err(KeyError::Example)));
         }
     }
@@ -179,7 +175,7 @@ mod tests {
     fn what_is_not_a_key_is_refused() {
         for text in ["", "secret", &pem(&[1, 2, 3])] {
             assert!(matches!(
-                read_key(text, Timestamp::UNIX_EPOCH),
+                parse_key(text, Timestamp::UNIX_EPOCH),
                 Err(KeyError::NotEd25519)
             ));
         }

@@ -7,25 +7,24 @@ use jiff::{SignedDuration, Timestamp};
 use jsonwebtoken::{Algorithm, Header, Validation};
 use serde::{Deserialize, Serialize};
 
-use super::keys::{KeyError, KeyRing};
+use super::signing_keys::{KeyError, KeyRing};
 use crate::domain::account::{Principal, Role, User, Username};
 use crate::domain::id::{KeyId, LoginId, SessionId, TokenId, UserId};
 
 pub(super) const ISSUER: &str = "switchboard";
 const AUDIENCE: &str = "switchboard";
 const ACCESS: &str = "access";
-/// Of an account that nothing happened to yet.
 const FIRST_GENERATION: i64 = 1;
-/// Longer texts are not looked at.
+/// Longer texts are not parsed.
 pub(super) const MAX_TOKEN_BYTES: usize = 4096;
 
 /// Why a token is not accepted.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum TokenError {
-    /// It was good once.
+    /// It was valid once.
     #[error("the token has expired")]
     Expired,
-    /// It never was, or it was revoked.
+    /// Never valid, or revoked.
     #[error("the token is not valid")]
     Invalid,
 }
@@ -37,7 +36,7 @@ struct Claims {
     role: Role,
     iat: i64,
     exp: i64,
-    /// Never said by us, and heeded all the same.
+    /// Never issued by us, but honoured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     nbf: Option<i64>,
     iss: String,
@@ -52,7 +51,6 @@ struct Claims {
     session: Option<SessionId>,
 }
 
-/// Signs a token for a login.
 pub(super) fn sign(
     ring: &KeyRing,
     user: &User,
@@ -81,7 +79,6 @@ pub(super) fn sign(
     jsonwebtoken::encode(&header, &claims, &ring.signing).expect("the key has passed its self-test")
 }
 
-/// Checks everything that a token says about itself.
 pub(super) fn verify(ring: &KeyRing, token: &str, now: Timestamp) -> Result<Principal, TokenError> {
     if token.len() > MAX_TOKEN_BYTES {
         return Err(TokenError::Invalid);
@@ -94,7 +91,7 @@ pub(super) fn verify(ring: &KeyRing, token: &str, now: Timestamp) -> Result<Prin
     accept(claims, now)
 }
 
-/// Nothing in the header may choose how the token is checked, but for the id of a key of ours.
+/// The header selects nothing but one of our keys by its id.
 pub(super) fn key_id(token: &str) -> Result<KeyId, TokenError> {
     let header = jsonwebtoken::decode_header(token).map_err(|_| TokenError::Invalid)?;
     let plain = header.alg == Algorithm::EdDSA
@@ -124,7 +121,7 @@ fn accept(claims: Claims, now: Timestamp) -> Result<Principal, TokenError> {
     let time = |seconds| Timestamp::from_second(seconds).map_err(|_| TokenError::Invalid);
     let issued_at = time(claims.iat)?;
     let expires_at = time(claims.exp)?;
-    // That it was issued later than now only means that a clock was set back: we signed it.
+    // Issued in the future only means that a clock was set back: we signed it.
     if claims.typ != ACCESS || issued_at > expires_at || claims.generation < FIRST_GENERATION {
         return Err(TokenError::Invalid);
     }
@@ -147,7 +144,7 @@ fn accept(claims: Claims, now: Timestamp) -> Result<Principal, TokenError> {
     })
 }
 
-/// Signs a token and verifies it: a key that does not work shows at start, not at the first login.
+/// Signs and verifies a token, so that a broken key fails at start and not at the first login.
 pub(super) fn self_test(ring: &KeyRing, now: Timestamp) -> Result<(), KeyError> {
     let user = User {
         id: UserId::new(),
@@ -180,20 +177,20 @@ mod tests {
     use jsonwebtoken::EncodingKey;
     use serde_json::{Value, json};
 
-    use super::super::keys::make_key;
+    use super::super::signing_keys::generate_key;
     use super::*;
     use crate::store::StoredKey;
 
-    struct Forge {
+    struct TokenSigner {
         ring: KeyRing,
         key: StoredKey,
         now: Timestamp,
     }
 
-    impl Forge {
+    impl TokenSigner {
         fn new() -> Self {
             let now = Timestamp::from_second(1_800_000_000).unwrap();
-            let key = make_key(now);
+            let key = generate_key(now);
             let ring = KeyRing::new(std::slice::from_ref(&key)).unwrap();
             Self { ring, key, now }
         }
@@ -213,10 +210,10 @@ mod tests {
 
         /// Signs any header and claims with the real key.
         fn token(&self, header: &Value, claims: &Value) -> String {
-            self.token_of(&header.to_string(), &claims.to_string())
+            self.token_from_text(&header.to_string(), &claims.to_string())
         }
 
-        fn token_of(&self, header: &str, claims: &str) -> String {
+        fn token_from_text(&self, header: &str, claims: &str) -> String {
             let message = format!(
                 "{}.{}",
                 URL_SAFE_NO_PAD.encode(header),
@@ -231,35 +228,35 @@ mod tests {
             format!("{message}.{signature}")
         }
 
-        fn verdict(&self, token: &str) -> Result<(), TokenError> {
+        fn check(&self, token: &str) -> Result<(), TokenError> {
             verify(&self.ring, token, self.now).map(drop)
         }
     }
 
     #[test]
-    fn an_honest_token_is_accepted() {
-        let forge = Forge::new();
-        let token = forge.token(&forge.header(), &forge.claims());
-        assert_eq!(forge.verdict(&token), Ok(()));
+    fn a_valid_token_is_accepted() {
+        let signer = TokenSigner::new();
+        let token = signer.token(&signer.header(), &signer.claims());
+        assert_eq!(signer.check(&token), Ok(()));
     }
 
     #[test]
-    fn a_token_is_good_until_its_last_second_and_not_in_it() {
-        let forge = Forge::new();
-        let token = forge.token(&forge.header(), &forge.claims());
-        let end = forge.now + SignedDuration::from_secs(60);
+    fn a_token_is_valid_until_its_expiry() {
+        let signer = TokenSigner::new();
+        let token = signer.token(&signer.header(), &signer.claims());
+        let end = signer.now + SignedDuration::from_secs(60);
         let before = end - SignedDuration::from_millis(1);
-        assert!(verify(&forge.ring, &token, before).is_ok());
+        assert!(verify(&signer.ring, &token, before).is_ok());
         assert_eq!(
-            verify(&forge.ring, &token, end).map(drop),
+            verify(&signer.ring, &token, end).map(drop),
             Err(TokenError::Expired)
         );
     }
 
     #[test]
     fn every_claim_is_required_and_typed() {
-        let forge = Forge::new();
-        let names: Vec<String> = forge
+        let signer = TokenSigner::new();
+        let names: Vec<String> = signer
             .claims()
             .as_object()
             .unwrap()
@@ -267,7 +264,7 @@ mod tests {
             .cloned()
             .collect();
         for name in names {
-            let mut missing = forge.claims();
+            let mut missing = signer.claims();
             missing.as_object_mut().unwrap().remove(&name);
             let mut cases = vec![missing];
             for odd in [
@@ -278,21 +275,21 @@ mod tests {
                 json!(-1.5),
                 json!("x\u{0}"),
             ] {
-                let mut claims = forge.claims();
+                let mut claims = signer.claims();
                 claims[&name] = odd;
                 cases.push(claims);
             }
             for claims in cases {
-                let token = forge.token(&forge.header(), &claims);
-                assert_eq!(forge.verdict(&token), Err(TokenError::Invalid), "{claims}");
+                let token = signer.token(&signer.header(), &claims);
+                assert_eq!(signer.check(&token), Err(TokenError::Invalid), "{claims}");
             }
         }
     }
 
     #[test]
     fn wrong_values_are_refused() {
-        let forge = Forge::new();
-        let soon = forge.now.as_second() + 60;
+        let signer = TokenSigner::new();
+        let soon = signer.now.as_second() + 60;
         for (name, value) in [
             ("exp", json!(soon.to_string())),
             ("exp", json!(1e30)),
@@ -310,39 +307,39 @@ mod tests {
             ("sessionId", json!("anything")),
             ("gen", json!(0)),
             ("gen", json!(-1)),
-            ("nbf", json!(forge.now.as_second() + 1)),
+            ("nbf", json!(signer.now.as_second() + 1)),
             ("nbf", json!(i64::MAX)),
             ("nbf", json!("0")),
             ("nbf", json!([])),
         ] {
-            let mut claims = forge.claims();
+            let mut claims = signer.claims();
             claims[name] = value;
-            let token = forge.token(&forge.header(), &claims);
-            assert_eq!(forge.verdict(&token), Err(TokenError::Invalid), "{claims}");
+            let token = signer.token(&signer.header(), &claims);
+            assert_eq!(signer.check(&token), Err(TokenError::Invalid), "{claims}");
         }
-        let mut expired = forge.claims();
-        expired["iat"] = json!(forge.now.as_second() - 100);
-        expired["exp"] = json!(forge.now.as_second() - 1);
-        let token = forge.token(&forge.header(), &expired);
-        assert_eq!(forge.verdict(&token), Err(TokenError::Expired));
+        let mut expired = signer.claims();
+        expired["iat"] = json!(signer.now.as_second() - 100);
+        expired["exp"] = json!(signer.now.as_second() - 1);
+        let token = signer.token(&signer.header(), &expired);
+        assert_eq!(signer.check(&token), Err(TokenError::Expired));
     }
 
     #[test]
-    fn a_token_is_good_from_the_moment_that_it_names() {
-        let forge = Forge::new();
-        let mut claims = forge.claims();
-        claims["nbf"] = json!(forge.now.as_second());
-        let token = forge.token(&forge.header(), &claims);
-        assert_eq!(forge.verdict(&token), Ok(()));
-        let before = forge.now - SignedDuration::from_millis(1);
-        let verdict = verify(&forge.ring, &token, before).map(drop);
-        assert_eq!(verdict, Err(TokenError::Invalid));
+    fn a_token_is_valid_from_its_nbf_on() {
+        let signer = TokenSigner::new();
+        let mut claims = signer.claims();
+        claims["nbf"] = json!(signer.now.as_second());
+        let token = signer.token(&signer.header(), &claims);
+        assert_eq!(signer.check(&token), Ok(()));
+        let before = signer.now - SignedDuration::from_millis(1);
+        let check = verify(&signer.ring, &token, before).map(drop);
+        assert_eq!(check, Err(TokenError::Invalid));
     }
 
     #[test]
     fn no_header_can_choose_how_it_is_checked() {
-        let forge = Forge::new();
-        let other = make_key(forge.now);
+        let signer = TokenSigner::new();
+        let other = generate_key(signer.now);
         for (name, value) in [
             ("alg", json!("none")),
             ("alg", json!("HS256")),
@@ -354,7 +351,7 @@ mod tests {
             ("kid", json!("../../etc/passwd")),
             ("kid", json!("' or 1=1 --")),
             ("kid", json!(null)),
-            ("kid", json!([forge.key.id])),
+            ("kid", json!([signer.key.id])),
             ("crit", json!(["exp"])),
             ("jku", json!("http://127.0.0.1/keys")),
             ("x5u", json!("http://127.0.0.1/keys")),
@@ -363,26 +360,26 @@ mod tests {
                 json!({"kty": "OKP", "crv": "Ed25519", "x": URL_SAFE_NO_PAD.encode(&other.public_key)}),
             ),
         ] {
-            let mut header = forge.header();
+            let mut header = signer.header();
             header[name] = value;
-            let token = forge.token(&header, &forge.claims());
-            assert_eq!(forge.verdict(&token), Err(TokenError::Invalid), "{header}");
+            let token = signer.token(&header, &signer.claims());
+            assert_eq!(signer.check(&token), Err(TokenError::Invalid), "{header}");
         }
     }
 
     #[test]
     fn a_signature_of_another_kind_is_refused() {
-        let forge = Forge::new();
-        let honest = forge.token(&forge.header(), &forge.claims());
+        let signer = TokenSigner::new();
+        let honest = signer.token(&signer.header(), &signer.claims());
         let (message, signature) = honest.rsplit_once('.').unwrap();
         let confused = jsonwebtoken::crypto::sign(
             message.as_bytes(),
-            &EncodingKey::from_secret(&forge.key.public_key),
+            &EncodingKey::from_secret(&signer.key.public_key),
             Algorithm::HS256,
         )
         .unwrap();
-        let stranger = Forge::new();
-        let foreign = stranger.token(&forge.header(), &forge.claims());
+        let other_signer = TokenSigner::new();
+        let foreign = other_signer.token(&signer.header(), &signer.claims());
         let flipped = format!("{message}.{}", signature.chars().rev().collect::<String>());
         for token in [
             format!("{message}."),
@@ -398,30 +395,30 @@ mod tests {
             "..".to_owned(),
             "a".repeat(MAX_TOKEN_BYTES + 1),
         ] {
-            assert_eq!(forge.verdict(&token), Err(TokenError::Invalid), "{token}");
+            assert_eq!(signer.check(&token), Err(TokenError::Invalid), "{token}");
         }
     }
 
     #[test]
     fn a_claim_given_twice_is_refused() {
-        let forge = Forge::new();
-        let claims = forge.claims().to_string();
+        let signer = TokenSigner::new();
+        let claims = signer.claims().to_string();
         let doubled = claims.replacen('{', r#"{"role":"admin","#, 1);
-        let token = forge.token_of(&forge.header().to_string(), &doubled);
-        assert_eq!(forge.verdict(&token), Err(TokenError::Invalid));
+        let token = signer.token_from_text(&signer.header().to_string(), &doubled);
+        assert_eq!(signer.check(&token), Err(TokenError::Invalid));
     }
 
     #[test]
     fn a_retired_key_still_verifies() {
-        let forge = Forge::new();
-        let token = forge.token(&forge.header(), &forge.claims());
+        let signer = TokenSigner::new();
+        let token = signer.token(&signer.header(), &signer.claims());
         let retired = StoredKey {
-            retired_at: Some(forge.now),
-            ..forge.key.clone()
+            retired_at: Some(signer.now),
+            ..signer.key.clone()
         };
-        let ring = KeyRing::new(&[make_key(forge.now), retired]).unwrap();
-        assert_ne!(ring.signing_id, forge.key.id);
-        assert!(verify(&ring, &token, forge.now).is_ok());
-        assert!(self_test(&ring, forge.now).is_ok());
+        let ring = KeyRing::new(&[generate_key(signer.now), retired]).unwrap();
+        assert_ne!(ring.signing_id, signer.key.id);
+        assert!(verify(&ring, &token, signer.now).is_ok());
+        assert!(self_test(&ring, signer.now).is_ok());
     }
 }
