@@ -1,14 +1,13 @@
-//! What a prompt names by id, looked up before it goes to the session.
+//! Attachments: looks up the files that a prompt names by id, before it goes to the session.
 
-use super::Desk;
-use crate::domain::code::Code;
+use super::frame_handler::FrameHandler;
 use crate::domain::command::{Attachment, Command};
+use crate::domain::error_code::ErrorCode;
 use crate::store::hex;
 use crate::wire::inbound::Rejected;
 
-impl Desk {
-    /// Puts what is known about each uploaded file in the place of its id; refuses a file that is
-    /// not of this session.
+impl FrameHandler {
+    /// Replaces each file's id by its stored metadata; rejects a file of another session.
     pub(super) async fn resolve(&self, command: &mut Command) -> Result<(), Rejected> {
         let Command::SubmitPrompt { prompt, .. } = command else {
             return Ok(());
@@ -17,11 +16,11 @@ impl Desk {
         if !prompt.attachments.iter().any(is_named) {
             return Ok(());
         }
-        let found = self.reception.sessions.attachments(self.session.id()).await;
+        let found = self.shared.sessions.attachments(self.session.id()).await;
         let known = found.map_err(|error| {
-            tracing::warn!(%error, session.id = %self.session.id(), "files cannot be looked up");
+            tracing::warn!(%error, session.id = %self.session.id(), connection.id = %self.connection, "the attachments of a prompt cannot be looked up");
             Rejected {
-                code: Code::StorageUnavailable,
+                code: ErrorCode::StorageUnavailable,
                 message: "The database does not answer at the moment; try again.".to_owned(),
                 details: None,
                 message_id: None,

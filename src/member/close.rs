@@ -1,36 +1,97 @@
-//! Every way in which the gateway ends a socket or a stream, each with its code and what the client
-//! may do.
+//! Close: every reason for which the gateway ends a connection, with its code and what the client may
+//! do.
 //!
-//! No code is written anywhere else. Touches nothing.
+//! No close code is written anywhere else.
 
-use tokio_tungstenite::tungstenite::Utf8Bytes;
-use tokio_tungstenite::tungstenite::protocol::CloseFrame;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use std::borrow::Cow;
 
-/// After a restart, clients come back within this, each at its own moment.
-pub(super) const SPREAD_MS: u64 = 3_000;
+use super::frame_handler::FrameHandler;
+use crate::domain::error_code::ErrorCode;
+use crate::domain::shared_text::Text;
+use crate::wire::outbound;
 
-/// Should the client come back?
+pub(crate) enum End {
+    /// The client closed it, or is gone.
+    Gone,
+    Close(Close),
+}
+
+/// A close by the gateway: perhaps an error message, then the reason.
+pub(crate) struct Close {
+    pub(crate) last_message: Option<Text>,
+    pub(crate) reason: CloseReason,
+}
+
+impl From<CloseReason> for Close {
+    fn from(reason: CloseReason) -> Self {
+        Self {
+            last_message: None,
+            reason,
+        }
+    }
+}
+
+impl From<Close> for End {
+    fn from(close: Close) -> Self {
+        Self::Close(close)
+    }
+}
+
+impl From<CloseReason> for End {
+    fn from(reason: CloseReason) -> Self {
+        Self::Close(reason.into())
+    }
+}
+
+impl Close {
+    pub(super) fn with_error(
+        handler: &FrameHandler,
+        code: ErrorCode,
+        message: &str,
+        reason: CloseReason,
+    ) -> Self {
+        let (session, now) = (Some(handler.session.id()), handler.shared.clock.wall());
+        Self {
+            last_message: Some(outbound::last_word(session, code, message, now)),
+            reason,
+        }
+    }
+
+    /// The token has expired, or the login has ended.
+    pub(super) fn unauthenticated(handler: &FrameHandler, code: ErrorCode) -> Self {
+        let message = match code {
+            ErrorCode::SessionExpired => "The token has expired; get a new one and come back.",
+            _ => "This login has ended; log in again.",
+        };
+        Self::with_error(handler, code, message, CloseReason::UNAUTHENTICATED)
+    }
+
+    /// The session has ended, or must be joined again.
+    pub(super) fn session_over(handler: &FrameHandler) -> Self {
+        if handler.session.has_ended() {
+            CloseReason::SESSION_ENDED.into()
+        } else {
+            CloseReason::RESTART.into()
+        }
+    }
+}
+
+/// Whether the client should come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reconnect {
     /// No: it would end in the same way.
     Never,
     /// Yes, from where it was.
     Yes,
-    /// Yes, with a new token.
     WithNewToken,
-    /// Yes, after a while.
     Later,
 }
 
-/// Why a socket is closed.
+/// Why a connection is closed: the code and its text on the wire, and what the client may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CloseReason {
-    /// The code on the wire.
     pub(crate) code: u16,
-    /// What stands beside it.
     pub(crate) reason: &'static str,
-    /// What the client may do.
     pub(crate) reconnect: Reconnect,
 }
 
@@ -40,29 +101,26 @@ impl CloseReason {
     /// A binary frame.
     pub(crate) const UNSUPPORTED_DATA: Self =
         Self::new(1003, "binary frames are not understood", Reconnect::Yes);
-    /// A text frame that is not UTF-8.
     pub(crate) const BAD_TEXT: Self = Self::new(1007, "text is not UTF-8", Reconnect::Yes);
     /// A frame above the hard cap, which is not even read.
     pub(crate) const TOO_LARGE: Self = Self::new(1009, "frame too large", Reconnect::Yes);
-    /// The gateway restarts; see [`CloseReason::frame_after`].
+    /// The gateway restarts, or the connection should be made again.
     pub(crate) const RESTART: Self = Self::new(1012, "restart", Reconnect::Yes);
-    /// Went on sending after being told a thousand times.
+    /// Kept sending after a thousand refusals.
     pub(crate) const ABUSE: Self = Self::new(4400, "protocol abuse", Reconnect::Never);
     /// The token is missing, bad, expired or revoked.
     pub(crate) const UNAUTHENTICATED: Self =
         Self::new(4401, "not authenticated", Reconnect::WithNewToken);
-    /// The user may not see this session any more.
     pub(crate) const ACCESS_REVOKED: Self = Self::new(4403, "access revoked", Reconnect::Never);
-    /// There is no such session, or it is somebody else's.
+    /// There is no such session, or it belongs to another user.
     pub(crate) const NO_SUCH_SESSION: Self = Self::new(4404, "no such session", Reconnect::Never);
-    /// No sign of life.
+    /// The client did not answer a ping, or took none of what was written.
     pub(crate) const DEAD_PEER: Self = Self::new(4408, "no sign of life", Reconnect::Yes);
-    /// A message was begun and not finished in time.
+    /// A message was not finished in time.
     pub(crate) const UNFINISHED: Self =
         Self::new(4408, "a message was not finished in time", Reconnect::Yes);
-    /// The session was ended or deleted.
     pub(crate) const SESSION_ENDED: Self = Self::new(4409, "session ended", Reconnect::Never);
-    /// More frames than any limit has patience for.
+    /// Too many control frames, or too many bytes of unfinished messages.
     pub(crate) const FLOODING: Self = Self::new(4429, "flooding", Reconnect::Later);
 
     const fn new(code: u16, reason: &'static str, reconnect: Reconnect) -> Self {
@@ -73,21 +131,30 @@ impl CloseReason {
         }
     }
 
-    /// The frame that says so.
-    pub(crate) fn frame(self) -> CloseFrame {
-        CloseFrame {
-            code: CloseCode::from(self.code),
-            reason: Utf8Bytes::from_static(self.reason),
+    /// The reason on the wire, with the time to come back if there is one: `restart; retryAfterMs=1500`.
+    pub(crate) fn text(self, retry_after_ms: Option<u64>) -> Cow<'static, str> {
+        match retry_after_ms {
+            Some(millis) => format!("{}; retryAfterMs={millis}", self.reason).into(),
+            None => self.reason.into(),
         }
     }
 
-    /// The same, and when to come back: `restart; retryAfterMs=1500`.
-    pub(crate) fn frame_after(self, retry_ms: u64) -> CloseFrame {
-        CloseFrame {
-            reason: format!("{}; retryAfterMs={retry_ms}", self.reason).into(),
-            ..self.frame()
-        }
-    }
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 13] = [
+        Self::PROTOCOL_ERROR,
+        Self::UNSUPPORTED_DATA,
+        Self::BAD_TEXT,
+        Self::TOO_LARGE,
+        Self::RESTART,
+        Self::ABUSE,
+        Self::UNAUTHENTICATED,
+        Self::ACCESS_REVOKED,
+        Self::NO_SUCH_SESSION,
+        Self::DEAD_PEER,
+        Self::UNFINISHED,
+        Self::SESSION_ENDED,
+        Self::FLOODING,
+    ];
 }
 
 #[cfg(test)]
@@ -96,52 +163,29 @@ mod tests {
 
     use super::*;
 
-    const ALL: [CloseReason; 13] = [
-        CloseReason::PROTOCOL_ERROR,
-        CloseReason::UNSUPPORTED_DATA,
-        CloseReason::BAD_TEXT,
-        CloseReason::TOO_LARGE,
-        CloseReason::RESTART,
-        CloseReason::ABUSE,
-        CloseReason::UNAUTHENTICATED,
-        CloseReason::ACCESS_REVOKED,
-        CloseReason::NO_SUCH_SESSION,
-        CloseReason::DEAD_PEER,
-        CloseReason::UNFINISHED,
-        CloseReason::SESSION_ENDED,
-        CloseReason::FLOODING,
-    ];
+    const ALL: [CloseReason; 13] = CloseReason::ALL;
 
-    /// What fits into a control frame beside the code.
-    const MOST_REASON_BYTES: usize = 123;
+    /// A control frame's payload without the code.
+    const MAX_REASON_BYTES: usize = 123;
 
     #[test]
-    fn every_reason_has_words_of_its_own() {
-        let words: BTreeSet<&str> = ALL.iter().map(|reason| reason.reason).collect();
-        assert_eq!(words.len(), ALL.len());
+    fn every_reason_has_its_own_text() {
+        let texts: BTreeSet<&str> = ALL.iter().map(|reason| reason.reason).collect();
+        assert_eq!(texts.len(), ALL.len());
     }
 
     #[test]
     fn every_reason_fits_into_a_close_frame() {
         for reason in ALL {
-            assert!(reason.frame().reason.len() <= MOST_REASON_BYTES);
-            assert!(reason.frame_after(u64::MAX).reason.len() <= MOST_REASON_BYTES);
+            assert!(reason.text(None).len() <= MAX_REASON_BYTES);
+            assert!(reason.text(Some(u64::MAX)).len() <= MAX_REASON_BYTES);
         }
     }
 
-    #[test]
-    fn every_code_may_be_sent_and_arrives_as_itself() {
-        for reason in ALL {
-            let code = reason.frame().code;
-            assert!(code.is_allowed(), "{code}");
-            assert_eq!(u16::from(code), reason.code);
-        }
-    }
-
-    /// Codes of the page that are not sent from here: the client's own, and none at all.
+    /// Documented codes that the gateway does not send: the client's own, and none at all.
     const OTHERS: [u16; 2] = [1000, 1006];
 
-    /// The table of close codes in the documents: each code, and whether to come back.
+    /// The documented table: each code, and whether the client should come back.
     fn documented() -> BTreeMap<u16, Reconnect> {
         let page = include_str!("../../docs/client-protocol.md");
         let (_, section) = page.split_once("## Close codes").unwrap();
@@ -161,7 +205,7 @@ mod tests {
                 assert_eq!(
                     table.insert(code, reconnect),
                     None,
-                    "{code} stands there twice"
+                    "{code} is listed twice"
                 );
             }
         }
@@ -169,14 +213,14 @@ mod tests {
     }
 
     #[test]
-    fn the_documents_say_of_every_code_whether_to_come_back() {
-        let meant = ALL.map(|reason| (reason.code, reason.reconnect));
-        assert_eq!(documented(), BTreeMap::from(meant));
+    fn every_code_is_documented_with_whether_to_come_back() {
+        let sent = ALL.map(|reason| (reason.code, reason.reconnect));
+        assert_eq!(documented(), BTreeMap::from(sent));
     }
 
     #[test]
     fn a_restart_says_when_to_come_back() {
-        let frame = CloseReason::RESTART.frame_after(1500);
-        assert_eq!(frame.reason.as_str(), "restart; retryAfterMs=1500");
+        let text = CloseReason::RESTART.text(Some(1500));
+        assert_eq!(text, "restart; retryAfterMs=1500");
     }
 }

@@ -1,115 +1,99 @@
-//! A connection's place in the journal, and what it is sent next.
+//! Cursor: a connection's position in the journal, and the frames after it.
 //!
-//! The cursor is all that a connection owns of the way out: there is no queue that could grow. What
-//! it has not been sent lies in the journal.
+//! A connection has no queue of events that could grow: what it has not been sent stays in the journal.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use tokio_tungstenite::tungstenite::Utf8Bytes;
-
+use super::outbox::Outgoing;
 use crate::domain::event::Event;
 use crate::domain::id::SessionId;
-use crate::session::{Entry, Found, Journal};
+use crate::domain::shared_text::Text;
+use crate::session::{Entry, Journal, JournalRead};
 use crate::store::StoreError;
 use crate::wire::outbound;
 
-/// Events taken at once at most, and bytes after which the socket is flushed first.
-const TAKE: usize = 512;
+/// Events read at once.
+const MAX_READ: usize = 512;
+/// Once a batch has this much, it is flushed.
 const FLUSH_BYTES: usize = 64 * 1024;
-/// Behind by more than this, pieces of text are joined.
-const LAG: u64 = 64;
-/// Behind by more than this, the state is sent in place of what led to it.
-const FAR: u64 = 5_000;
+/// Behind by more events than this, text deltas are joined.
+const JOIN_LAG: u64 = 64;
+/// Behind by more events than this, the state is sent instead.
+const SNAPSHOT_LAG: u64 = 5_000;
 
-/// A place in one session's journal.
-pub(crate) struct Cursor {
+pub(super) struct Cursor {
     journal: Journal,
-    place: Place,
-    /// Up to here the client was promised every event.
+    reader: Reader,
+    /// Every event up to here was promised to the client: no snapshot replaces it.
     promised: u64,
 }
 
-/// The place itself, and what becomes of the entries behind it. Pure.
-struct Place {
+/// The position, and how entries become frames. Pure.
+struct Reader {
     session: SessionId,
     sent: u64,
-    /// How many events to take next: about as many as a flush has room for. What is taken beyond that
-    /// is read a second time, as nothing is kept for a connection.
-    take: usize,
+    /// Events to read next: about as many as fit into a flush. The others are read a second time, as
+    /// nothing is kept for a connection.
+    read_size: usize,
     /// Events of other sessions that were stopped here.
     violations: u64,
 }
 
-/// A frame to a client, and up to where it brings its reader; nowhere if it is about no event.
-pub(crate) struct Outgoing {
-    pub(crate) text: Utf8Bytes,
-    pub(crate) offset: Option<u64>,
-    /// When that became known, if it was just now.
-    pub(crate) committed: Option<Instant>,
-}
-
-impl From<Utf8Bytes> for Outgoing {
-    fn from(text: Utf8Bytes) -> Self {
-        Self {
-            text,
-            offset: None,
-            committed: None,
-        }
-    }
-}
-
-/// What comes next.
 pub(super) enum Next {
-    /// These frames; the cursor has moved.
+    /// The cursor has moved behind them.
     Frames(Vec<Outgoing>),
-    /// The state as a whole: the events are gone, or too many.
+    /// The whole state is to be sent: the events are gone, or too many.
     Snapshot,
 }
 
 impl Cursor {
-    /// A cursor that has sent everything up to an offset, and owes everything up to another.
     pub(super) fn new(session: SessionId, journal: Journal, sent: u64, promised: u64) -> Self {
         Self {
             journal,
-            place: Place::new(session, sent),
+            reader: Reader::new(session, sent),
             promised,
         }
     }
 
-    pub(crate) fn sent(&self) -> u64 {
-        self.place.sent
+    pub(super) fn sent(&self) -> u64 {
+        self.reader.sent
     }
 
-    /// The state was sent, which stands for everything up to this offset.
+    /// The state is sent, which stands for every event up to this offset.
     pub(super) fn jump(&mut self, offset: u64) {
-        self.place.sent = self.place.sent.max(offset);
+        self.reader.sent = self.reader.sent.max(offset);
     }
 
-    /// How many events of other sessions were stopped here since the last time somebody asked.
+    /// Events of other sessions that were stopped since the last call.
     pub(super) fn take_violations(&mut self) -> u64 {
-        std::mem::take(&mut self.place.violations)
+        std::mem::take(&mut self.reader.violations)
     }
 
-    /// The frames between the cursor and the head, no more than one flush is worth.
+    /// The frames between the cursor and the head, about one flush.
     pub(super) async fn next(&mut self, head: u64) -> Result<Next, StoreError> {
         let behind = head.saturating_sub(self.sent());
-        if behind > FAR && self.sent() >= self.promised {
+        if behind > SNAPSHOT_LAG && self.sent() >= self.promised {
             return Ok(Next::Snapshot);
         }
-        match self.journal.after(self.sent(), self.place.take).await? {
-            Found::Gone => Ok(Next::Snapshot),
-            Found::Entries(entries) => Ok(Next::Frames(self.place.frames(&entries, behind > LAG))),
+        match self
+            .journal
+            .after(self.sent(), self.reader.read_size)
+            .await?
+        {
+            JournalRead::Gone => Ok(Next::Snapshot),
+            JournalRead::Entries(entries) => Ok(Next::Frames(
+                self.reader.frames(&entries, behind > JOIN_LAG),
+            )),
         }
     }
 }
 
-impl Place {
+impl Reader {
     fn new(session: SessionId, sent: u64) -> Self {
         Self {
             session,
             sent,
-            take: TAKE,
+            read_size: MAX_READ,
             violations: 0,
         }
     }
@@ -136,17 +120,17 @@ impl Place {
                 });
             }
         }
-        // What fitted says nothing of what would have.
-        self.take = if rest.is_empty() {
-            TAKE
+        // All of them fitted: more might have.
+        self.read_size = if rest.is_empty() {
+            MAX_READ
         } else {
-            (2 * (entries.len() - rest.len())).clamp(1, TAKE)
+            (2 * (entries.len() - rest.len())).clamp(1, MAX_READ)
         };
         frames
     }
 
-    /// Nothing of a group in which there is an event of another session.
-    fn frame(&mut self, group: &[Arc<Entry>]) -> Option<Utf8Bytes> {
+    /// `None` for a group with an event of another session.
+    fn frame(&mut self, group: &[Arc<Entry>]) -> Option<Text> {
         if group.iter().any(|entry| is_foreign(self.session, entry)) {
             self.violations += 1;
             return None;
@@ -163,18 +147,18 @@ impl Place {
     }
 }
 
-/// The last look before the wire: an event of another session goes nowhere. It cannot come to this,
-/// as whoever reads points into one journal; that it did not is what the check shows.
+/// The last check before the wire: an event of another session is not sent. It cannot happen, as a
+/// cursor reads one journal; the counter proves that it does not.
 pub(super) fn is_foreign(session: SessionId, entry: &Entry) -> bool {
-    let foreign = entry.session != session;
-    if foreign {
+    let is_foreign = entry.session != session;
+    if is_foreign {
         tracing::error!(
             session.id = %session,
             offset = entry.recorded.offset,
-            "an event of another session was stopped on its way out"
+            "an event of another session was not sent; this is a bug in the gateway"
         );
     }
-    foreign
+    is_foreign
 }
 
 /// How many of the following entries continue the text of the first.
@@ -228,26 +212,26 @@ mod tests {
     #[test]
     fn an_injected_event_of_another_session_is_stopped_and_counted() {
         let (mine, other) = (SessionId::new(), SessionId::new());
-        let mut place = Place::new(mine, 0);
+        let mut reader = Reader::new(mine, 0);
         let mut entries = deltas(mine, 1..=1);
         entries.extend(deltas(other, 2..=2));
-        let frames = place.frames(&entries, false);
-        assert_eq!((frames.len(), place.violations), (1, 1));
-        let joined = place.frames(&deltas(other, 3..=9), true);
-        assert_eq!((joined.len(), place.violations), (0, 2));
-        assert_eq!(place.sent, 9);
+        let frames = reader.frames(&entries, false);
+        assert_eq!((frames.len(), reader.violations), (1, 1));
+        let joined = reader.frames(&deltas(other, 3..=9), true);
+        assert_eq!((joined.len(), reader.violations), (0, 2));
+        assert_eq!(reader.sent, 9);
     }
 
     #[test]
     fn a_lagging_reader_gets_its_text_joined() {
         let session = SessionId::new();
-        let mut place = Place::new(session, 0);
-        let frames = place.frames(&deltas(session, 1..=5), true);
+        let mut reader = Reader::new(session, 0);
+        let frames = reader.frames(&deltas(session, 1..=5), true);
         assert_eq!(frames.len(), 1);
         let frame: Value = serde_json::from_str(&frames[0].text).unwrap();
         assert_eq!(frame["payload"]["content"], "1 2 3 4 5 ");
         assert_eq!(frame["offset"], 5);
-        assert_eq!(place.sent, 5);
+        assert_eq!(reader.sent, 5);
     }
 
     #[test]
@@ -255,24 +239,27 @@ mod tests {
         let session = SessionId::new();
         let drawn = vec![(true, 0, "x".repeat(20_000)); 600];
         let entries = recorded(session, &drawn);
-        let mut place = Place::new(session, 0);
-        let (mut read, mut turns) = (0, 0);
-        while let Some(rest) = entries.get(usize::try_from(place.sent).unwrap()..)
+        let mut reader = Reader::new(session, 0);
+        let (mut read, mut reads) = (0, 0);
+        while let Some(rest) = entries.get(usize::try_from(reader.sent).unwrap()..)
             && !rest.is_empty()
         {
-            let taken = &rest[..rest.len().min(place.take)];
-            place.frames(taken, false);
-            (read, turns) = (read + taken.len(), turns + 1);
+            let taken = &rest[..rest.len().min(reader.read_size)];
+            reader.frames(taken, false);
+            (read, reads) = (read + taken.len(), reads + 1);
         }
-        assert!(read < 2 * entries.len() + TAKE, "{read} in {turns} turns");
-        // Few that fit: as many as there are, the next time.
-        place.take = 8;
+        assert!(
+            read < 2 * entries.len() + MAX_READ,
+            "{read} in {reads} reads"
+        );
+        // All of them fit: the next read is a full one.
+        reader.read_size = 8;
         let short = recorded(session, &vec![(true, 0, "x".to_owned()); 8]);
-        place.frames(&short, false);
-        assert_eq!(place.take, TAKE);
+        reader.frames(&short, false);
+        assert_eq!(reader.read_size, MAX_READ);
     }
 
-    /// Pieces of a few utterances, and other events between them.
+    /// Deltas of a few messages, and other events between them.
     fn any_entries() -> impl Strategy<Value = Vec<(bool, u8, String)>> {
         let text = prop_oneof![9 => "[a-c]{0,3}", 1 => Just("x".repeat(20_000))];
         prop::collection::vec((any::<bool>(), 0..3_u8, text), 1..60)
@@ -282,8 +269,8 @@ mod tests {
         let run = RunId::new();
         let messages = [MessageId::new(), MessageId::new(), MessageId::new()];
         let mut index = 0..;
-        let event = |(is_piece, number, text): &(bool, u8, String)| {
-            if *is_piece {
+        let event = |(is_delta, number, text): &(bool, u8, String)| {
+            if *is_delta {
                 Event::MessageDelta {
                     message: messages[usize::from(*number)],
                     run,
@@ -305,27 +292,27 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is joined and wherever a flush cuts: every offset once, in order, and all text.
+        /// However events are joined and flushes cut: every offset once, in order, and all text.
         #[test]
         fn nothing_is_left_out_or_sent_twice(drawn in any_entries(), joins in any::<u64>()) {
             let session = SessionId::new();
             let entries = recorded(session, &drawn);
-            let mut place = Place::new(session, 0);
-            let (mut next, mut text, mut turn) = (1, String::new(), 0);
-            while let Some(rest) = entries.get(usize::try_from(place.sent).unwrap()..)
+            let mut reader = Reader::new(session, 0);
+            let (mut next, mut text, mut flushes) = (1, String::new(), 0);
+            while let Some(rest) = entries.get(usize::try_from(reader.sent).unwrap()..)
                 && !rest.is_empty()
             {
-                let frames = place.frames(rest, joins >> (turn % 64) & 1 == 1);
+                let frames = reader.frames(rest, joins >> (flushes % 64) & 1 == 1);
                 prop_assert!(!frames.is_empty());
-                turn += 1;
+                flushes += 1;
                 for frame in frames {
                     let frame: Value = serde_json::from_str(&frame.text).unwrap();
                     let last = frame["offset"].as_u64().unwrap();
                     let first = frame["payload"]["fromOffset"].as_u64().unwrap_or(last);
                     prop_assert_eq!(first, next);
                     next = last + 1;
-                    let said = frame["payload"]["content"].as_str();
-                    text.push_str(said.or(frame["payload"]["title"].as_str()).unwrap());
+                    let content = frame["payload"]["content"].as_str();
+                    text.push_str(content.or(frame["payload"]["title"].as_str()).unwrap());
                 }
             }
             prop_assert_eq!(next, entries.len() as u64 + 1);

@@ -1,86 +1,82 @@
-//! The first frames of a connection, and where its cursor begins.
+//! Resume: where a new connection's cursor starts, and its first frames.
 
-use std::sync::Arc;
-
-use super::Desk;
-use super::cursor::{Cursor, Outgoing};
+use super::cursor::Cursor;
+use super::frame_handler::FrameHandler;
+use super::outbox::{Outgoing, snapshot};
 use crate::domain::account::Principal;
 use crate::domain::id::Epoch;
-use crate::session::Found;
-use crate::wire::outbound::{self, Ack, Resume, StateParts};
+use crate::session::JournalRead;
+use crate::wire::outbound::{self, Ack, Resume};
 
-/// From where a client reads on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Position {
     pub(crate) after: u64,
-    /// Which counting it means; the present one if it does not say.
+    /// The present one if the client does not say.
     pub(crate) epoch: Option<Epoch>,
 }
 
 impl Position {
-    /// As a client writes it. An epoch that is none of ours is another epoch.
+    /// As a client writes it. Text that is no epoch counts as an epoch of another journal.
     pub(crate) fn new(after: u64, epoch: Option<&str>) -> Self {
         let epoch = epoch.map(|text| text.parse().unwrap_or_else(|_| Epoch::new()));
         Self { after, epoch }
     }
 }
 
-/// The cursor of a new connection and the first frames: the acknowledgement, perhaps the state.
-pub(crate) async fn begin(
-    desk: &Arc<Desk>,
+/// The cursor, and the first frames: `CONNECTION_ACK`, then the state if the position is gone. `None`
+/// if the session does not answer.
+pub(super) async fn resume(
+    handler: &FrameHandler,
     principal: &Principal,
     position: Option<Position>,
 ) -> Option<(Cursor, Vec<Outgoing>)> {
-    let journal = desk.session.journal();
+    let journal = handler.session.journal();
     let head = journal.head();
     let (resume, sent) = match position {
         None => (Resume::New, head),
-        Some(position) if can_replay(desk, position, head).await => {
+        Some(position) if can_replay(handler, position, head).await => {
             (Resume::Replayed, position.after)
         }
         Some(_) => (Resume::Snapshot, head),
     };
-    desk.reception.metrics.begins(match resume {
+    handler.shared.metrics.count_resume(match resume {
         Resume::New => "new",
         Resume::Replayed => "replayed",
         Resume::Snapshot => "snapshot",
     });
     let ack = Ack {
-        session: desk.session.id(),
+        session: handler.session.id(),
         server_version: env!("CARGO_PKG_VERSION"),
-        capabilities: &desk.reception.sessions.capabilities(desk.session.agent()),
-        connection: desk.connection,
-        agent: desk.session.agent(),
+        capabilities: &handler
+            .shared
+            .sessions
+            .capabilities(handler.session.agent()),
+        connection: handler.connection,
+        agent: handler.session.agent(),
         epoch: journal.epoch(),
         offset: head,
         resume,
-        heartbeat_seconds: desk.reception.ping.as_secs(),
-        limits: desk.reception.told_limits(),
+        heartbeat_seconds: handler.shared.ping_interval.as_secs(),
+        limits: handler.shared.ack_limits(),
         token_expires_at: principal.expires_at,
-        at: desk.reception.clock.wall(),
+        at: handler.shared.clock.wall(),
     };
     let mut frames = vec![outbound::connection_ack(&ack).into()];
-    let mut cursor = Cursor::new(desk.session.id(), journal.clone(), sent, head);
-    if matches!(resume, Resume::Snapshot) {
-        let state = desk.session.state().await?;
-        cursor.jump(state.offset);
-        frames.push(Outgoing {
-            text: desk.full_state(&state, StateParts::WHOLE, None),
-            offset: Some(state.offset),
-            committed: None,
-        });
+    let mut cursor = Cursor::new(handler.session.id(), journal.clone(), sent, head);
+    if resume == Resume::Snapshot {
+        frames.push(snapshot(handler, &mut cursor).await?);
     }
     Some((cursor, frames))
 }
 
-/// Is everything after that position there?
-async fn can_replay(desk: &Arc<Desk>, position: Position, head: u64) -> bool {
-    let journal = desk.session.journal();
-    let same_epoch = position.epoch.is_none_or(|epoch| epoch == journal.epoch());
-    same_epoch
+/// True if the journal still has everything after the position.
+async fn can_replay(handler: &FrameHandler, position: Position, head: u64) -> bool {
+    let journal = handler.session.journal();
+    let is_same_epoch = position.epoch.is_none_or(|epoch| epoch == journal.epoch());
+    is_same_epoch
         && position.after <= head
         && matches!(
             journal.after(position.after, 1).await,
-            Ok(Found::Entries(_))
+            Ok(JournalRead::Entries(_))
         )
 }

@@ -1,4 +1,4 @@
-//! What every desk needs, shared by all of them.
+//! Shared services: handles, limits and metrics that all members of a gateway share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,76 +13,71 @@ use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::close::{CloseReason, SPREAD_MS};
+use super::close::CloseReason;
 use super::cursor::is_foreign;
-use super::stack::{self, Stack};
 use crate::auth::Auth;
 use crate::bus::Notices;
 use crate::clock::Clock;
 use crate::domain::id::SessionId;
-use crate::limits::{self, Aside, Pool, SessionBudgets};
+use crate::limits::{self, ByteBudget, FrameLimit, SessionBudgets};
 use crate::session::{Entry, Sessions};
 use crate::store::Failures;
 use crate::telemetry::{Durations, Remote, Tracer};
-use crate::wire::details::{Details, Limit};
+use crate::wire::error_details::{Details, Limit};
 use crate::wire::inbound::{Rejected, Rules};
 use crate::wire::outbound::AckLimits;
 
-/// How deep a message may nest, and how long a client's own ids may be.
-const DEPTH: usize = 64;
-const ID_BYTES: usize = 128;
-/// What all sockets may hold together of messages that have not come to their end. An honest message
-/// is a fraction of a megabyte and is there within a moment.
-const UNFINISHED_BYTES: u64 = 128 * 1024 * 1024;
+/// Levels of nesting in a message.
+const MAX_DEPTH: usize = 64;
+/// Of an id that a client chooses.
+const MAX_ID_BYTES: usize = 128;
+/// Unfinished messages of all sockets together. An honest message is a fraction of a megabyte and is
+/// complete within a moment.
+const MAX_UNFINISHED_BYTES: usize = 128 * 1024 * 1024;
+/// After a restart, clients come back within this, each after its own delay.
+const RETRY_SPREAD_MS: u64 = 3_000;
 
-/// What every desk needs. Shared by all.
-pub(crate) struct Reception {
+pub(crate) struct Shared {
     pub(crate) auth: Auth,
     pub(crate) sessions: Sessions,
     pub(crate) notices: Notices,
     pub(crate) clock: Clock,
     pub(crate) limits: limits::Config,
-    /// After how much silence the other end is given, and asked for, a sign of life.
-    pub(crate) ping: Duration,
+    /// A client that was quiet for this long is pinged.
+    pub(crate) ping_interval: Duration,
     pub(crate) metrics: Metrics,
     pub(crate) tracer: Tracer,
-    /// The gateway stops.
-    pub(crate) stop: CancellationToken,
+    /// Cancelled when the gateway shuts down.
+    pub(crate) drain: CancellationToken,
     pub(crate) connections: TaskTracker,
-    /// What all sockets hold of messages that have not come to their end.
-    pub(crate) unfinished: Pool,
+    /// Bytes of unfinished messages, of all sockets.
+    pub(crate) unfinished: ByteBudget,
     pub(super) budgets: Arc<SessionBudgets>,
     pub(super) rules: Rules,
-    /// What every message passes through.
-    pub(super) stack: Stack,
-    /// Spreads what should not happen to everybody at once.
-    turn: AtomicU64,
+    /// Numbers the closes, so that clients come back at different times.
+    closes: AtomicU64,
 }
 
-/// Counters of all connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Metrics {
-    open: Family<ByDoor, Gauge>,
+    open: Family<ByEntrance, Gauge>,
     pub(crate) frames_in: Counter,
     pub(crate) frames_out: Counter,
     pub(crate) isolation_violations: Counter,
-    /// From the commit of the oldest event of a flush to its end.
+    /// From the commit of a flush's oldest event to the end of the flush.
     pub(crate) delivery: Durations,
     pub(super) resumes: Family<Verdict, Counter>,
     pub(super) failures: Failures,
 }
 
-/// Which door a connection came through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Through {
-    /// A WebSocket.
-    Socket,
-    /// A stream of server-sent events.
-    Stream,
+pub(crate) enum Entrance {
+    WebSocket,
+    Sse,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ByDoor {
+struct ByEntrance {
     door: &'static str,
 }
 
@@ -91,11 +86,11 @@ pub(super) struct Verdict {
     verdict: &'static str,
 }
 
-/// A connection that counts as open, until dropped.
+/// Counts one connection as open until dropped.
 #[derive(Debug)]
-pub(crate) struct Counted(Gauge);
+pub(super) struct OpenConnection(Gauge);
 
-impl Drop for Counted {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -112,9 +107,9 @@ impl Metrics {
             resumes: Family::default(),
             failures,
         };
-        // There from the start: what was never seen cannot be alerted on.
-        for through in [Through::Socket, Through::Stream] {
-            drop(metrics.opens(through));
+        // Present from the start: an alert needs a series that exists.
+        for entrance in [Entrance::WebSocket, Entrance::Sse] {
+            drop(metrics.count_open(entrance));
         }
         registry.register(
             "connections_open",
@@ -141,24 +136,22 @@ impl Metrics {
         metrics
     }
 
-    /// A connection opens.
-    pub(crate) fn opens(&self, through: Through) -> Counted {
-        let door = match through {
-            Through::Socket => "ws",
-            Through::Stream => "sse",
+    pub(super) fn count_open(&self, entrance: Entrance) -> OpenConnection {
+        let door = match entrance {
+            Entrance::WebSocket => "ws",
+            Entrance::Sse => "sse",
         };
-        let gauge = self.open.get_or_create_owned(&ByDoor { door });
+        let gauge = self.open.get_or_create_owned(&ByEntrance { door });
         gauge.inc();
-        Counted(gauge)
+        OpenConnection(gauge)
     }
 
-    /// How a connection begins.
-    pub(super) fn begins(&self, verdict: &'static str) {
+    pub(super) fn count_resume(&self, verdict: &'static str) {
         self.resumes.get_or_create(&Verdict { verdict }).inc();
     }
 }
 
-/// What the gateway brings along to build it.
+/// The gateway's parts of [`Shared`].
 pub(crate) struct Parts {
     pub(crate) auth: Auth,
     pub(crate) sessions: Sessions,
@@ -166,20 +159,20 @@ pub(crate) struct Parts {
     pub(crate) clock: Clock,
     pub(crate) budgets: Arc<SessionBudgets>,
     pub(crate) limits: limits::Config,
-    pub(crate) ping: Duration,
+    pub(crate) ping_interval: Duration,
     pub(crate) metrics: Metrics,
     pub(crate) tracer: Tracer,
-    pub(crate) stop: CancellationToken,
+    pub(crate) drain: CancellationToken,
     pub(crate) connections: TaskTracker,
 }
 
-impl Reception {
+impl Shared {
     pub(crate) fn new(parts: Parts) -> Self {
         let rules = Rules {
             message_bytes: parts.limits.message_bytes.get() as usize,
             prompt_chars: parts.limits.prompt_chars.get() as usize,
-            depth: DEPTH,
-            id_bytes: ID_BYTES,
+            depth: MAX_DEPTH,
+            id_bytes: MAX_ID_BYTES,
         };
         Self {
             auth: parts.auth,
@@ -189,46 +182,42 @@ impl Reception {
             clock: parts.clock,
             rules,
             limits: parts.limits,
-            ping: parts.ping,
+            ping_interval: parts.ping_interval,
             metrics: parts.metrics,
             tracer: parts.tracer,
-            stack: stack::stack(),
-            stop: parts.stop,
-            unfinished: Pool::new(UNFINISHED_BYTES),
+            drain: parts.drain,
+            unfinished: ByteBudget::new(MAX_UNFINISHED_BYTES),
             connections: parts.connections,
-            turn: AtomicU64::new(0),
+            closes: AtomicU64::new(0),
         }
     }
 
-    /// The trace that a request belongs to, if it says so and anybody wants to know.
-    pub(crate) fn remote(&self, headers: &HeaderMap) -> Option<Remote> {
+    pub(crate) fn client_trace(&self, headers: &HeaderMap) -> Option<Remote> {
         let header = headers.get("traceparent").filter(|_| self.tracer.is_on())?;
         Remote::parse(header.to_str().ok()?)
     }
 
-    /// Those of the entries that are of this session; any other is counted and goes nowhere.
-    pub(crate) fn own(&self, session: SessionId, entries: Vec<Entry>) -> Vec<Entry> {
-        own(session, entries, &self.metrics.isolation_violations)
+    /// Drops and counts entries of other sessions.
+    pub(crate) fn retain_session(&self, session: SessionId, entries: Vec<Entry>) -> Vec<Entry> {
+        retain_session(session, entries, &self.metrics.isolation_violations)
     }
 
-    /// After how many milliseconds to come back, another value each time; nothing if that is not
-    /// for the gateway to say.
-    pub(crate) fn retry_ms(&self, reason: CloseReason) -> Option<u64> {
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let spread = turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) % SPREAD_MS;
+    /// When a client should come back after a restart, spread over the clients.
+    pub(crate) fn retry_after_ms(&self, reason: CloseReason) -> Option<u64> {
+        let close = self.closes.fetch_add(1, Ordering::Relaxed);
+        let spread = close.wrapping_mul(0x9e37_79b9_7f4a_7c15) % RETRY_SPREAD_MS;
         (reason == CloseReason::RESTART).then_some(spread)
     }
 
-    /// Counts what was refused because of its size.
-    pub(super) fn tally(&self, rejected: &Rejected) {
+    pub(super) fn count_rejected(&self, rejected: &Rejected) {
         match rejected.details.as_deref().and_then(Details::limit) {
-            Some(Limit::MessageBytes) => self.budgets.refused_aside(Aside::MessageBytes),
-            Some(Limit::PromptChars) => self.budgets.refused_aside(Aside::PromptChars),
+            Some(Limit::MessageBytes) => self.budgets.count_refusal(FrameLimit::MessageBytes),
+            Some(Limit::PromptChars) => self.budgets.count_refusal(FrameLimit::PromptChars),
             _ => {}
         }
     }
 
-    pub(super) fn told_limits(&self) -> AckLimits {
+    pub(super) fn ack_limits(&self) -> AckLimits {
         AckLimits {
             messages_per_minute: self.budgets.messages().limit(),
             state_requests_per_minute: self.budgets.states().limit(),
@@ -236,13 +225,13 @@ impl Reception {
             message_bytes: self.rules.message_bytes,
             prompt_chars: self.rules.prompt_chars,
             attachment_bytes: self.limits.attachment_bytes.get(),
-            depth: DEPTH,
-            id_bytes: ID_BYTES,
+            depth: MAX_DEPTH,
+            id_bytes: MAX_ID_BYTES,
         }
     }
 }
 
-fn own(session: SessionId, mut entries: Vec<Entry>, violations: &Counter) -> Vec<Entry> {
+fn retain_session(session: SessionId, mut entries: Vec<Entry>, violations: &Counter) -> Vec<Entry> {
     let before = entries.len();
     entries.retain(|entry| !is_foreign(session, entry));
     violations.inc_by((before - entries.len()) as u64);
@@ -266,7 +255,7 @@ mod tests {
         };
         let violations = Counter::default();
         let page = vec![entry(mine, 1), entry(other, 2), entry(mine, 3)];
-        let left = own(mine, page, &violations);
+        let left = retain_session(mine, page, &violations);
         let offsets: Vec<u64> = left.iter().map(|entry| entry.recorded.offset).collect();
         assert_eq!((offsets, violations.get()), (vec![1, 3], 1));
     }
