@@ -1,33 +1,32 @@
-//! The WebSocket door: who may come in, and one task per socket.
+//! WebSocket: the entrance for live connections, one task per socket.
 //!
-//! `upgrade` decides who it is and which session; `connection` is the task, with its cursor into
-//! that session's journal and its `desk` for what comes in; `freight` is what it sends;
-//! `budget` is what may come in besides; `farewell` is how it ends; `probe` is a socket for `doctor`.
-//! Touches `desk`, `wire`, `auth`, `limits`, `session`, `domain`, `clock`, `telemetry`.
+//! `upgrade` authenticates the handshake and finds the session; `connection` is the task, which a
+//! `member` drives; `frame_writer` sends, `keepalive` finds dead clients, `control_frame_limits` and
+//! `byte_limits` bound what comes in, `close` ends a socket; `doctor_socket` serves `doctor`.
+//! Touches `member`, `wire`, `auth`, `limits`, `session`, `domain`, `clock`, `telemetry`.
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::get;
 
-mod budget;
-mod connection;
+mod byte_limits;
+mod close;
 #[cfg(feature = "conformance")]
-mod echo;
-mod farewell;
-mod freight;
-mod meter;
-mod probe;
-mod pulse;
+mod conformance_echo;
+mod connection;
+mod control_frame_limits;
+mod doctor_socket;
+mod frame_writer;
+mod keepalive;
 mod upgrade;
-mod visit;
 
-use crate::desk::Reception;
+use crate::member::Shared;
 
-/// The one route of this door, and an echo in builds made to be examined.
-pub(crate) fn routes(reception: Arc<Reception>) -> Router {
+/// `/ws`, and an echo in builds for conformance suites.
+pub(crate) fn routes(shared: Arc<Shared>) -> Router {
     let routes = Router::new().route("/ws", get(upgrade::upgrade));
     #[cfg(feature = "conformance")]
-    let routes = routes.route("/echo", get(echo::echo));
-    routes.with_state(reception)
+    let routes = routes.route("/echo", get(conformance_echo::echo));
+    routes.with_state(shared)
 }

@@ -1,8 +1,8 @@
-//! Counts what goes through a socket.
+//! Byte limits: count what goes through a socket and bound what comes in.
 //!
-//! What it has taken is the sign of life of a reader who is slow but there. What came in is bounded
-//! between two messages: the library joins fragments by itself and shows nobody that they are empty
-//! or endless. What all sockets hold of messages that are not complete is bounded, too. Touches `limits`.
+//! Bytes that went out are the progress of a slow reader. Bytes that came in are bounded between two
+//! messages: the library joins fragments itself and does not show that they are empty or endless. The
+//! unfinished messages of all sockets together are bounded as well.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -12,57 +12,54 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::limits::Pool;
+use crate::limits::ByteBudget;
 
-/// So much of an unfinished message is free; whatever is longer comes out of what all share.
+/// So much of an unfinished message is free; the rest is taken from the pool of all sockets.
 const FREE_BYTES: u64 = 64 * 1024;
 
-/// How many bytes went out so far. Clones share it.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Written(Arc<AtomicU64>);
-
-impl Written {
-    pub(super) fn bytes(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// How many bytes may still come in. Clones share it.
+/// How many more bytes may come in. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Allowance(Arc<Received>);
 
 #[derive(Debug)]
 struct Received {
-    /// How many a message may take.
-    most: u64,
-    so_far: AtomicU64,
-    up_to: AtomicU64,
-    /// What all sockets share, and what of it is held here.
-    pool: Pool,
+    max_message: u64,
+    bytes: AtomicU64,
+    limit: AtomicU64,
+    /// Of all sockets; `held` is this one's part of it.
+    pool: ByteBudget,
     held: AtomicU64,
 }
 
 impl Received {
-    /// How much has come of a message that is not complete.
     fn unfinished(&self) -> u64 {
-        let renewed = self.up_to.load(Ordering::Relaxed).saturating_sub(self.most);
-        self.so_far.load(Ordering::Relaxed).saturating_sub(renewed)
+        let limit = self.limit.load(Ordering::Relaxed);
+        let start = limit.saturating_sub(self.max_message);
+        self.bytes.load(Ordering::Relaxed).saturating_sub(start)
     }
 
-    /// Notes that bytes came; false if there is no room for them.
-    fn note(&self, bytes: u64) -> bool {
-        self.so_far.fetch_add(bytes, Ordering::Relaxed);
+    /// Counts bytes that came in; false if the pool has no room for them.
+    fn add(&self, bytes: u64) -> bool {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
         let unfinished = self.unfinished();
         if unfinished <= FREE_BYTES {
             return true;
         }
-        let due = unfinished - FREE_BYTES;
-        let more = due.saturating_sub(self.held.fetch_max(due, Ordering::Relaxed));
-        self.pool.take(more)
+        let needed = unfinished - FREE_BYTES;
+        let more = needed.saturating_sub(self.held.load(Ordering::Relaxed));
+        let taken = usize::try_from(more)
+            .ok()
+            .and_then(|more| self.pool.try_take(more));
+        let Some(taken) = taken else { return false };
+        taken.keep();
+        self.held.fetch_max(needed, Ordering::Relaxed);
+        true
     }
 
     fn give_back(&self) {
-        self.pool.give_back(self.held.swap(0, Ordering::Relaxed));
+        let held = self.held.swap(0, Ordering::Relaxed);
+        let held = usize::try_from(held).expect("it was taken as a usize");
+        self.pool.give_back(held);
     }
 }
 
@@ -73,79 +70,81 @@ impl Drop for Received {
 }
 
 impl Allowance {
-    fn new(most: u64, pool: Pool) -> Self {
+    fn new(max_message: u64, pool: ByteBudget) -> Self {
         Self(Arc::new(Received {
-            most,
-            so_far: AtomicU64::new(0),
-            up_to: AtomicU64::new(most),
+            max_message,
+            bytes: AtomicU64::new(0),
+            limit: AtomicU64::new(max_message),
             pool,
             held: AtomicU64::new(0),
         }))
     }
 
-    /// A message is complete: the next one may take as much again.
+    /// A message is complete: the next one may take the full limit.
     pub(super) fn renew(&self) {
-        let so_far = self.0.so_far.load(Ordering::Relaxed);
-        self.0.up_to.store(so_far + self.0.most, Ordering::Relaxed);
+        let limit = self.0.bytes.load(Ordering::Relaxed) + self.0.max_message;
+        self.0.limit.store(limit, Ordering::Relaxed);
         self.0.give_back();
     }
 
-    /// Is a message under way? What follows a complete one may be the beginning of the next.
-    pub(super) fn is_under_way(&self) -> bool {
+    /// True if bytes came after the last complete message: perhaps the start of the next.
+    pub(super) fn has_unfinished(&self) -> bool {
         self.0.unfinished() > 0
     }
 
-    /// So many bytes belonged to no message.
-    pub(super) fn excuse(&self, bytes: u64) {
-        self.0.up_to.fetch_add(bytes, Ordering::Relaxed);
+    /// Some of the bytes belonged to no message.
+    pub(super) fn exempt(&self, bytes: u64) {
+        self.0.limit.fetch_add(bytes, Ordering::Relaxed);
     }
 
     fn is_used_up(&self) -> bool {
-        self.0.so_far.load(Ordering::Relaxed) >= self.0.up_to.load(Ordering::Relaxed)
+        self.0.bytes.load(Ordering::Relaxed) >= self.0.limit.load(Ordering::Relaxed)
     }
 }
 
-/// Why no more is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Overflow {
     #[error("more bytes than any message needs")]
-    Endless,
-    #[error("too much of unfinished messages in all")]
-    Crowded,
+    Message,
+    #[error("too many bytes of unfinished messages on all sockets")]
+    ByteBudget,
 }
 
 impl Overflow {
-    /// The overflow that an error stands for.
     pub(super) fn behind(error: &io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref().copied()
     }
 }
 
-/// A stream that counts what goes through it.
+/// A stream that counts the bytes in both directions.
 pub(super) struct Meter<T> {
     stream: T,
-    written: Written,
+    written: u64,
     allowance: Allowance,
 }
 
 impl<T> Meter<T> {
-    /// A stream on which a message takes at most so many bytes, with all its frames; `pool` is for
-    /// those that are not complete.
-    pub(super) fn new(stream: T, most: u64, pool: Pool) -> (Self, Written, Allowance) {
-        let (written, allowance) = (Written::default(), Allowance::new(most, pool));
+    /// `max_message` bounds a message with all its frames; `pool` holds the unfinished messages of all
+    /// sockets.
+    pub(super) fn new(stream: T, max_message: u64, pool: ByteBudget) -> (Self, Allowance) {
+        let allowance = Allowance::new(max_message, pool);
         let meter = Self {
             stream,
-            written: written.clone(),
+            written: 0,
             allowance: allowance.clone(),
         };
-        (meter, written, allowance)
+        (meter, allowance)
     }
 
-    /// Lets in whatever comes: it is about to be dropped.
+    pub(super) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Lets everything in, as it is about to be dropped.
     pub(super) fn lift_limit(&self) {
         let received = &self.allowance.0;
         received.give_back();
-        received.up_to.store(u64::MAX, Ordering::Relaxed);
+        received.limit.store(u64::MAX, Ordering::Relaxed);
     }
 }
 
@@ -156,15 +155,15 @@ impl<T: AsyncRead + Unpin> AsyncRead for Meter<T> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.allowance.is_used_up() {
-            return Poll::Ready(Err(io::Error::other(Overflow::Endless)));
+            return Poll::Ready(Err(io::Error::other(Overflow::Message)));
         }
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         let count = buffer.filled().len() - before;
-        if self.allowance.0.note(count as u64) {
+        if self.allowance.0.add(count as u64) {
             read
         } else {
-            Poll::Ready(Err(io::Error::other(Overflow::Crowded)))
+            Poll::Ready(Err(io::Error::other(Overflow::ByteBudget)))
         }
     }
 }
@@ -177,7 +176,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Meter<T> {
     ) -> Poll<io::Result<usize>> {
         let wrote = Pin::new(&mut self.stream).poll_write(context, bytes);
         if let Poll::Ready(Ok(count)) = wrote {
-            self.written.0.fetch_add(count as u64, Ordering::Relaxed);
+            self.written += count as u64;
         }
         wrote
     }
@@ -189,7 +188,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Meter<T> {
     ) -> Poll<io::Result<usize>> {
         let wrote = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
         if let Poll::Ready(Ok(count)) = wrote {
-            self.written.0.fetch_add(count as u64, Ordering::Relaxed);
+            self.written += count as u64;
         }
         wrote
     }
@@ -214,14 +213,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_stream_stops_where_no_message_can_be_that_long() {
-        let (mut meter, _, allowance) = Meter::new(tokio::io::repeat(b'x'), 100, Pool::new(0));
+    async fn a_stream_ends_when_a_message_is_too_long() {
+        let (mut meter, allowance) = Meter::new(tokio::io::repeat(b'x'), 100, ByteBudget::new(0));
         let mut ten = [0; 10];
         for _ in 0..10 {
             meter.read_exact(&mut ten).await.unwrap();
         }
         let refused = meter.read(&mut ten).await.unwrap_err();
-        assert_eq!(Overflow::behind(&refused), Some(Overflow::Endless));
+        assert_eq!(Overflow::behind(&refused), Some(Overflow::Message));
         allowance.renew();
         for _ in 0..10 {
             meter.read_exact(&mut ten).await.unwrap();
@@ -230,35 +229,35 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_belongs_to_no_message_is_not_counted() {
-        let (mut meter, _, allowance) = Meter::new(tokio::io::repeat(b'x'), 100, Pool::new(0));
+    async fn bytes_of_no_message_are_not_counted() {
+        let (mut meter, allowance) = Meter::new(tokio::io::repeat(b'x'), 100, ByteBudget::new(0));
         let mut bytes = [0; 100];
         meter.read_exact(&mut bytes).await.unwrap();
-        allowance.excuse(30);
+        allowance.exempt(30);
         meter.read_exact(&mut bytes[..30]).await.unwrap();
         assert!(
             meter.read(&mut bytes).await.is_err(),
-            "30, not as much again"
+            "30, not the full limit"
         );
     }
 
     #[tokio::test]
-    async fn what_is_unfinished_in_all_is_bounded_and_given_back() {
+    async fn unfinished_messages_of_all_sockets_share_one_pool() {
         let long = usize::try_from(FREE_BYTES).unwrap() + 100;
-        let (pool, mut bytes) = (Pool::new(150), vec![0; long]);
+        let (pool, mut bytes) = (ByteBudget::new(150), vec![0; long]);
         let socket = || Meter::new(tokio::io::repeat(b'x'), 1 << 20, pool.clone());
-        let ((mut one, _, ours), (mut other, ..)) = (socket(), socket());
+        let ((mut one, ours), (mut other, _)) = (socket(), socket());
         let long = &mut bytes;
         one.read_exact(long).await.unwrap();
         let refused = other.read_exact(long).await.unwrap_err();
-        assert_eq!(Overflow::behind(&refused), Some(Overflow::Crowded));
+        assert_eq!(Overflow::behind(&refused), Some(Overflow::ByteBudget));
         drop(other);
-        let (mut third, ..) = socket();
+        let (mut third, _) = socket();
         assert!(third.read_exact(long).await.is_err(), "the first holds it");
         drop(third);
         ours.renew();
-        assert!(!ours.is_under_way());
-        let (mut fourth, ..) = socket();
+        assert!(!ours.has_unfinished());
+        let (mut fourth, _) = socket();
         fourth.read_exact(long).await.unwrap();
     }
 }

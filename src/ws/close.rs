@@ -1,6 +1,4 @@
-//! How a socket is closed: for what, with which last word, and so that the other end can read it.
-//!
-//! Touches `meter` and `desk`.
+//! Close: ends a socket so that the client can read why.
 
 use std::io;
 use std::time::Duration;
@@ -9,22 +7,23 @@ use futures_util::{FutureExt as _, SinkExt, StreamExt as _};
 use tokio::io::AsyncWriteExt as _;
 use tokio_tungstenite::tungstenite::error::CapacityError;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
-use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{Error, Message};
 
+use super::byte_limits::Overflow;
 use super::connection::Socket;
-use super::meter::Overflow;
-use crate::desk::CloseReason;
+use crate::domain::shared_text::Text;
+use crate::member::CloseReason;
 
-/// How long a close may take.
-const PATIENCE: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the other end did wrong; `None` if it is just gone.
+/// What the client did wrong; `None` if it is just gone.
 pub(super) fn reason_for(error: &Error) -> Option<CloseReason> {
     match error {
         Error::Capacity(CapacityError::MessageTooLong { .. }) => Some(CloseReason::TOO_LARGE),
         Error::Io(error) => Overflow::behind(error).map(|overflow| match overflow {
-            Overflow::Endless => CloseReason::TOO_LARGE,
-            Overflow::Crowded => CloseReason::FLOODING,
+            Overflow::Message => CloseReason::TOO_LARGE,
+            Overflow::ByteBudget => CloseReason::FLOODING,
         }),
         Error::Utf8(_) => Some(CloseReason::BAD_TEXT),
         Error::Protocol(_) => Some(CloseReason::PROTOCOL_ERROR),
@@ -32,42 +31,49 @@ pub(super) fn reason_for(error: &Error) -> Option<CloseReason> {
     }
 }
 
-/// A last word and a close frame, to a peer that may not listen any more.
-pub(super) async fn say(mut socket: Socket, word: Option<Utf8Bytes>, frame: CloseFrame) {
-    let goodbye = async {
-        if let Some(word) = word {
-            socket.feed(Message::Text(word)).await?;
+pub(super) fn frame(reason: CloseReason, retry_after_ms: Option<u64>) -> CloseFrame {
+    CloseFrame {
+        code: CloseCode::from(reason.code),
+        reason: reason.text(retry_after_ms).into_owned().into(),
+    }
+}
+
+/// Sends a last message and a close frame, to a client that may not read any more.
+pub(super) async fn send(mut socket: Socket, last_message: Option<Text>, frame: CloseFrame) {
+    let close = async {
+        if let Some(message) = last_message {
+            socket.feed(Message::text(&*message)).await?;
         }
-        // The library would send a pong that is still due after the close.
+        // Else the library would send a pong that is due after the close.
         socket.flush().await?;
         socket.send(Message::Close(Some(frame))).await?;
-        // The peer answers with its own close; until then its data may be under way.
+        // The client answers with its own close; its data may be under way until then.
         while let Some(Ok(_)) = socket.next().await {}
         Ok(hang_up(&mut socket).await?)
     };
-    log(tokio::time::timeout(PATIENCE, goodbye)
+    log(tokio::time::timeout(CLOSE_TIMEOUT, close)
         .await
         .unwrap_or(Ok(())));
 }
 
-/// A close frame to a peer that gives no sign of life: if it can be sent at once, and nothing is awaited.
-pub(super) fn drop_a_word(mut socket: Socket, frame: CloseFrame) {
+/// Sends a close frame to a client that seems dead: only if that needs no wait.
+pub(super) fn try_send(mut socket: Socket, frame: CloseFrame) {
     drop(socket.send(Message::Close(Some(frame))).now_or_never());
 }
 
-/// Answers the peer's close, if that is how it went.
+/// Answers the client's close, if it sent one.
 pub(super) async fn answer(mut socket: Socket) {
-    let goodbye = async {
+    let close = async {
         SinkExt::close(&mut socket).await?;
         Ok(hang_up(&mut socket).await?)
     };
-    log(tokio::time::timeout(PATIENCE, goodbye)
+    log(tokio::time::timeout(CLOSE_TIMEOUT, close)
         .await
         .unwrap_or(Ok(())));
 }
 
-/// Drops what the peer had sent already. To end with bytes unread resets the connection, and a reset
-/// may overtake the close frame: the peer would never learn why.
+/// Drops what the client had sent already. A close with bytes unread resets the TCP connection, and
+/// the reset may overtake the close frame: the client would never learn why.
 async fn hang_up(socket: &mut Socket) -> io::Result<()> {
     let stream = socket.get_mut();
     stream.get_mut().lift_limit();
@@ -78,6 +84,20 @@ async fn hang_up(socket: &mut Socket) -> io::Result<()> {
 
 fn log(closed: Result<(), Error>) {
     if let Err(error) = closed {
-        tracing::debug!(%error, "a socket was gone before its close");
+        tracing::debug!(%error, "the client was gone before its socket was closed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_may_be_sent_and_arrives_as_itself() {
+        for reason in CloseReason::ALL {
+            let code = frame(reason, None).code;
+            assert!(code.is_allowed(), "{code}");
+            assert_eq!(u16::from(code), reason.code);
+        }
     }
 }

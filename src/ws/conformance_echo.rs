@@ -1,7 +1,7 @@
-//! `GET /echo`: sends every message back, to anybody. For conformance suites, which judge a server by
-//! its echo; only in builds with the feature `conformance`.
+//! Conformance echo: `GET /echo` sends every message back, without a login. For conformance suites; only in builds
+//! with the feature `conformance`.
 //!
-//! Everything but the echo itself is what `/ws` does: handshake, settings, budgets, close codes.
+//! Everything but the echo itself is what `/ws` does: handshake, settings, limits, close codes.
 
 use std::sync::Arc;
 
@@ -11,51 +11,50 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use hyper::upgrade::OnUpgrade;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use super::budget::Budget;
 use super::connection::Socket;
-use super::{farewell, upgrade};
-use crate::desk::{CloseReason, Reception};
+use super::control_frame_limits::ControlFrameLimits;
+use super::{close, upgrade};
+use crate::member::{CloseReason, Shared};
 
-/// `GET /echo`
-pub(super) async fn echo(State(door): State<Arc<Reception>>, request: Request) -> Response {
+pub(super) async fn echo(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let Some(key) = upgrade::websocket_key(request.headers()) else {
-        return upgrade::no_handshake();
+        return upgrade::upgrade_required();
     };
-    let serving = Arc::clone(&door);
-    upgrade::accept(&door, request, &key, &[], |upgrading| {
+    let serving = Arc::clone(&shared);
+    upgrade::accept(&shared, request, &key, &[], |upgrading| {
         serve(serving, upgrading)
     })
 }
 
-async fn serve(door: Arc<Reception>, upgrading: OnUpgrade) {
-    let Some((mut socket, _, mut budget)) = upgrade::open(&door, upgrading).await else {
+async fn serve(shared: Arc<Shared>, upgrading: OnUpgrade) {
+    let Some((mut socket, mut limits)) = upgrade::open(&shared, upgrading).await else {
         return;
     };
     let reason = tokio::select! {
         biased;
-        () = door.stop.cancelled() => Some(CloseReason::RESTART),
-        reason = repeat(&mut socket, &mut budget) => reason,
+        () = shared.drain.cancelled() => Some(CloseReason::RESTART),
+        reason = repeat(&mut socket, &mut limits) => reason,
     };
     match reason {
-        Some(reason) => farewell::say(socket, None, reason.frame()).await,
-        None => farewell::answer(socket).await,
+        Some(reason) => close::send(socket, None, close::frame(reason, None)).await,
+        None => close::answer(socket).await,
     }
 }
 
-/// Until the other end leaves, or gives a reason to close.
-async fn repeat(socket: &mut Socket, budget: &mut Budget) -> Option<CloseReason> {
+/// Until the client leaves, or gives a reason to close.
+async fn repeat(socket: &mut Socket, limits: &mut ControlFrameLimits) -> Option<CloseReason> {
     while let Some(frame) = socket.next().await {
         let answered = match frame {
             Err(error) => Err(error),
             Ok(frame) => {
-                if let Err(reason) = budget.count(&frame) {
+                if let Err(reason) = limits.count(&frame) {
                     return Some(reason);
                 }
                 answer(socket, frame).await
             }
         };
         if let Err(error) = answered {
-            return farewell::reason_for(&error);
+            return close::reason_for(&error);
         }
     }
     None
@@ -63,9 +62,9 @@ async fn repeat(socket: &mut Socket, budget: &mut Budget) -> Option<CloseReason>
 
 async fn answer(socket: &mut Socket, frame: Message) -> Result<(), Error> {
     match frame {
-        // As every text of a session goes out.
+        // Written as every text of a session is.
         Message::Text(text) => {
-            socket.get_mut().load(text);
+            socket.get_mut().load(text.as_str().into());
             socket.flush().await
         }
         Message::Binary(_) => socket.send(frame).await,

@@ -1,5 +1,4 @@
-//! A socket for `switchboard doctor --url`: it belongs to no session, says one word, and is as quiet
-//! as a socket can be in which nothing happens.
+//! Doctor socket: a socket without a session for `switchboard doctor --url`, as quiet as an idle one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,56 +8,55 @@ use hyper::upgrade::OnUpgrade;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use super::budget::Budget;
 use super::connection::Socket;
-use super::{farewell, upgrade};
-use crate::desk::{CloseReason, Reception};
+use super::control_frame_limits::ControlFrameLimits;
+use super::{close, upgrade};
+use crate::member::{CloseReason, Shared};
 
-/// Nobody looks longer than this.
-const LONGEST: Duration = Duration::from_mins(2);
-const WORD: &str = r#"{"type":"PROBE"}"#;
+const MAX_LIFETIME: Duration = Duration::from_mins(2);
+const GREETING: &str = r#"{"type":"PROBE"}"#;
 
-/// Serves a socket until the other end leaves, the gateway stops, or it has been long enough.
-pub(super) async fn serve(door: Arc<Reception>, upgrading: OnUpgrade) {
-    let Some((mut socket, _, mut budget)) = upgrade::open(&door, upgrading).await else {
+/// Serves a socket until the client leaves, the gateway shuts down, or its lifetime is over.
+pub(super) async fn serve(shared: Arc<Shared>, upgrading: OnUpgrade) {
+    let Some((mut socket, mut limits)) = upgrade::open(&shared, upgrading).await else {
         return;
     };
     let reason = tokio::select! {
         biased;
-        () = door.stop.cancelled() => Some(CloseReason::RESTART),
-        () = tokio::time::sleep(LONGEST) => Some(CloseReason::UNAUTHENTICATED),
-        reason = keep_quiet(&mut socket, &mut budget, door.ping) => reason,
+        () = shared.drain.cancelled() => Some(CloseReason::RESTART),
+        () = tokio::time::sleep(MAX_LIFETIME) => Some(CloseReason::UNAUTHENTICATED),
+        reason = serve_quietly(&mut socket, &mut limits, shared.ping_interval) => reason,
     };
     match reason {
-        Some(reason) => farewell::say(socket, None, reason.frame()).await,
-        None => farewell::answer(socket).await,
+        Some(reason) => close::send(socket, None, close::frame(reason, None)).await,
+        None => close::answer(socket).await,
     }
 }
 
-async fn keep_quiet(
+async fn serve_quietly(
     socket: &mut Socket,
-    budget: &mut Budget,
-    ping: Duration,
+    limits: &mut ControlFrameLimits,
+    ping_interval: Duration,
 ) -> Option<CloseReason> {
-    let quiet = async {
-        socket.send(Message::text(WORD)).await?;
-        let mut due = Instant::now() + ping;
+    let served = async {
+        socket.send(Message::text(GREETING)).await?;
+        let mut due = Instant::now() + ping_interval;
         loop {
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(due) => {
                     socket.send(Message::Ping(Vec::new().into())).await?;
-                    due = Instant::now() + ping;
+                    due = Instant::now() + ping_interval;
                 }
                 frame = socket.next() => match frame {
                     None => return Ok(None),
-                    Some(frame) => if let Err(reason) = budget.count(&frame?) {
+                    Some(frame) => if let Err(reason) = limits.count(&frame?) {
                         return Ok(Some(reason));
                     }
                 }
             }
         }
     };
-    let ended: Result<_, Error> = quiet.await;
-    ended.unwrap_or_else(|error| farewell::reason_for(&error))
+    let ended: Result<_, Error> = served.await;
+    ended.unwrap_or_else(|error| close::reason_for(&error))
 }

@@ -1,9 +1,9 @@
-//! Texts on their way out.
+//! Frame writer: writes text frames below the WebSocket library.
 //!
-//! Short ones are put behind each other and go out together; a long one is written from where it lies,
-//! shared with everybody who gets it. Nothing is kept once it is written: the library's own buffer would
-//! stay as large as the largest frame for as long as the socket is open. Whatever the library writes
-//! itself, such as pings, goes between two texts, never into one. Touches nothing.
+//! Short texts are copied into one buffer and go out together; a long one is written without a copy,
+//! shared with every other reader. No buffer is kept after the write: the library's own would stay as
+//! large as the largest frame for as long as the socket is open. What the library writes itself, such
+//! as pings, goes between two texts, never into one.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,44 +11,44 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
+
+use crate::domain::shared_text::Text;
 
 /// Longer texts are not copied.
 const SHORT_BYTES: usize = 4 * 1024;
 
-/// A stream under a WebSocket that takes whole texts beside what the library writes.
-pub(super) struct Freight<T> {
+/// A stream under a WebSocket that takes whole texts besides what the library writes.
+pub(super) struct FrameWriter<T> {
     stream: T,
-    /// Frames, one behind the other; of a long one only the header.
+    /// Short frames in order; of a long one only the header.
     short: Vec<u8>,
-    /// The long text behind them.
+    /// The long text after them.
     long: Bytes,
-    /// How much of both is written.
+    /// Bytes of both that are written.
     written: usize,
-    /// The library has begun to write and has not come to the end.
-    is_cut: bool,
+    /// The library is in the middle of a frame of its own.
+    is_mid_frame: bool,
 }
 
-impl<T> Freight<T> {
+impl<T> FrameWriter<T> {
     pub(super) fn new(stream: T) -> Self {
         Self {
             stream,
             short: Vec::new(),
             long: Bytes::new(),
             written: 0,
-            is_cut: false,
+            is_mid_frame: false,
         }
     }
 
-    /// Can another text be loaded? Not behind a long one.
+    /// False behind a long text: it is the last of its batch.
     pub(super) fn has_room(&self) -> bool {
         self.long.is_empty()
     }
 
-    /// Takes a text, which goes out with the next flush.
-    pub(super) fn load(&mut self, text: Utf8Bytes) {
+    pub(super) fn load(&mut self, text: Text) {
         debug_assert!(self.has_room(), "a long text is the last");
         let header = FrameHeader {
             opcode: OpCode::Data(Data::Text),
@@ -58,13 +58,17 @@ impl<T> Freight<T> {
         let is_long = text.len() > SHORT_BYTES;
         let copied = if is_long { 0 } else { text.len() };
         self.short.reserve(header.len(length) + copied);
-        // Into memory: it cannot fail.
+        // A write into memory cannot fail.
         drop(header.format(length, &mut self.short));
         if is_long {
             self.long = text.into();
         } else {
             self.short.extend_from_slice(text.as_bytes());
         }
+    }
+
+    pub(super) fn get_ref(&self) -> &T {
+        &self.stream
     }
 
     pub(super) fn get_mut(&mut self) -> &mut T {
@@ -76,8 +80,7 @@ impl<T> Freight<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> Freight<T> {
-    /// Writes all that is loaded.
+impl<T: AsyncWrite + Unpin> FrameWriter<T> {
     fn poll_unload(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.is_loaded() {
             let short = self.short.get(self.written..).unwrap_or_default();
@@ -101,7 +104,7 @@ impl<T: AsyncWrite + Unpin> Freight<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Freight<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for FrameWriter<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -111,25 +114,25 @@ impl<T: AsyncRead + Unpin> AsyncRead for Freight<T> {
     }
 }
 
-/// What the library writes: it always offers everything that it has left.
-impl<T: AsyncWrite + Unpin> AsyncWrite for Freight<T> {
+/// The library's own frames: it always offers everything that it has left.
+impl<T: AsyncWrite + Unpin> AsyncWrite for FrameWriter<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        if !self.is_cut {
+        if !self.is_mid_frame {
             ready!(self.poll_unload(context))?;
         }
         let wrote = Pin::new(&mut self.stream).poll_write(context, bytes);
         if let Poll::Ready(Ok(count)) = wrote {
-            self.is_cut = count < bytes.len();
+            self.is_mid_frame = count < bytes.len();
         }
         wrote
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if !self.is_cut {
+        if !self.is_mid_frame {
             ready!(self.poll_unload(context))?;
         }
         Pin::new(&mut self.stream).poll_flush(context)
@@ -153,40 +156,39 @@ mod tests {
 
     use super::*;
 
-    type Socket = WebSocketStream<Freight<DuplexStream>>;
+    type Socket = WebSocketStream<FrameWriter<DuplexStream>>;
 
     /// A socket whose reader takes so many bytes at a time, and the reader.
-    async fn pair(room: usize) -> (Socket, WebSocketStream<DuplexStream>) {
-        let (near, far) = duplex(room);
+    async fn pair(window: usize) -> (Socket, WebSocketStream<DuplexStream>) {
+        let (near, far) = duplex(window);
         (
-            WebSocketStream::from_raw_socket(Freight::new(near), Role::Server, None).await,
+            WebSocketStream::from_raw_socket(FrameWriter::new(near), Role::Server, None).await,
             WebSocketStream::from_raw_socket(far, Role::Client, None).await,
         )
     }
 
-    /// Tries once to write what there is.
-    async fn pushes(socket: &mut Socket) {
+    async fn flush_once(socket: &mut Socket) {
         let flushed = poll_fn(|context| Poll::Ready(socket.poll_flush_unpin(context))).await;
         assert!(!matches!(flushed, Poll::Ready(Err(_))), "{flushed:?}");
     }
 
-    fn text(length: usize) -> Utf8Bytes {
+    fn text(length: usize) -> Text {
         "x".repeat(length).into()
     }
 
     proptest! {
-        /// Texts of any length and pings, in any order, to a reader of any speed: what arrives is whole,
-        /// and the texts are in their order.
+        /// Texts of any length and pings, in any order, to a reader of any speed: texts arrive whole and
+        /// in order.
         #[test]
-        fn whatever_is_written_between_them_texts_stay_whole_and_in_order(
-            room in 1_usize..2_000,
-            acts in prop::collection::vec((0_usize..10_000, any::<bool>(), any::<bool>()), 1..40),
+        fn texts_stay_whole_and_in_order_between_pings(
+            window in 1_usize..2_000,
+            steps in prop::collection::vec((0_usize..10_000, any::<bool>(), any::<bool>()), 1..40),
         ) {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             runtime.block_on(async {
-                let (mut socket, mut reader) = pair(room).await;
-                let (mut sent, mut pings, mut heard) = (Vec::new(), 0, Vec::new());
-                for (length, does_ping, does_read) in acts {
+                let (mut socket, mut reader) = pair(window).await;
+                let (mut sent, mut pings, mut received) = (Vec::new(), 0, Vec::new());
+                for (length, does_ping, does_read) in steps {
                     if socket.get_ref().has_room() {
                         socket.get_mut().load(text(length));
                         sent.push(length);
@@ -195,40 +197,43 @@ mod tests {
                         socket.feed(Message::Ping(Bytes::from_static(b"there?"))).now_or_never();
                         pings += 1;
                     }
-                    pushes(&mut socket).await;
+                    flush_once(&mut socket).await;
                     if does_read && let Some(Some(message)) = reader.next().now_or_never() {
-                        heard.push(message.unwrap());
+                        received.push(message.unwrap());
                     }
                 }
-                // To the last text, and no further.
-                let texts = |heard: &[Message]| heard.iter().filter(|one| one.is_text()).count();
+                // Up to the last text.
+                let texts = |received: &[Message]| received.iter().filter(|one| one.is_text()).count();
                 let reads = async {
-                    while texts(&heard) < sent.len() {
-                        heard.push(reader.next().await.unwrap().unwrap());
+                    while texts(&received) < sent.len() {
+                        received.push(reader.next().await.unwrap().unwrap());
                     }
                 };
-                // Pings may come after it.
+                // Pings may follow it.
                 let writes = async {
                     socket.flush().await.unwrap();
                     std::future::pending::<()>().await;
                 };
                 tokio::select! { () = reads => {} () = writes => {} }
-                let texts: Vec<_> = heard.iter().filter(|one| one.is_text()).map(Message::len).collect();
+                let texts: Vec<_> = received.iter().filter(|one| one.is_text()).map(Message::len).collect();
                 assert_eq!(texts, sent);
-                assert!(heard.iter().filter(|one| one.is_ping()).count() <= pings);
+                assert!(received.iter().filter(|one| one.is_ping()).count() <= pings);
             });
         }
     }
 
     #[tokio::test]
-    async fn nothing_is_kept_once_it_is_written() {
+    async fn no_buffer_is_kept_after_a_write() {
         let (mut socket, mut reader) = pair(1 << 20).await;
         for length in [10, SHORT_BYTES, SHORT_BYTES + 1, 500_000] {
             socket.get_mut().load(text(length));
             socket.flush().await.unwrap();
             assert_eq!(reader.next().await.unwrap().unwrap().len(), length);
-            let freight = socket.get_ref();
-            assert_eq!((freight.short.capacity(), freight.long.len()), (0, 0));
+            let frame_writer = socket.get_ref();
+            assert_eq!(
+                (frame_writer.short.capacity(), frame_writer.long.len()),
+                (0, 0)
+            );
         }
     }
 
@@ -238,6 +243,6 @@ mod tests {
         let long = text(100_000);
         socket.get_mut().load(long.clone());
         assert_eq!(socket.get_ref().long.as_ptr(), long.as_bytes().as_ptr());
-        assert!(!socket.get_ref().has_room(), "it is the last");
+        assert!(!socket.get_ref().has_room(), "it is the last of its batch");
     }
 }

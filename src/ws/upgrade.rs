@@ -1,8 +1,8 @@
-//! From an HTTP request to a socket: who is it, and which session?
+//! Upgrade: authenticates a handshake, finds its session and starts the socket's task.
 //!
-//! Programs send the token in `Authorization` and read a refusal as an HTTP status. Browsers cannot
-//! send that header nor read a status: they offer the token as a subprotocol or bring a ticket, and a
-//! refusal is told on the socket.
+//! Programs send the token in `Authorization` and read a refusal as an HTTP status. Browsers can
+//! neither send that header nor read a status: they offer the token as a subprotocol or bring a
+//! ticket, and a refusal is sent on the socket.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -23,33 +23,33 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tracing::Instrument as _;
 
-use super::budget::Budget;
-use super::connection::{Connection, Socket};
-use super::freight::Freight;
-use super::meter::{Meter, Written};
-use super::probe;
+use super::byte_limits::Meter;
+use super::connection::{Socket, WebSocket};
+use super::control_frame_limits::ControlFrameLimits;
+use super::doctor_socket;
+use super::frame_writer::FrameWriter;
 use crate::auth::{TokenError, bearer};
-use crate::desk::{CloseReason, Position, Reception};
 use crate::domain::account::Principal;
-use crate::domain::code::Code;
+use crate::domain::error_code::ErrorCode;
 use crate::domain::id::SessionId;
-use crate::limits::{Admission, ClientAddress};
+use crate::limits::{ClientAddress, ConnectionPermit};
+use crate::member::{CloseReason, Entrance, Joining, Position, Shared};
 use crate::session::{JoinError, Session};
 use crate::telemetry::Remote;
 
 const PROTOCOL: &str = "switchboard.v1";
 const BEARER: &str = "bearer.";
-/// Between the answer and the first byte of the socket.
-const DEADLINE: Duration = Duration::from_secs(8);
-/// Above the limit a message is answered with an error; above this it is not even read.
-const HARD_CAP_BYTES: usize = 4 * 1024 * 1024;
-/// What a message may take with all its frames, however small they are.
-const RAW_BYTES: u64 = 2 * HARD_CAP_BYTES as u64 + 64 * 1024;
+/// Between the HTTP answer and the socket.
+const UPGRADE_TIMEOUT: Duration = Duration::from_secs(8);
+/// A message above the configured limit is answered with an error; above this it is not even read.
+const MAX_FRAME_BYTES: usize = 4 * 1024 * 1024;
+/// Of a message with the headers of all its fragments, however small they are.
+const MAX_RAW_BYTES: u64 = 2 * MAX_FRAME_BYTES as u64 + 64 * 1024;
 
-/// Where a client wants to be.
 #[derive(Debug, Deserialize)]
-pub(super) struct Wish {
+pub(super) struct Params {
     session: Option<String>,
     after: Option<u64>,
     epoch: Option<String>,
@@ -57,53 +57,51 @@ pub(super) struct Wish {
     ticket: Option<String>,
 }
 
-/// How somebody came, and what came of it.
 enum Credentials {
-    /// In the header: a refusal is an HTTP status.
+    /// In `Authorization`: a refusal is an HTTP status.
     Header(Result<Principal, TokenError>),
-    /// In a way that a browser has: a refusal is told on the socket.
+    /// By subprotocol or ticket: a refusal is sent on the socket.
     Browser(Result<Principal, TokenError>),
     None,
 }
 
-/// `GET /ws`
 pub(super) async fn upgrade(
-    State(door): State<Arc<Reception>>,
-    wish: Result<Query<Wish>, axum::extract::rejection::QueryRejection>,
+    State(shared): State<Arc<Shared>>,
+    params: Result<Query<Params>, axum::extract::rejection::QueryRejection>,
     request: Request,
 ) -> Response {
-    let Ok(Query(wish)) = wish else {
-        return refuse(StatusCode::BAD_REQUEST, Code::ValidationError);
+    let Ok(Query(params)) = params else {
+        return refuse(StatusCode::BAD_REQUEST, ErrorCode::ValidationError);
     };
     let Some(key) = websocket_key(request.headers()) else {
-        return no_handshake();
+        return upgrade_required();
     };
     let offered = offered_protocols(request.headers());
-    let principal = match credentials(&door, request.headers(), &offered, &wish).await {
+    let principal = match credentials(&shared, request.headers(), &offered, &params).await {
         Credentials::Header(Err(error)) => {
-            // No token; perhaps the pass of a doctor.
-            if bearer(request.headers()).is_some_and(|pass| door.auth.accepts_probe(pass)) {
-                let serving = Arc::clone(&door);
-                return accept(&door, request, &key, &[], |upgrading| {
-                    probe::serve(serving, upgrading)
+            // No token; perhaps the pass of `switchboard doctor`.
+            if bearer(request.headers()).is_some_and(|pass| shared.auth.accepts_doctor_pass(pass)) {
+                let serving = Arc::clone(&shared);
+                return accept(&shared, request, &key, &[], |upgrading| {
+                    doctor_socket::serve(serving, upgrading)
                 });
             }
             return refuse(StatusCode::UNAUTHORIZED, code_of(error));
         }
-        Credentials::None => return refuse(StatusCode::UNAUTHORIZED, Code::AuthFailed),
+        Credentials::None => return refuse(StatusCode::UNAUTHORIZED, ErrorCode::AuthFailed),
         Credentials::Header(proved) | Credentials::Browser(proved) => proved,
     };
     let address = request.extensions().get::<ClientAddress>().copied();
-    let remote = door.remote(request.headers());
-    let serving = Arc::clone(&door);
-    accept(&door, request, &key, &offered, |upgrading| {
-        serve(serving, upgrading, principal, wish, (address, remote))
+    let trace = shared.client_trace(request.headers());
+    let serving = Arc::clone(&shared);
+    accept(&shared, request, &key, &offered, |upgrading| {
+        serve(serving, upgrading, principal, params, (address, trace))
     })
 }
 
-/// Answers a good handshake, and serves what comes of it in a task of its own.
+/// Answers a well-formed handshake, and serves the socket in a task of its own.
 pub(super) fn accept<Serving>(
-    door: &Reception,
+    shared: &Shared,
     mut request: Request,
     key: &str,
     offered: &[String],
@@ -113,56 +111,54 @@ where
     Serving: Future<Output = ()> + Send + 'static,
 {
     let Some(upgrading) = request.extensions_mut().remove::<OnUpgrade>() else {
-        return no_handshake();
+        return upgrade_required();
     };
-    let admission = request.extensions().get::<Arc<Admission>>().cloned();
-    // Boxed: a future that is handed into another one takes its room twice there.
+    let permit = request.extensions().get::<Arc<ConnectionPermit>>().cloned();
+    // Boxed: a future moved into another one takes its size twice there.
     let serving = Box::pin(serve(upgrading));
-    door.connections.spawn(async move {
+    shared.connections.spawn(async move {
         serving.await;
-        // The place among the open connections is kept until here.
-        drop(admission);
+        // The connection counts against the caps until here.
+        drop(permit);
     });
     accepted(key, offered)
 }
 
-/// The answer to a request that is no handshake.
-pub(super) fn no_handshake() -> Response {
+/// The answer to a request that is no WebSocket handshake.
+pub(super) fn upgrade_required() -> Response {
     let version = [(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"))];
-    let refusal = refuse(StatusCode::UPGRADE_REQUIRED, Code::InvalidMessage);
+    let refusal = refuse(StatusCode::UPGRADE_REQUIRED, ErrorCode::InvalidMessage);
     (version, refusal).into_response()
 }
 
-/// The status, and the code that the body will carry.
-fn refuse(status: StatusCode, code: Code) -> Response {
+fn refuse(status: StatusCode, code: ErrorCode) -> Response {
     let mut response = status.into_response();
     response.extensions_mut().insert(code);
     response
 }
 
-fn code_of(error: TokenError) -> Code {
+fn code_of(error: TokenError) -> ErrorCode {
     match error {
-        TokenError::Expired => Code::SessionExpired,
-        TokenError::Invalid => Code::AuthFailed,
+        TokenError::Expired => ErrorCode::SessionExpired,
+        TokenError::Invalid => ErrorCode::AuthFailed,
     }
 }
 
-/// The key of a well-formed handshake.
 pub(super) fn websocket_key(headers: &HeaderMap) -> Option<String> {
-    let has = |name: HeaderName, word: &str| {
+    let has = |name: HeaderName, wanted: &str| {
         headers
             .get_all(name)
             .iter()
             .filter_map(|value| value.to_str().ok())
             .flat_map(|value| value.split(','))
-            .any(|token| token.trim().eq_ignore_ascii_case(word))
+            .any(|token| token.trim().eq_ignore_ascii_case(wanted))
     };
     let key = headers.get(SEC_WEBSOCKET_KEY)?.to_str().ok()?;
-    let whole = has(CONNECTION, "upgrade")
+    let is_complete = has(CONNECTION, "upgrade")
         && has(UPGRADE, "websocket")
         && has(SEC_WEBSOCKET_VERSION, "13")
         && key.len() == 24;
-    whole.then(|| key.to_owned())
+    is_complete.then(|| key.to_owned())
 }
 
 fn offered_protocols(headers: &HeaderMap) -> Vec<String> {
@@ -176,34 +172,34 @@ fn offered_protocols(headers: &HeaderMap) -> Vec<String> {
 }
 
 async fn credentials(
-    door: &Reception,
+    shared: &Shared,
     headers: &HeaderMap,
     offered: &[String],
-    wish: &Wish,
+    params: &Params,
 ) -> Credentials {
     if headers.contains_key(AUTHORIZATION) {
         let token = bearer(headers).ok_or(TokenError::Invalid);
-        return Credentials::Header(token.and_then(|token| door.auth.verify(token)));
+        return Credentials::Header(token.and_then(|token| shared.auth.verify(token)));
     }
     if let Some(token) = offered.iter().find_map(|offer| offer.strip_prefix(BEARER)) {
-        return Credentials::Browser(door.auth.verify(token));
+        return Credentials::Browser(shared.auth.verify(token));
     }
-    match &wish.ticket {
+    match &params.ticket {
         None => Credentials::None,
-        Some(ticket) => match door.auth.redeem_ticket(ticket).await {
+        Some(ticket) => match shared.auth.redeem_ticket(ticket).await {
             Ok(found) => {
-                let standing = found.filter(|principal| door.auth.stands(principal));
-                Credentials::Browser(standing.ok_or(TokenError::Invalid))
+                let valid = found.filter(|principal| shared.auth.is_valid(principal));
+                Credentials::Browser(valid.ok_or(TokenError::Invalid))
             }
             Err(error) => {
-                tracing::warn!(%error, "a ticket could not be looked up");
+                tracing::warn!(%error, "a WebSocket ticket cannot be looked up");
                 Credentials::Browser(Err(TokenError::Invalid))
             }
         },
     }
 }
 
-/// 101, with the one protocol that we speak if it was offered; never with a token.
+/// 101, with our protocol if it was offered; never with the token.
 fn accepted(key: &str, offered: &[String]) -> Response {
     let accept = derive_accept_key(key.as_bytes());
     let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
@@ -221,97 +217,119 @@ fn accepted(key: &str, offered: &[String]) -> Response {
 
 /// The task of one socket, from its first byte to its last.
 async fn serve(
-    door: Arc<Reception>,
+    shared: Arc<Shared>,
     upgrading: OnUpgrade,
     principal: Result<Principal, TokenError>,
-    wish: Wish,
-    (address, remote): (Option<ClientAddress>, Option<Remote>),
+    params: Params,
+    (address, trace): (Option<ClientAddress>, Option<Remote>),
 ) {
-    let Some((socket, written, budget)) = Box::pin(open(&door, upgrading)).await else {
+    let Some((socket, limits)) = Box::pin(open(&shared, upgrading)).await else {
         return;
     };
-    let connection = Connection::new(Arc::clone(&door), socket, written, budget);
+    let socket = WebSocket::new(Arc::clone(&shared), socket, limits);
     let principal = match principal {
         Ok(principal) => principal,
         Err(error) => {
             let message = "The token is not valid; log in again.";
             let reason = CloseReason::UNAUTHENTICATED;
-            return Box::pin(connection.turn_away(code_of(error), message, reason)).await;
+            return Box::pin(socket.refuse(code_of(error), message, reason)).await;
         }
     };
-    match Box::pin(find(&door, &principal, &wish)).await {
+    match Box::pin(find(&shared, &principal, &params)).await {
         Ok(session) => {
-            let epoch = wish.epoch.as_deref();
-            let position = wish.after.map(|after| Position::new(after, epoch));
-            let address = address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip);
-            Box::pin(connection.run(principal, session, position, (address, remote))).await;
+            let epoch = params.epoch.as_deref();
+            let joining = Joining {
+                connection: socket.id,
+                entrance: Entrance::WebSocket,
+                session,
+                principal,
+                address: address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip),
+                trace,
+                position: params.after.map(|after| Position::new(after, epoch)),
+            };
+            let span = joining.span();
+            Box::pin(socket.run(joining).instrument(span)).await;
         }
         Err(JoinError::Store(error)) => {
-            tracing::warn!(%error, "a session could not be looked up");
+            tracing::warn!(
+                %error,
+                connection.id = %socket.id,
+                user.id = %principal.user,
+                "a connection cannot join: its session cannot be looked up"
+            );
             let message = "The database is unavailable at the moment.";
-            let (code, reason) = (Code::StorageUnavailable, CloseReason::RESTART);
-            Box::pin(connection.turn_away(code, message, reason)).await;
+            let (code, reason) = (ErrorCode::StorageUnavailable, CloseReason::RESTART);
+            Box::pin(socket.refuse(code, message, reason)).await;
         }
         Err(error) => {
             let message = error.to_string();
-            let (code, reason) = (Code::NotFound, CloseReason::NO_SUCH_SESSION);
-            Box::pin(connection.turn_away(code, &message, reason)).await;
+            let (code, reason) = (ErrorCode::NotFound, CloseReason::NO_SUCH_SESSION);
+            Box::pin(socket.refuse(code, &message, reason)).await;
         }
     }
 }
 
-/// The socket behind a handshake.
+/// The socket of a handshake.
 pub(super) async fn open(
-    door: &Reception,
+    shared: &Shared,
     upgrading: OnUpgrade,
-) -> Option<(Socket, Written, Budget)> {
-    let upgraded = match tokio::time::timeout(DEADLINE, upgrading).await {
+) -> Option<(Socket, ControlFrameLimits)> {
+    let upgraded = match tokio::time::timeout(UPGRADE_TIMEOUT, upgrading).await {
         Ok(Ok(upgraded)) => upgraded,
         Ok(Err(error)) => {
-            tracing::debug!(%error, "an upgrade did not happen");
+            tracing::debug!(%error, "a WebSocket upgrade failed");
             return None;
         }
         Err(_) => {
-            tracing::debug!("an upgrade took too long");
+            tracing::debug!("a WebSocket upgrade timed out");
             return None;
         }
     };
-    // What is behind the door is always a TCP connection.
+    // The listeners accept nothing but TCP.
     let Ok(parts) = upgraded.downcast::<TokioIo<TcpStream>>() else {
         return None;
     };
     let stream = parts.io.into_inner();
-    // A reader that is slow is not gone: the pulse of the connection tells them apart, the kernel's
-    // timer does not. It goes on as long as the window is smaller than what waits at the front.
+    // The kernel's timer does not tell a slow reader from a dead one: it runs as long as the window is
+    // smaller than what waits at the front. The keepalive does.
     if let Err(error) = SockRef::from(&stream).set_tcp_user_timeout(None) {
-        tracing::debug!(%error, "a timeout could not be lifted");
+        tracing::debug!(%error, "the TCP user timeout of a socket cannot be lifted");
     }
-    let pool = door.unfinished.clone();
-    let (stream, written, allowance) = Meter::new(stream, RAW_BYTES, pool);
-    let (stream, first) = (Freight::new(stream), parts.read_buf.to_vec());
+    let pool = shared.unfinished.clone();
+    let (stream, allowance) = Meter::new(stream, MAX_RAW_BYTES, pool);
+    let (stream, first) = (FrameWriter::new(stream), parts.read_buf.to_vec());
     let socket =
         WebSocketStream::from_partially_read(stream, first, Role::Server, Some(config())).await;
-    Some((socket, written, Budget::new(allowance, door.clock.clone())))
+    Some((
+        socket,
+        ControlFrameLimits::new(allowance, shared.clock.clone()),
+    ))
 }
 
 /// The session in the query, else the one the token is bound to, else a new one.
-async fn find(door: &Reception, principal: &Principal, wish: &Wish) -> Result<Session, JoinError> {
-    let wanted = match &wish.session {
+async fn find(
+    shared: &Shared,
+    principal: &Principal,
+    params: &Params,
+) -> Result<Session, JoinError> {
+    let wanted = match &params.session {
         Some(text) => Some(text.parse::<SessionId>().map_err(|_| JoinError::NotFound)?),
         None => principal.session,
     };
     match wanted {
-        Some(id) => door.sessions.join(principal, id).await,
-        None => door.sessions.draft(principal, wish.agent.as_deref(), None),
+        Some(id) => shared.sessions.join(principal, id).await,
+        None => shared
+            .sessions
+            .draft(principal, params.agent.as_deref(), None),
     }
 }
 
-/// Small while idle: an unused connection costs a few KiB.
+/// Small buffers: an idle connection costs a few KiB.
 fn config() -> WebSocketConfig {
     WebSocketConfig::default()
         .read_buffer_size(1024)
         .write_buffer_size(64 * 1024)
-        .max_write_buffer_size(2 * HARD_CAP_BYTES)
-        .max_message_size(Some(HARD_CAP_BYTES))
-        .max_frame_size(Some(HARD_CAP_BYTES))
+        .max_write_buffer_size(2 * MAX_FRAME_BYTES)
+        .max_message_size(Some(MAX_FRAME_BYTES))
+        .max_frame_size(Some(MAX_FRAME_BYTES))
 }
