@@ -1,4 +1,4 @@
-//! The accept loop: every connection has deadlines, a cap, and somebody who waits for its end.
+//! Accept loop: admits TCP connections up to a cap, gives each its deadlines, drains them at the end.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,123 +20,123 @@ use tower::ServiceExt as _;
 
 use super::caller::Peer;
 use super::metrics::Metrics;
-use crate::limits::{Admission, ConnectionCaps, ConnectionPermit};
+use crate::limits::{ConnectionCaps, ConnectionPermit};
 
-/// A peer that takes nothing for this long is gone, in the kernel too. Not less: to the kernel a reader
-/// counts the same that is there and stands still, or that takes less at a time than waits at the front.
-/// A WebSocket has a pulse of its own instead.
-const UNACKNOWLEDGED: Duration = Duration::from_mins(3);
+/// The kernel drops a peer that takes nothing for this long. Not less: the kernel cannot tell a dead
+/// peer from one that reads slowly, in pieces smaller than the segment at the front of the queue.
+/// A WebSocket notices sooner by its keepalive.
+const TCP_USER_TIMEOUT: Duration = Duration::from_mins(3);
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
-const KEEP_ALIVE: Duration = Duration::from_secs(30);
-/// The longest request head.
-const HEAD_BYTES: usize = 32 * 1024;
-/// After accept fails for want of descriptors, it would fail again at once.
-const PAUSE: Duration = Duration::from_millis(100);
-/// How long a file may still take once the gateway was told to stop.
-const LAST_BYTES: Duration = Duration::from_secs(2);
+const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
+const MAX_HEAD_BYTES: usize = 32 * 1024;
+/// Out of file descriptors, the next accept would fail at once.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+/// How long a file transfer may continue once draining has begun.
+const TRANSFER_DRAIN_GRACE: Duration = Duration::from_secs(2);
 
-/// A connection, as what goes over it sees it. Clones share it.
+/// A TCP connection, as the handlers of its requests see it. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Line {
-    cut: CancellationToken,
+pub(super) struct HttpConnection {
+    abort: CancellationToken,
     closed: CancellationToken,
-    /// Until when a file may be on it, if there is one.
-    carries: Arc<watch::Sender<Option<Instant>>>,
+    /// The deadline of the file transfer on it, if there is one.
+    transfer: Arc<watch::Sender<Option<Instant>>>,
 }
 
-impl Line {
-    /// Ends the connection as it is, whatever has not been sent.
-    pub(super) fn cut(&self) {
-        self.cut.cancel();
+impl HttpConnection {
+    /// Closes the connection at once; unsent bytes are lost.
+    pub(super) fn abort(&self) {
+        self.abort.cancel();
     }
 
-    /// Returns once the connection has ended.
     pub(super) async fn closed(&self) {
         self.closed.cancelled().await;
     }
 
-    /// From now on it carries a file, in or out: that may take this long, whether or not the other
-    /// end does its part, and does not hold up a stop.
-    pub(super) fn carry(&self, longest: Duration) {
-        self.carries.send_replace(Some(Instant::now() + longest));
+    /// A file is transferred from now on, in or out. The connection is closed after this time even
+    /// if the peer stalls, and the transfer does not hold up a shutdown.
+    pub(super) fn start_transfer(&self, timeout: Duration) {
+        self.transfer.send_replace(Some(Instant::now() + timeout));
     }
 
-    /// The next request begins: what was carried has arrived.
-    fn begin(&self) {
-        self.carries
-            .send_if_modified(|until| until.take().is_some());
+    /// A new request: the transfer before it is complete.
+    fn start_request(&self) {
+        self.transfer
+            .send_if_modified(|deadline| deadline.take().is_some());
     }
 
-    /// Returns once a file has been on it for too long.
-    async fn overdue(&self, stop: &CancellationToken) {
-        let mut carries = self.carries.subscribe();
+    /// Returns once a transfer has passed its deadline, or the grace after draining began.
+    async fn transfer_timeout(&self, drain: &CancellationToken) {
+        let mut transfer = self.transfer.subscribe();
         loop {
-            let until = *carries.borrow_and_update();
-            let late = async {
-                let Some(until) = until else {
+            let deadline = *transfer.borrow_and_update();
+            let expired = async {
+                let Some(deadline) = deadline else {
                     return std::future::pending().await;
                 };
-                let told = tokio::time::timeout_at(until, stop.cancelled()).await;
-                if told.is_ok() {
-                    let last = (Instant::now() + LAST_BYTES).min(until);
+                let draining = tokio::time::timeout_at(deadline, drain.cancelled()).await;
+                if draining.is_ok() {
+                    let last = (Instant::now() + TRANSFER_DRAIN_GRACE).min(deadline);
                     tokio::time::sleep_until(last).await;
                 }
             };
             tokio::select! {
                 biased;
-                // This line holds the sender.
-                _ = carries.changed() => {}
-                () = late => return,
+                // Never an error: `self` holds the sender.
+                _ = transfer.changed() => {}
+                () = expired => return,
             }
         }
     }
 }
 
-/// A listener with what every connection through it gets.
-pub(crate) struct Door {
-    pub(crate) listener: TcpListener,
+pub(crate) struct Listener {
+    pub(crate) tcp: TcpListener,
     pub(crate) router: Router,
     pub(crate) caps: ConnectionCaps,
     pub(crate) header_timeout: Duration,
     pub(crate) metrics: Metrics,
 }
 
-impl Door {
-    /// Accepts until told to stop, then tells every connection to finish what it is doing. The
-    /// caller waits for the tracker.
-    pub(crate) async fn run(self, stop: CancellationToken, connections: TaskTracker) {
+impl Listener {
+    /// Accepts until `drain`, then lets every connection finish its request. The caller waits for
+    /// the tracker.
+    pub(crate) async fn run(self, drain: CancellationToken, connections: TaskTracker) {
         loop {
             let accepted = tokio::select! {
                 biased;
-                () = stop.cancelled() => return,
-                accepted = self.listener.accept() => accepted,
+                () = drain.cancelled() => return,
+                accepted = self.tcp.accept() => accepted,
             };
             match accepted {
-                Ok((stream, peer)) => self.admit(stream, peer, &stop, &connections),
+                Ok((stream, peer)) => self.admit(stream, peer, &drain, &connections),
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(PAUSE).await;
+                    tracing::warn!(%error, "cannot accept a TCP connection");
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             }
         }
     }
 
-    /// Above a cap the connection is closed at once: an answer would cost what the cap protects.
+    /// Above a cap the connection is closed at once: a response would cost what the cap protects.
     fn admit(
         &self,
         stream: TcpStream,
         peer: SocketAddr,
-        stop: &CancellationToken,
+        drain: &CancellationToken,
         connections: &TaskTracker,
     ) {
-        match self.caps.try_enter(peer.ip()) {
+        match self
+            .caps
+            .try_acquire(peer.ip(), &self.metrics.open_connections)
+        {
             Ok(permit) => {
-                let connection = self.serve(stream, peer, permit, stop.clone());
+                let connection = self.serve(stream, peer, permit, drain.clone());
                 connections.spawn(connection);
             }
             Err(reached) => {
                 self.metrics.refused_connections.inc();
-                tracing::debug!(%peer, %reached, "a connection was refused");
+                tracing::debug!(%peer, %reached, "a TCP connection was refused");
             }
         }
     }
@@ -146,44 +146,41 @@ impl Door {
         stream: TcpStream,
         peer: SocketAddr,
         permit: ConnectionPermit,
-        stop: CancellationToken,
+        drain: CancellationToken,
     ) -> impl Future<Output = ()> + Send + 'static {
-        if let Err(error) = tune(&stream) {
-            tracing::debug!(%peer, %error, "a socket could not be tuned");
+        if let Err(error) = set_options(&stream) {
+            tracing::debug!(%peer, %error, "cannot set the options of a TCP socket");
         }
-        // A socket outlives the HTTP connection that it began as: whoever upgrades keeps a share.
-        let admission = Arc::new(Admission::new(
-            permit,
-            self.metrics.open_connections.clone(),
-        ));
-        let share = Arc::clone(&admission);
-        let line = Line::default();
-        let end = line.clone();
+        // A WebSocket outlives this HTTP connection: the upgrade keeps a share of the permit.
+        let permit = Arc::new(permit);
+        let share = Arc::clone(&permit);
+        let handle = HttpConnection::default();
+        let own = handle.clone();
         let router = self.router.clone();
         let service =
             TowerToHyperService::new(router.map_request(move |request: Request<Incoming>| {
-                line.begin();
+                handle.start_request();
                 let mut request = request.map(axum::body::Body::new);
                 request.extensions_mut().insert(Peer(peer));
                 request.extensions_mut().insert(Arc::clone(&share));
-                request.extensions_mut().insert(line.clone());
+                request.extensions_mut().insert(handle.clone());
                 request
             }));
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(self.header_timeout)
-            .max_buf_size(HEAD_BYTES);
+            .max_buf_size(MAX_HEAD_BYTES);
         async move {
-            let _closed = end.closed.clone().drop_guard();
+            let _closed = own.closed.clone().drop_guard();
             let connection = http
                 .serve_connection(TokioIo::new(stream), service)
                 .with_upgrades();
-            let overdue = Box::pin(end.overdue(&stop));
+            let transfer_timeout = Box::pin(own.transfer_timeout(&drain));
             let served = async {
                 let mut connection = std::pin::pin!(connection);
                 tokio::select! {
                     biased;
-                    () = stop.cancelled() => {
+                    () = drain.cancelled() => {
                         connection.as_mut().graceful_shutdown();
                         connection.await
                     }
@@ -192,24 +189,24 @@ impl Door {
             };
             tokio::select! {
                 biased;
-                () = end.cut.cancelled() => {}
+                () = own.abort.cancelled() => {}
                 ended = served => if let Err(error) = ended {
-                    tracing::debug!(%peer, %error, "a connection ended early");
+                    tracing::debug!(%peer, %error, "a TCP connection ended early");
                 },
-                () = overdue => tracing::debug!(%peer, "a file took too long"),
+                () = transfer_timeout => tracing::debug!(%peer, "a file transfer timed out"),
             }
-            drop(admission);
+            drop(permit);
         }
     }
 }
 
-fn tune(stream: &TcpStream) -> std::io::Result<()> {
+fn set_options(stream: &TcpStream) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
-    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEP_ALIVE))?;
-    // What a slow reader has not taken yet waits in its journal, not in the kernel.
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(TCP_KEEPALIVE))?;
+    // Events for a slow reader wait in the journal, not in the kernel.
     socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
-    socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED))
+    socket.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT))
 }
 
 #[cfg(test)]
@@ -217,30 +214,34 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_file_may_take_its_time_and_no_longer() {
-        let (line, stop) = (Line::default(), CancellationToken::new());
-        let longest = Duration::from_mins(10);
-        let waits = async |patience| tokio::time::timeout(patience, line.overdue(&stop)).await;
-        assert!(waits(2 * longest).await.is_err(), "nothing is carried");
-        line.carry(longest);
-        assert!(waits(longest / 2).await.is_err());
-        line.begin();
-        assert!(waits(longest).await.is_err(), "it has arrived");
-        line.carry(longest);
+    async fn a_file_transfer_ends_at_its_deadline() {
+        let (connection, drain) = (HttpConnection::default(), CancellationToken::new());
+        let timeout = Duration::from_mins(10);
+        let expires_within = async |wait| {
+            let expired = tokio::time::timeout(wait, connection.transfer_timeout(&drain));
+            expired.await.is_ok()
+        };
+        assert!(!expires_within(2 * timeout).await, "no transfer");
+        connection.start_transfer(timeout);
+        assert!(!expires_within(timeout / 2).await);
+        connection.start_request();
+        assert!(!expires_within(timeout).await, "it is complete");
+        connection.start_transfer(timeout);
         let started = Instant::now();
-        line.overdue(&stop).await;
-        assert_eq!(started.elapsed(), longest);
+        connection.transfer_timeout(&drain).await;
+        assert_eq!(started.elapsed(), timeout);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stop_gives_a_file_two_seconds() {
-        let (line, stop) = (Line::default(), CancellationToken::new());
-        stop.cancel();
-        let nothing = tokio::time::timeout(Duration::from_mins(1), line.overdue(&stop));
-        assert!(nothing.await.is_err(), "other requests have their own time");
-        line.carry(Duration::from_mins(10));
+    async fn a_shutdown_gives_a_file_transfer_two_seconds() {
+        let (connection, drain) = (HttpConnection::default(), CancellationToken::new());
+        drain.cancel();
+        let waiting =
+            tokio::time::timeout(Duration::from_mins(1), connection.transfer_timeout(&drain));
+        assert!(waiting.await.is_err(), "other requests have their own time");
+        connection.start_transfer(Duration::from_mins(10));
         let started = Instant::now();
-        line.overdue(&stop).await;
-        assert_eq!(started.elapsed(), LAST_BYTES);
+        connection.transfer_timeout(&drain).await;
+        assert_eq!(started.elapsed(), TRANSFER_DRAIN_GRACE);
     }
 }

@@ -1,23 +1,24 @@
-//! `/api/admin/…`: what those who run the gateway see and do. Nothing here shows what is said in a
-//! session: no prompt, no title, no answer. Every change leaves a row in the audit log.
+//! `/api/admin/…`: for administrators. Nothing here shows the content of a session: no prompt, no
+//! title, no answer. Every change is recorded in the audit log.
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 mod agents;
 mod audit;
+mod connections;
 mod limits;
+mod notices;
 mod overview;
 mod sessions;
+mod users;
 
-use super::{AppState, connections, notices, users};
+use super::AppState;
 
-/// What may take longer than other requests.
 pub(super) fn slow_routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(agents::test))
 }
 
-/// The table of contents of this part of the API.
 pub(super) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(users::list, users::create))

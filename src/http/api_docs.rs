@@ -1,4 +1,4 @@
-//! Documents for programs: the descriptions of both doors and the public keys.
+//! API documents: OpenAPI, AsyncAPI and the public keys.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use utoipa::{Modify, OpenApi};
 
 use super::AppState;
 
-/// The frame that the routes are described in.
+/// The OpenAPI document without its routes.
 #[derive(OpenApi)]
 #[openapi(
     info(
@@ -18,9 +18,9 @@ use super::AppState;
     ),
     modifiers(&Bearer),
     tags(
-        (name = "auth", description = "Logging in and staying logged in"),
-        (name = "sessions", description = "One's own sessions, and the agents they can talk to"),
-        (name = "links", description = "Accounts made with a one-time link"),
+        (name = "auth", description = "Login, tokens and passwords"),
+        (name = "sessions", description = "Your sessions, and the agents they can use"),
+        (name = "links", description = "Accounts created with a one-time link"),
         (name = "admin", description = "For administrators"),
         (name = "operation", description = "Health, metrics, documents")
     )
@@ -40,7 +40,7 @@ impl Modify for Bearer {
     }
 }
 
-/// This description.
+/// Shows this document.
 #[utoipa::path(
     get, path = "/api/openapi.json", tag = "operation",
     responses((status = 200, description = "The OpenAPI description", body = Object))
@@ -51,7 +51,7 @@ pub(super) async fn openapi(
     Json(document)
 }
 
-/// The description of the WebSocket.
+/// Shows the AsyncAPI description of the WebSocket.
 #[utoipa::path(
     get, path = "/api/asyncapi.json", tag = "operation",
     responses((status = 200, description = "The AsyncAPI description", body = Object))
@@ -60,7 +60,7 @@ pub(super) async fn asyncapi(State(state): State<AppState>) -> Json<Arc<serde_js
     Json(state.asyncapi)
 }
 
-/// The public keys that tokens verify with.
+/// Shows the public keys that verify access tokens.
 #[utoipa::path(
     get, path = "/.well-known/jwks.json", tag = "operation",
     responses((status = 200, description = "A JSON Web Key Set", body = Object))

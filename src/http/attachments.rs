@@ -1,14 +1,15 @@
-//! `/api/sessions/{id}/attachments`: files for a session.
+//! `/api/sessions/{id}/attachments`: the files of a session.
 //!
-//! An upload goes to disk while it arrives. What it is, is decided by its content; nothing that could
-//! hold a script is shown in place.
+//! An upload is written to disk while it arrives. Its media type is detected from its content;
+//! nothing that could hold a script is served inline.
 
 pub(super) mod download;
 pub(super) mod upload;
+pub(super) mod upload_body;
+pub(super) mod upload_permits;
 
 use std::time::Duration;
 
-use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
@@ -17,23 +18,20 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use super::AppState;
-use super::caller::Holder;
+use super::caller::{AnyToken, require_access};
 use super::error::{ApiError, Problem};
-use super::extract::Named;
-use super::sessions::find;
-use crate::domain::code::Code;
+use super::extract::{Json, PathParam};
+use crate::domain::error_code::ErrorCode;
 use crate::domain::id::{AttachmentId, SessionId};
 use crate::session::Access;
-use crate::store::{AddError, AttachmentRow, KeepError, hex};
+use crate::store::{AddError, AttachmentRow, StoreBlobError, hex};
 
-pub(super) use upload::{count, most_bytes};
+pub(super) use upload::{count_bytes, max_body_bytes};
 
-/// Who may have files.
-const DOWNLOAD: Access = Access::Viewer;
+const DOWNLOAD_ACCESS: Access = Access::Viewer;
 
-/// For a file, in or out.
-pub(super) const LONGEST: Duration = Duration::from_mins(10);
-const PIECE_BYTES: usize = 64 * 1024;
+pub(super) const TRANSFER_TIMEOUT: Duration = Duration::from_mins(10);
+const CHUNK_BYTES: usize = 64 * 1024;
 
 /// A file of a session.
 #[derive(Serialize, ToSchema)]
@@ -41,9 +39,9 @@ const PIECE_BYTES: usize = 64 * 1024;
 pub(super) struct AttachmentBody {
     #[schema(value_type = String)]
     id: AttachmentId,
-    /// As it was called by whoever brought it; for display only.
+    /// The name that the uploader gave it; for display only.
     name: String,
-    /// By its content.
+    /// The media type, detected from the content.
     #[serde(rename = "type")]
     media_type: String,
     /// In bytes.
@@ -66,28 +64,30 @@ impl From<AttachmentRow> for AttachmentBody {
     }
 }
 
-impl From<KeepError> for ApiError {
-    fn from(error: KeepError) -> Self {
+impl From<StoreBlobError> for ApiError {
+    fn from(error: StoreBlobError) -> Self {
         match error {
-            KeepError::Disk(error) => {
-                tracing::error!(%error, "an uploaded file cannot be stored");
+            StoreBlobError::Disk(error) => {
+                tracing::error!(%error, "cannot store an uploaded file");
                 Self::new(
                     StatusCode::SERVICE_UNAVAILABLE,
-                    Code::StorageUnavailable,
+                    ErrorCode::StorageUnavailable,
                     "Files cannot be stored at the moment; nothing was changed.",
                 )
             }
-            KeepError::Add(AddError::NoSession) => Self::not_found("There is no such session."),
-            KeepError::Add(AddError::OverQuota { limit, max, actual }) => {
-                Self::invalid("With this file there would be too much; nothing was stored.")
+            StoreBlobError::Add(AddError::NoSession) => {
+                Self::not_found("There is no such session.")
+            }
+            StoreBlobError::Add(AddError::OverQuota { limit, max, actual }) => {
+                Self::invalid("This file would exceed a quota; nothing was stored.")
                     .with_details(json!({ "limit": limit, "max": max, "actual": actual }))
             }
-            KeepError::Add(AddError::Store(error)) => error.into(),
+            StoreBlobError::Add(AddError::Store(error)) => error.into(),
         }
     }
 }
 
-/// The files of a session, the oldest first.
+/// The files of a session, oldest first.
 #[derive(Serialize, ToSchema)]
 pub(super) struct AttachmentsBody {
     attachments: Vec<AttachmentBody>,
@@ -98,18 +98,18 @@ pub(super) struct AttachmentsBody {
     get, path = "/api/sessions/{id}/attachments", tag = "sessions", security(("bearer" = [])),
     params(("id" = String, Path, description = "The session")),
     responses(
-        (status = 200, description = "Its files, the oldest first", body = AttachmentsBody),
+        (status = 200, description = "Its files, oldest first", body = AttachmentsBody),
         (status = 401, description = "AUTH_FAILED", body = Problem),
-        (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem)
+        (status = 404, description = "NOT_FOUND: no such session, or no access", body = Problem)
     )
 )]
 pub(super) async fn list(
     State(state): State<AppState>,
-    Holder(caller): Holder,
-    Named(id): Named<SessionId>,
-) -> Result<Answer<AttachmentsBody>, ApiError> {
-    find(&state, &caller.principal, id, DOWNLOAD).await?;
+    AnyToken(caller): AnyToken,
+    PathParam(id): PathParam<SessionId>,
+) -> Result<Json<AttachmentsBody>, ApiError> {
+    require_access(&state, &caller.principal, id, DOWNLOAD_ACCESS).await?;
     let rows = state.sessions.attachments(id).await?;
     let attachments = rows.into_iter().map(Into::into).collect();
-    Ok(Answer(AttachmentsBody { attachments }))
+    Ok(Json(AttachmentsBody { attachments }))
 }

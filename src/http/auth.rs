@@ -1,6 +1,5 @@
 //! `/api/auth`: logging in and staying logged in.
 
-use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -10,28 +9,28 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::AppState;
-use super::caller::{Anyone, Authenticated, Holder};
+use super::caller::{Anonymous, AnyToken, Authenticated};
 use super::cookie::refresh_token;
 use super::error::{ApiError, Problem};
-use super::extract::{Json, Named};
-use crate::auth::{Attempt, Grant, MAX_PASSWORD_BYTES};
+use super::extract::{Json, PathParam};
+use crate::auth::{LoginAttempt, LoginTokens, MAX_PASSWORD_BYTES};
 use crate::domain::account::{Role, User, Username};
 use crate::domain::id::{LoginId, SessionId, UserId};
 use crate::store::{LoginRow, RefreshError};
 
-/// A name and a password.
+/// A user name and a password.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct LoginRequest {
     username: String,
     #[schema(format = Password)]
     password: String,
-    /// The one own session that the token shall be good for.
+    /// Binds the token to this one session, your own or shared with you.
     #[schema(value_type = Option<String>)]
     session_id: Option<SessionId>,
 }
 
-/// Who somebody is.
+/// A user.
 #[derive(Serialize, ToSchema)]
 pub(super) struct UserBody {
     #[schema(value_type = String, example = "usr_0199c0ffee0070008000000000000000")]
@@ -52,20 +51,20 @@ impl From<&User> for UserBody {
     }
 }
 
-/// A token and whose it is.
+/// An access token and its user.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct LoggedInBody {
     /// The access token, for `Authorization: Bearer`.
     token: String,
-    /// When it ends.
+    /// When it expires.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
     user: UserBody,
 }
 
-/// The answer to whoever proved who they are: the token in the body, the refresh token in a cookie.
-pub(super) fn granted(state: &AppState, grant: Grant) -> Response {
+/// The response to a login: the access token in the body, the refresh token in a cookie.
+pub(super) fn logged_in(state: &AppState, grant: LoginTokens) -> Response {
     let cookie = grant
         .refresh
         .map(|(secret, expires_at)| state.cookies.set(&secret, expires_at, state.clock.wall()));
@@ -75,24 +74,24 @@ pub(super) fn granted(state: &AppState, grant: Grant) -> Response {
         user: UserBody::from(&grant.user),
     };
     let cookies = AppendHeaders(cookie.map(|cookie| (SET_COOKIE, cookie)));
-    (no_store(), cookies, Answer(body)).into_response()
+    (no_store(), cookies, Json(body)).into_response()
 }
 
 fn no_store() -> [(axum::http::HeaderName, HeaderValue); 1] {
     [(CACHE_CONTROL, HeaderValue::from_static("no-store"))]
 }
 
-/// Tokens count in seconds; saying more would be promising what they do not hold.
+/// Tokens expire at whole seconds.
 fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
-/// Logs in with a name and a password.
+/// Logs in with a user name and a password.
 #[utoipa::path(
     post, path = "/api/auth/login", tag = "auth", request_body = LoginRequest,
     responses(
         (status = 200, description = "Logged in; sets the refresh cookie", body = LoggedInBody),
-        (status = 401, description = "AUTH_FAILED: unknown, wrong or disabled", body = Problem),
+        (status = 401, description = "AUTH_FAILED: unknown user, wrong password or disabled account", body = Problem),
         (status = 422, description = "VALIDATION_ERROR", body = Problem),
         (status = 429, description = "RATE_LIMITED: too many attempts from this address", body = Problem),
         (status = 503, description = "BUSY: too many passwords are being checked", body = Problem)
@@ -100,7 +99,7 @@ fn whole_seconds(time: Timestamp) -> Timestamp {
 )]
 pub(super) async fn login(
     State(state): State<AppState>,
-    Anyone(caller): Anyone,
+    Anonymous(caller): Anonymous,
     Json(request): Json<LoginRequest>,
 ) -> Result<Response, ApiError> {
     if request.password.len() > MAX_PASSWORD_BYTES || request.username.len() > MAX_PASSWORD_BYTES {
@@ -108,17 +107,17 @@ pub(super) async fn login(
             "A user name or password has at most {MAX_PASSWORD_BYTES} bytes."
         )));
     }
-    let attempt = Attempt {
+    let attempt = LoginAttempt {
         username: request.username,
         password: request.password,
         session: request.session_id,
         caller,
     };
     let grant = state.auth.log_in(attempt).await?;
-    Ok(granted(&state, grant))
+    Ok(logged_in(&state, grant))
 }
 
-/// Exchanges the refresh cookie for the next one and a new token.
+/// Exchanges the refresh cookie for a new access token and the next cookie.
 #[utoipa::path(
     post, path = "/api/auth/refresh", tag = "auth",
     responses(
@@ -128,7 +127,7 @@ pub(super) async fn login(
 )]
 pub(super) async fn refresh(
     State(state): State<AppState>,
-    Anyone(caller): Anyone,
+    Anonymous(caller): Anonymous,
     headers: HeaderMap,
 ) -> Response {
     let outcome = match refresh_token(&headers) {
@@ -136,8 +135,8 @@ pub(super) async fn refresh(
         None => Err(RefreshError::Unknown),
     };
     match outcome {
-        Ok(grant) => granted(&state, grant),
-        // The cookie may be fine once the database is back.
+        Ok(grant) => logged_in(&state, grant),
+        // Keep the cookie: it may be valid once the database is back.
         Err(error @ RefreshError::Store(_)) => ApiError::from(error).into_response(),
         Err(error) => {
             let cleared = [(SET_COOKIE, state.cookies.clear())];
@@ -156,7 +155,7 @@ pub(super) async fn refresh(
 )]
 pub(super) async fn logout(
     State(state): State<AppState>,
-    Holder(caller): Holder,
+    AnyToken(caller): AnyToken,
 ) -> Result<Response, ApiError> {
     state
         .auth
@@ -166,18 +165,18 @@ pub(super) async fn logout(
     Ok((StatusCode::NO_CONTENT, cleared).into_response())
 }
 
-/// A ticket for one socket.
+/// A single-use ticket for one WebSocket.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TicketBody {
-    /// What to put into `?ticket=`.
+    /// The value of `?ticket=`.
     ticket: String,
-    /// When it ends.
+    /// When it expires.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
 }
 
-/// Makes a single-use ticket that opens a WebSocket within half a minute.
+/// Issues a single-use ticket that opens a WebSocket within 30 seconds.
 #[utoipa::path(
     post, path = "/api/auth/ticket", tag = "auth", security(("bearer" = [])),
     responses(
@@ -187,7 +186,7 @@ pub(super) struct TicketBody {
 )]
 pub(super) async fn ticket(
     State(state): State<AppState>,
-    Holder(caller): Holder,
+    AnyToken(caller): AnyToken,
 ) -> Result<Response, ApiError> {
     let ticket = state.auth.issue_ticket(&caller.principal).await?;
     let (secret, expires_at) =
@@ -196,10 +195,10 @@ pub(super) async fn ticket(
         ticket: secret.expose().to_owned(),
         expires_at,
     };
-    Ok((no_store(), Answer(body)).into_response())
+    Ok((no_store(), Json(body)).into_response())
 }
 
-/// Who acts, by which login.
+/// The user and the login behind a token.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct MeBody {
@@ -213,26 +212,26 @@ pub(super) struct MeBody {
 pub(super) struct MyLogin {
     #[schema(value_type = String)]
     id: LoginId,
-    /// When the token ends.
+    /// When the token expires.
     #[schema(value_type = String, format = DateTime)]
     token_expires_at: Timestamp,
-    /// The one session that the token is good for.
+    /// The session that the token is bound to.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     session_id: Option<SessionId>,
 }
 
-/// Who am I?
+/// Shows the user and the login behind the token.
 #[utoipa::path(
     get, path = "/api/auth/me", tag = "auth", security(("bearer" = [])),
     responses(
-        (status = 200, description = "You", body = MeBody),
+        (status = 200, description = "The user and the login", body = MeBody),
         (status = 401, description = "AUTH_FAILED or SESSION_EXPIRED", body = Problem)
     )
 )]
-pub(super) async fn me(Holder(caller): Holder) -> Answer<MeBody> {
+pub(super) async fn me(AnyToken(caller): AnyToken) -> Json<MeBody> {
     let principal = caller.principal;
-    Answer(MeBody {
+    Json(MeBody {
         user: UserBody {
             id: principal.user,
             username: principal.username,
@@ -246,7 +245,7 @@ pub(super) async fn me(Holder(caller): Holder) -> Answer<MeBody> {
     })
 }
 
-/// A change of one's own password.
+/// A change of your password.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PasswordRequest {
@@ -256,7 +255,7 @@ pub(super) struct PasswordRequest {
     new_password: String,
 }
 
-/// Changes one's own password and ends one's other logins.
+/// Changes your password and ends your other logins.
 #[utoipa::path(
     post, path = "/api/auth/password", tag = "auth", security(("bearer" = [])),
     request_body = PasswordRequest,
@@ -289,13 +288,13 @@ pub(super) async fn change_password(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The live logins of an account.
+/// The active logins of an account.
 #[derive(Serialize, ToSchema)]
 pub(super) struct LoginsBody {
     logins: Vec<LoginBody>,
 }
 
-/// One live login.
+/// One active login.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct LoginBody {
@@ -311,7 +310,7 @@ pub(super) struct LoginBody {
     expires_at: Timestamp,
     address: Option<String>,
     user_agent: Option<String>,
-    /// Is it the one that asks?
+    /// Whether it is the login of this request.
     current: bool,
 }
 
@@ -330,27 +329,27 @@ impl LoginBody {
     }
 }
 
-/// Where am I logged in?
+/// Lists your active logins.
 #[utoipa::path(
     get, path = "/api/auth/logins", tag = "auth", security(("bearer" = [])),
     responses(
-        (status = 200, description = "Your live logins, newest first", body = LoginsBody),
+        (status = 200, description = "Your active logins, newest first", body = LoginsBody),
         (status = 401, description = "AUTH_FAILED", body = Problem)
     )
 )]
 pub(super) async fn list_logins(
     State(state): State<AppState>,
     caller: Authenticated,
-) -> Result<Answer<LoginsBody>, ApiError> {
+) -> Result<Json<LoginsBody>, ApiError> {
     let rows = state.auth.logins(caller.principal.user).await?;
     let logins = rows
         .into_iter()
         .map(|row| LoginBody::new(row, caller.principal.login))
         .collect();
-    Ok(Answer(LoginsBody { logins }))
+    Ok(Json(LoginsBody { logins }))
 }
 
-/// Ends one of one's own logins.
+/// Ends one of your logins.
 #[utoipa::path(
     delete, path = "/api/auth/logins/{id}", tag = "auth", security(("bearer" = [])),
     params(("id" = String, Path, description = "The login")),
@@ -363,7 +362,7 @@ pub(super) async fn list_logins(
 pub(super) async fn revoke_login(
     State(state): State<AppState>,
     caller: Authenticated,
-    Named(login): Named<LoginId>,
+    PathParam(login): PathParam<LoginId>,
 ) -> Result<StatusCode, ApiError> {
     let ended = state
         .auth

@@ -1,4 +1,7 @@
-//! Who is calling: the address behind the proxies, and the authenticated user.
+//! Caller: the client's address, the authenticated user, and the user's access to a session.
+//!
+//! A handler's extractor says which callers it accepts: [`Anonymous`], [`AnyToken`],
+//! [`Authenticated`] or [`Administrator`].
 
 use std::net::SocketAddr;
 
@@ -11,16 +14,19 @@ use axum::response::Response;
 
 use super::AppState;
 use super::error::ApiError;
-use crate::auth::{Auth, Caller, TokenError, bearer};
+use crate::auth::{Auth, LoginClient, TokenError, bearer};
 use crate::domain::account::{Principal, Role};
+use crate::domain::id::SessionId;
 use crate::limits::{ClientAddress, TrustedProxies};
+use crate::session::{Access, JoinError};
+use crate::store::SessionRow;
 
-/// The other end of the TCP connection, put into every request by the accept loop.
+/// The other end of the TCP connection, set on every request by the accept loop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer(pub(super) SocketAddr);
 
-/// Works out the client's address once, for every layer and handler after it. Only a trusted proxy
-/// may also bring a request id.
+/// Resolves the client's address once for all inner layers and handlers. Drops a request id that
+/// does not come from a trusted proxy.
 pub(super) async fn resolve_address(
     State(proxies): State<TrustedProxies>,
     mut request: Request,
@@ -29,7 +35,7 @@ pub(super) async fn resolve_address(
     let Peer(peer) = *request
         .extensions()
         .get()
-        .expect("the accept loop names the peer of every request");
+        .expect("the accept loop sets the peer of every request");
     let address = ClientAddress::resolve(peer.ip(), request.headers(), &proxies);
     if !proxies.contains(peer.ip()) {
         request
@@ -47,15 +53,15 @@ fn address_of(parts: &Parts) -> ClientAddress {
         .expect("the address layer is part of the stack")
 }
 
-/// Somebody, known only by where they are and what their program calls itself.
-pub(super) struct Anyone(pub(super) Caller);
+/// A caller without a token: address and user agent only.
+pub(super) struct Anonymous(pub(super) LoginClient);
 
-impl<S: Send + Sync> FromRequestParts<S> for Anyone {
+impl<S: Send + Sync> FromRequestParts<S> for Anonymous {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
         let user_agent = parts.headers.get(USER_AGENT);
-        Ok(Self(Caller {
+        Ok(Self(LoginClient {
             address: address_of(parts).ip,
             user_agent: user_agent
                 .and_then(|value| value.to_str().ok())
@@ -64,7 +70,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Anyone {
     }
 }
 
-/// An authenticated user, and where they are.
+/// An authenticated user with a token that is not bound to one session.
 pub(super) struct Authenticated {
     pub(super) principal: Principal,
     pub(super) address: std::net::IpAddr,
@@ -77,7 +83,7 @@ where
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Holder(caller) = Holder::from_request_parts(parts, state).await?;
+        let AnyToken(caller) = AnyToken::from_request_parts(parts, state).await?;
         match caller.principal.session {
             None => Ok(caller),
             Some(_) => Err(ApiError::forbidden(
@@ -87,10 +93,11 @@ where
     }
 }
 
-/// Whoever holds a good token, be it bound to one session or not.
-pub(super) struct Holder(pub(super) Authenticated);
+/// An authenticated user with any valid token, also one that is bound to a session: the handler
+/// must check access to the session.
+pub(super) struct AnyToken(pub(super) Authenticated);
 
-impl<S: Send + Sync> FromRequestParts<S> for Holder
+impl<S: Send + Sync> FromRequestParts<S> for AnyToken
 where
     Auth: FromRef<S>,
 {
@@ -107,9 +114,9 @@ where
     }
 }
 
-/// Asked again after a wait: has the login ended meanwhile?
+/// Re-check after a wait: has the login ended meanwhile?
 pub(super) fn check_login(state: &AppState, principal: &Principal) -> Result<(), ApiError> {
-    if state.auth.stands(principal) {
+    if state.auth.is_valid(principal) {
         return Ok(());
     }
     Err(ApiError::unauthenticated(
@@ -117,7 +124,7 @@ pub(super) fn check_login(state: &AppState, principal: &Principal) -> Result<(),
     ))
 }
 
-/// The same, and whether its token has expired.
+/// Re-check after a wait: has the login ended or the token expired meanwhile?
 pub(super) fn check_token(state: &AppState, principal: &Principal) -> Result<(), ApiError> {
     if principal.expires_at <= state.clock.wall() {
         return Err(TokenError::Expired.into());
@@ -125,7 +132,6 @@ pub(super) fn check_token(state: &AppState, principal: &Principal) -> Result<(),
     check_login(state, principal)
 }
 
-/// An authenticated administrator.
 pub(super) struct Administrator(pub(super) Authenticated);
 
 impl<S: Send + Sync> FromRequestParts<S> for Administrator
@@ -141,4 +147,29 @@ where
             Role::Member => Err(ApiError::forbidden("Only administrators may do this.")),
         }
     }
+}
+
+/// Loads the session if the caller has at least this access to it. The response does not tell a
+/// foreign session from one that does not exist.
+pub(super) async fn require_access(
+    state: &AppState,
+    principal: &Principal,
+    id: SessionId,
+    least: Access,
+) -> Result<SessionRow, ApiError> {
+    match state.sessions.look_up(principal, id).await {
+        Ok((row, access)) if access >= least => Ok(row),
+        Ok(_) if least == Access::Owner => Err(ApiError::forbidden(
+            "This session is shared with you; only its owner may do this.",
+        )),
+        Ok(_) => Err(ApiError::forbidden(
+            "You may look at this session, not change it.",
+        )),
+        Err(JoinError::Store(error)) => Err(error.into()),
+        Err(_) => Err(no_such_session()),
+    }
+}
+
+pub(super) fn no_such_session() -> ApiError {
+    ApiError::not_found("There is no such session.")
 }

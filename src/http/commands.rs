@@ -1,7 +1,7 @@
-//! `/api/sessions/{id}/commands`: one envelope in, its answer out.
+//! Commands: `/api/sessions/{id}/commands`, one envelope in, its reply out.
 //!
-//! The same stack as behind a WebSocket, so limits, shape, access and keys are the same by
-//! construction; only an error gets an HTTP status besides.
+//! The same layers as behind a WebSocket, so limits, parsing, access and idempotency keys are the same
+//! by construction; only an error gets an HTTP status besides.
 
 use std::sync::Arc;
 
@@ -11,25 +11,24 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
-use tokio_tungstenite::tungstenite::Utf8Bytes;
 use utoipa::IntoParams;
 
 use super::AppState;
-use super::caller::{Holder, check_login};
+use super::caller::{AnyToken, check_login, no_such_session};
 use super::error::{ApiError, Problem, status_of};
-use super::extract::{JsonText, Named, Query};
-use super::sessions::no_such_session;
-use super::stream::join;
-use crate::desk::{Desk, Frame, Outcome};
+use super::extract::{PathParam, Query, RawJson};
+use super::sse::join;
 use crate::domain::account::Principal;
-use crate::domain::code::Code;
+use crate::domain::error_code::ErrorCode;
 use crate::domain::id::{ConnectionId, SessionId};
-use crate::limits::Overdrawn;
+use crate::domain::shared_text::Text;
+use crate::limits::LimitExceeded;
+use crate::member::{FrameHandler, Handled};
 
 /// On whose behalf.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Beside {
+pub(super) struct OnBehalfOf {
     /// The `connectionId` of your open stream (or socket) of this session: the command counts as
     /// said there, so that control can be taken and used.
     connection: Option<String>,
@@ -39,7 +38,7 @@ pub(super) struct Beside {
 #[utoipa::path(
     post, path = "/api/sessions/{id}/commands", tag = "sessions", security(("bearer" = [])),
     request_body(content = Object, description = "An envelope: `type`, `payload`, …"),
-    params(("id" = String, Path, description = "The session"), Beside),
+    params(("id" = String, Path, description = "The session"), OnBehalfOf),
     responses(
         (status = 200, description = "The answer's envelope; `ACK` with its `taskId` to a prompt", body = Object),
         (status = 400, description = "INVALID_MESSAGE, as ERROR_MESSAGE envelope", body = Object),
@@ -57,37 +56,32 @@ pub(super) struct Beside {
 )]
 pub(super) async fn send(
     State(state): State<AppState>,
-    Holder(caller): Holder,
-    Named(id): Named<SessionId>,
-    Query(beside): Query<Beside>,
+    AnyToken(caller): AnyToken,
+    PathParam(id): PathParam<SessionId>,
+    Query(on_behalf_of): Query<OnBehalfOf>,
     headers: HeaderMap,
-    JsonText(text): JsonText,
+    RawJson(text): RawJson,
 ) -> Result<Response, ApiError> {
     let session = join(&state, &caller.principal, id).await?;
-    let connection = connection(&state, &caller.principal, id, beside)?;
-    let reception = Arc::clone(&state.reception);
-    let mut desk = Desk::beside(reception, session, connection, caller.address);
-    desk.remote = state.reception.remote(&headers);
-    let desk = Arc::new(desk);
-    state.reception.metrics.frames_in.inc();
-    let frame = Frame {
-        text,
-        principal: caller.principal.clone(),
-        desk: Arc::clone(&desk),
-    };
-    let Ok(outcome) = frame.answering().await;
+    let connection = connection(&state, &caller.principal, id, on_behalf_of)?;
+    let shared = Arc::clone(&state.shared);
+    let trace = shared.client_trace(&headers);
+    shared.metrics.frames_in.inc();
+    let handler = FrameHandler::http(shared, session, connection, caller.address, trace);
+    let handler = Arc::new(handler);
+    let Ok(handled) = handler.handle(text, caller.principal.clone()).await;
     if let Some(connection) = connection
-        && !is_there(&state, &caller.principal, id, connection)
+        && !is_open(&state, &caller.principal, id, connection)
     {
-        // It left meanwhile, and would have left control behind had it been given that before.
-        desk.session.release_control(connection).ok();
+        // The connection closed meanwhile: control taken just now must not outlive it.
+        handler.session.release_control(connection).ok();
     }
-    check_rights(&state, &caller.principal, &desk)?;
-    Ok(match outcome {
-        Outcome::Begun(frame) | Outcome::Answer(frame) | Outcome::Refreshed(_, frame) => {
+    check_rights(&state, &caller.principal, &handler)?;
+    Ok(match handled {
+        Handled::Started(frame) | Handled::Replied(frame) | Handled::TokenRefreshed(_, frame) => {
             envelope(frame)
         }
-        Outcome::Refused {
+        Handled::Refused {
             code,
             overdrawn,
             frame,
@@ -95,26 +89,25 @@ pub(super) async fn send(
     })
 }
 
-/// The connection that a request names, if it does.
 fn connection(
     state: &AppState,
     principal: &Principal,
     id: SessionId,
-    beside: Beside,
+    on_behalf_of: OnBehalfOf,
 ) -> Result<Option<ConnectionId>, ApiError> {
-    let Some(text) = beside.connection else {
+    let Some(text) = on_behalf_of.connection else {
         return Ok(None);
     };
     let named = text.parse().ok();
-    let own = named.filter(|connection| is_there(state, principal, id, *connection));
+    let own = named.filter(|connection| is_open(state, principal, id, *connection));
     own.map(Some).ok_or_else(|| {
         let detail = "`connection` is no open stream or socket of yours in this session.";
         ApiError::invalid(detail).with_details(json!({ "field": "connection" }))
     })
 }
 
-/// Is this connection open, in that session, and this user's?
-fn is_there(
+/// True if the connection is open, in that session, and this user's.
+fn is_open(
     state: &AppState,
     principal: &Principal,
     id: SessionId,
@@ -124,31 +117,34 @@ fn is_there(
     members.has(connection, id, principal.user)
 }
 
-/// Asked after the wait: an answer is not for somebody who lost their rights meanwhile.
-fn check_rights(state: &AppState, principal: &Principal, desk: &Desk) -> Result<(), ApiError> {
+/// Called after the wait: a reply is not for a user who lost their rights meanwhile.
+fn check_rights(
+    state: &AppState,
+    principal: &Principal,
+    handler: &FrameHandler,
+) -> Result<(), ApiError> {
     check_login(state, principal)?;
-    if desk.session.access(principal).is_some() {
+    if handler.session.access(principal).is_some() {
         return Ok(());
     }
-    // Storage could not be asked: it is asked when they come back.
-    if !desk.session.circle().knows_grants() {
+    // The grants could not be read: they are read again with the next request.
+    if !handler.session.presence().has_grants() {
         let detail = "Who may be in this session cannot be read at the moment; try again.";
         return Err(ApiError::busy(detail));
     }
     Err(no_such_session())
 }
 
-/// The envelope as it is.
-fn envelope(frame: Utf8Bytes) -> Response {
+fn envelope(frame: Text) -> Response {
     let kind = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     (kind, axum::body::Body::from(bytes::Bytes::from(frame))).into_response()
 }
 
-/// The envelope with the status that fits, and when to come back if that is known.
-fn refused(code: Code, overdrawn: Option<Overdrawn>, frame: Utf8Bytes) -> Response {
+/// The envelope with its HTTP status, and when to try again if that is known.
+fn refused(code: ErrorCode, overdrawn: Option<LimitExceeded>, frame: Text) -> Response {
     let mut response = envelope(frame);
     let (status, headers) = (status_of(code), response.headers_mut());
-    if let Some(Overdrawn { budget, refusal }) = overdrawn {
+    if let Some(LimitExceeded { budget, refusal }) = overdrawn {
         headers.insert(RETRY_AFTER, refusal.retry_after_secs().into());
         headers.extend(refusal.headers(budget.counted()));
     } else if status == StatusCode::SERVICE_UNAVAILABLE {

@@ -1,4 +1,4 @@
-//! The refresh cookie: only for us, only over our own pages, never readable by script.
+//! Refresh cookie: sent to the auth routes only, same-site, never readable by script.
 
 use axum::http::header::COOKIE;
 use axum::http::{HeaderMap, HeaderValue};
@@ -8,7 +8,7 @@ use crate::auth::OneTimeSecret;
 
 const NAME: &str = "switchboard_refresh";
 
-/// How the cookie is marked, fixed by where the gateway is reached.
+/// Makes the cookie with attributes that fit the public URL.
 #[derive(Clone, Debug)]
 pub(super) struct CookieJar {
     attributes: String,
@@ -22,7 +22,6 @@ impl CookieJar {
         }
     }
 
-    /// Hands over a refresh token.
     pub(super) fn set(
         &self,
         secret: &OneTimeSecret,
@@ -33,18 +32,16 @@ impl CookieJar {
         self.cookie(secret.expose(), seconds)
     }
 
-    /// Takes the refresh token back.
     pub(super) fn clear(&self) -> HeaderValue {
         self.cookie("", 0)
     }
 
     fn cookie(&self, value: &str, max_age: i64) -> HeaderValue {
         let text = format!("{NAME}={value}; Max-Age={max_age}{}", self.attributes);
-        HeaderValue::from_str(&text).expect("a cookie of ours is plain ASCII")
+        HeaderValue::from_str(&text).expect("the cookie is plain ASCII")
     }
 }
 
-/// The refresh token that a request carries.
 pub(super) fn refresh_token(headers: &HeaderMap) -> Option<&str> {
     headers
         .get_all(COOKIE)

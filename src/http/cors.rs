@@ -1,4 +1,4 @@
-//! Which other pages may call.
+//! CORS: which other origins may call the API.
 
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, Method};
@@ -6,7 +6,7 @@ use tower_http::cors::CorsLayer;
 
 use super::Origin;
 
-/// Lets exactly the configured pages call; without any, no CORS header is ever sent.
+/// Allows exactly the configured origins; without any, no CORS header is ever sent.
 pub(super) fn layer(origins: &[Origin]) -> CorsLayer {
     let allowed: Vec<HeaderValue> = origins
         .iter()

@@ -1,8 +1,8 @@
-//! Acts that those in a session must hear of, whatever becomes of whoever asked.
+//! Detached changes: run to their end even if the client disconnects.
 //!
-//! A client that leaves ends its handler wherever that is, and an act that storage did not confirm
-//! may have been done all the same. So such an act runs in a task of its own, and the live session
-//! looks at what is stored now after every outcome.
+//! A disconnect drops the handler at any await, and a change that the store did not confirm may
+//! still have been made. So a change to a session runs in a task of its own, and the live session
+//! re-reads the store after every outcome.
 
 use std::panic::resume_unwind;
 use std::time::Duration;
@@ -13,52 +13,52 @@ use super::AppState;
 use super::error::ApiError;
 use crate::domain::id::SessionId;
 
-/// What storage was still asked for when its time was up is done by then, or never.
-const LATER: Duration = Duration::from_secs(5);
+/// By then a statement that timed out has taken effect, or never will.
+const RECHECK_DELAY: Duration = Duration::from_secs(5);
 
 impl AppState {
-    /// Carries out an act on a session to its end, and lets those in it know how things are then.
-    pub(super) async fn acts_on<T: Send + 'static>(
+    /// Runs a change to a session to its end, then lets its members know.
+    pub(super) async fn apply_to_session<T: Send + 'static>(
         &self,
         session: SessionId,
-        act: impl Future<Output = Result<T, ApiError>> + Send + 'static,
+        change: impl Future<Output = Result<T, ApiError>> + Send + 'static,
     ) -> Result<T, ApiError> {
         let state = self.clone();
-        self.sees_through(async move {
-            let outcome = act.await;
+        self.run_detached(async move {
+            let outcome = change.await;
             state.sessions.grants_changed(session).await;
             if outcome.as_ref().is_err_and(ApiError::is_uncertain) {
-                state.looks_again(session);
+                state.recheck_later(session);
             }
             outcome
         })
         .await
     }
 
-    /// Goes on with something to its end, also if nobody waits for it any more.
-    pub(super) async fn sees_through<T: Send + 'static>(
+    /// Runs a future to its end, also if the caller is dropped.
+    pub(super) async fn run_detached<T: Send + 'static>(
         &self,
-        act: impl Future<Output = Result<T, ApiError>> + Send + 'static,
+        change: impl Future<Output = Result<T, ApiError>> + Send + 'static,
     ) -> Result<T, ApiError> {
-        let act = self.reception.connections.spawn(act.in_current_span());
-        match act.await {
+        let task = self.shared.connections.spawn(change.in_current_span());
+        match task.await {
             Ok(outcome) => outcome,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
-                Err(_) => Err(ApiError::busy("The gateway stops; try again.")),
+                Err(_) => Err(ApiError::busy("The gateway is shutting down; try again.")),
             },
         }
     }
 
-    /// An act that was given up may still take effect.
-    fn looks_again(&self, session: SessionId) {
-        let (sessions, stop) = (self.sessions.clone(), self.draining.clone());
-        self.reception.connections.spawn(async move {
-            let looked = async {
-                tokio::time::sleep(LATER).await;
+    /// A change that timed out may still take effect.
+    fn recheck_later(&self, session: SessionId) {
+        let (sessions, drain) = (self.sessions.clone(), self.draining.clone());
+        self.shared.connections.spawn(async move {
+            let recheck = async {
+                tokio::time::sleep(RECHECK_DELAY).await;
                 sessions.grants_changed(session).await;
             };
-            stop.run_until_cancelled(looked).await;
+            drain.run_until_cancelled(recheck).await;
         });
     }
 }

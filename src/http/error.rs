@@ -1,8 +1,8 @@
-//! The only place where errors become responses.
+//! Errors: the only place where they become responses.
 //!
-//! A handler returns an [`ApiError`]; it travels as an extension of an empty response until
-//! [`render`], the outermost layer but for the request id, writes it as `application/problem+json`
-//! (RFC 9457) with that id. Empty error responses of the layers between get the same treatment.
+//! A handler returns an [`ApiError`]; it travels as an extension of an empty response to the layer
+//! [`render`], which writes it as `application/problem+json` (RFC 9457) with the request id. Empty
+//! error responses of the layers in between are written the same way.
 
 use std::any::Any;
 
@@ -13,52 +13,52 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Value, json};
-use tower_http::request_id::RequestId;
 use utoipa::ToSchema;
 
+use super::request_id;
 use crate::auth::{AdminError, ChangePasswordError, LoginError, TokenError};
-use crate::domain::code::Code;
+use crate::domain::error_code::ErrorCode;
 use crate::limits::{Budget, Refusal};
-use crate::runtime::TrialError;
+use crate::runtime::AgentTestError;
+use crate::session::SearchError;
 use crate::store::{RefreshError, StoreError};
-use crate::wire::details::Details;
+use crate::wire::error_details::Details;
 
-/// A failure on its way to the client.
 #[derive(Clone, Debug)]
 pub(super) struct ApiError {
     status: StatusCode,
-    code: Code,
+    code: ErrorCode,
     detail: String,
     details: Option<Value>,
     retry_after_secs: Option<u64>,
 }
 
-/// What a client reads when something went wrong.
+/// The body of an error response.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Problem<'a> {
-    /// Where the code is explained.
+    /// A URN of the code.
     #[serde(rename = "type")]
     kind: String,
-    /// What the code means.
+    /// The meaning of the code.
     title: &'static str,
-    /// The HTTP status again.
+    /// The HTTP status.
     status: u16,
     /// What happened this time, and what to do.
     detail: &'a str,
-    /// The code, the same as on every other door.
+    /// The error code, the same as over WebSocket.
     #[schema(value_type = String, example = "AUTH_FAILED")]
     code: &'static str,
-    /// What to quote when asking for help.
+    /// The id of the request, to quote when asking for help.
     #[serde(rename = "requestId")]
     request_id: &'a str,
-    /// More, for programs.
+    /// Details for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     details: Option<&'a Value>,
 }
 
 impl ApiError {
-    pub(super) fn new(status: StatusCode, code: Code, detail: impl Into<String>) -> Self {
+    pub(super) fn new(status: StatusCode, code: ErrorCode, detail: impl Into<String>) -> Self {
         Self {
             status,
             code,
@@ -68,28 +68,42 @@ impl ApiError {
         }
     }
 
-    /// Well-formed, but not acceptable.
+    /// 422: well-formed, but not acceptable.
     pub(super) fn invalid(detail: impl Into<String>) -> Self {
         Self::new(
             StatusCode::UNPROCESSABLE_ENTITY,
-            Code::ValidationError,
+            ErrorCode::ValidationError,
             detail,
         )
     }
 
-    /// Nothing there, or nothing of the caller's.
+    /// 400: not what this route can read.
+    pub(super) fn malformed(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidMessage, detail)
+    }
+
+    /// 408: the body did not arrive in time.
+    pub(super) fn body_timeout(detail: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::REQUEST_TIMEOUT,
+            ErrorCode::InvalidMessage,
+            detail,
+        )
+    }
+
+    /// 404: does not exist, or the caller may not know of it.
     pub(super) fn not_found(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::NOT_FOUND, Code::NotFound, detail)
+        Self::new(StatusCode::NOT_FOUND, ErrorCode::NotFound, detail)
     }
 
-    /// Known, but not allowed to.
+    /// 403: the caller may not do this.
     pub(super) fn forbidden(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::FORBIDDEN, Code::Forbidden, detail)
+        Self::new(StatusCode::FORBIDDEN, ErrorCode::Forbidden, detail)
     }
 
-    /// Not authenticated.
+    /// 401: no valid token.
     pub(super) fn unauthenticated(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, Code::AuthFailed, detail)
+        Self::new(StatusCode::UNAUTHORIZED, ErrorCode::AuthFailed, detail)
     }
 
     pub(super) fn with_details(mut self, details: Value) -> Self {
@@ -97,21 +111,20 @@ impl ApiError {
         self
     }
 
-    /// Is there nothing of that name, as far as the caller may know?
     pub(super) fn is_not_found(&self) -> bool {
         self.status == StatusCode::NOT_FOUND
     }
 
-    /// Is it unknown whether it was done? What is behind did not answer.
+    /// May the change have been made all the same? A server error does not tell.
     pub(super) fn is_uncertain(&self) -> bool {
         self.status.is_server_error()
     }
 
-    /// Worth another try in a moment.
+    /// 503: worth another try in a second.
     pub(super) fn busy(detail: impl Into<String>) -> Self {
         Self {
             retry_after_secs: Some(1),
-            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, Code::Busy, detail)
+            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Busy, detail)
         }
     }
 }
@@ -140,13 +153,13 @@ impl From<StoreError> for ApiError {
                     retry_after_secs: Some(2),
                     ..Self::new(
                         StatusCode::SERVICE_UNAVAILABLE,
-                        Code::StorageUnavailable,
+                        ErrorCode::StorageUnavailable,
                         "The database is unavailable at the moment; nothing was changed.",
                     )
                 }
             }
             StoreError::Fault(error) => {
-                tracing::error!(%error, "a statement failed");
+                tracing::error!(%error, "a database statement failed");
                 Self::internal()
             }
         }
@@ -154,10 +167,14 @@ impl From<StoreError> for ApiError {
 }
 
 impl ApiError {
+    pub(super) fn no_such_path() -> Self {
+        Self::not_found("There is nothing here. The routes are in /api/openapi.json.")
+    }
+
     fn internal() -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
-            Code::Internal,
+            ErrorCode::Internal,
             "Something went wrong here. Quote the requestId when asking for help.",
         )
     }
@@ -168,7 +185,7 @@ impl From<TokenError> for ApiError {
         match error {
             TokenError::Expired => Self::new(
                 StatusCode::UNAUTHORIZED,
-                Code::SessionExpired,
+                ErrorCode::SessionExpired,
                 "The token has expired; refresh it or log in again.",
             ),
             TokenError::Invalid => Self::unauthenticated("The token is not valid; log in again."),
@@ -193,7 +210,7 @@ impl From<RefreshError> for ApiError {
             RefreshError::Unknown => {
                 Self::unauthenticated("There is no login to refresh; log in again.")
             }
-            RefreshError::Reused => Self::unauthenticated(
+            RefreshError::Reused { .. } => Self::unauthenticated(
                 "This refresh token was used before, so its login has been ended; log in again.",
             ),
             RefreshError::Store(error) => error.into(),
@@ -204,7 +221,7 @@ impl From<RefreshError> for ApiError {
 impl From<AdminError> for ApiError {
     fn from(error: AdminError) -> Self {
         let detail = error.to_string();
-        let conflict = |detail| Self::new(StatusCode::CONFLICT, Code::ValidationError, detail);
+        let conflict = |detail| Self::new(StatusCode::CONFLICT, ErrorCode::ValidationError, detail);
         match error {
             AdminError::NotFound => Self::not_found(detail),
             AdminError::UsernameTaken | AdminError::LastAdmin | AdminError::KeyIsGiven => {
@@ -220,12 +237,12 @@ impl From<AdminError> for ApiError {
     }
 }
 
-impl From<TrialError> for ApiError {
-    fn from(error: TrialError) -> Self {
+impl From<AgentTestError> for ApiError {
+    fn from(error: AgentTestError) -> Self {
         let detail = error.to_string();
         match error {
-            TrialError::Listens(_) => Self::invalid(detail),
-            TrialError::Busy | TrialError::Start(_) => Self::busy(detail),
+            AgentTestError::Listens(_) => Self::invalid(detail),
+            AgentTestError::Busy | AgentTestError::Start(_) => Self::busy(detail),
         }
     }
 }
@@ -243,42 +260,53 @@ impl From<ChangePasswordError> for ApiError {
     }
 }
 
-/// The status of an error that comes as an envelope.
-pub(super) fn status_of(code: Code) -> StatusCode {
-    match code {
-        Code::AuthFailed | Code::SessionExpired => StatusCode::UNAUTHORIZED,
-        Code::Forbidden => StatusCode::FORBIDDEN,
-        Code::InvalidMessage => StatusCode::BAD_REQUEST,
-        Code::ValidationError | Code::Unsupported => StatusCode::UNPROCESSABLE_ENTITY,
-        Code::NotFound => StatusCode::NOT_FOUND,
-        Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-        Code::TaskFailed | Code::ConnectionLost => StatusCode::BAD_GATEWAY,
-        // Of a command: what is busy is the session, not the gateway.
-        Code::Busy => StatusCode::CONFLICT,
-        Code::StorageUnavailable => StatusCode::SERVICE_UNAVAILABLE,
-        Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+impl From<SearchError> for ApiError {
+    fn from(error: SearchError) -> Self {
+        match error {
+            SearchError::Busy => {
+                Self::busy("Too many searches at the moment; try again in a moment.")
+            }
+            SearchError::Store(error) => error.into(),
+        }
     }
 }
 
-/// The answer of the limits' layers.
+/// The status of a command whose response is an error envelope.
+pub(super) fn status_of(code: ErrorCode) -> StatusCode {
+    match code {
+        ErrorCode::AuthFailed | ErrorCode::SessionExpired => StatusCode::UNAUTHORIZED,
+        ErrorCode::Forbidden => StatusCode::FORBIDDEN,
+        ErrorCode::InvalidMessage => StatusCode::BAD_REQUEST,
+        ErrorCode::ValidationError | ErrorCode::Unsupported => StatusCode::UNPROCESSABLE_ENTITY,
+        ErrorCode::NotFound => StatusCode::NOT_FOUND,
+        ErrorCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        ErrorCode::TaskFailed | ErrorCode::ConnectionLost => StatusCode::BAD_GATEWAY,
+        // The session is busy, not the gateway.
+        ErrorCode::Busy => StatusCode::CONFLICT,
+        ErrorCode::StorageUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// The response of the rate limit layers.
 pub(super) fn rate_limited(budget: Budget, refusal: Refusal) -> Response {
     let (counted, seconds) = (budget.counted(), refusal.retry_after_secs());
     let error = ApiError {
         retry_after_secs: Some(seconds),
         ..ApiError::new(
             StatusCode::TOO_MANY_REQUESTS,
-            Code::RateLimited,
+            ErrorCode::RateLimited,
             format!("Too many {counted} from this address; try again in {seconds} s."),
         )
     }
-    .with_details(json!(Details::too_often(budget.overdrawn(refusal))));
+    .with_details(json!(Details::too_often(budget.exceeded(refusal))));
     (refusal.headers(counted), error).into_response()
 }
 
-/// The answer of the layer that catches panics.
+/// The response of the layer that catches panics.
 #[expect(
     clippy::needless_pass_by_value,
-    reason = "the layer hands the panic over like this"
+    reason = "the signature that the layer expects"
 )]
 pub(super) fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
     let message = panic
@@ -292,14 +320,9 @@ pub(super) fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
 
 /// Gives every error response its body.
 pub(super) async fn render(request: Request, next: Next) -> Response {
-    let id = request
-        .extensions()
-        .get::<RequestId>()
-        .and_then(|id| id.header_value().to_str().ok())
-        .unwrap_or_default()
-        .to_owned();
+    let id = request_id(&request).to_owned();
     let mut response = next.run(request).await;
-    let Some(error) = error_of(&mut response) else {
+    let Some(error) = take_error(&mut response) else {
         return response;
     };
     let problem = Problem {
@@ -318,40 +341,42 @@ pub(super) async fn render(request: Request, next: Next) -> Response {
     response
         .headers_mut()
         .remove(axum::http::header::CONTENT_LENGTH);
-    // For whoever counts.
+    // For the metrics layer.
     response.extensions_mut().insert(error.code);
     response
 }
 
-/// Our own error, or one that stands for the bare status of a layer.
-fn error_of(response: &mut Response) -> Option<ApiError> {
+/// The handler's error, or one for the bare status of a layer.
+fn take_error(response: &mut Response) -> Option<ApiError> {
     if let Some(error) = response.extensions_mut().remove::<ApiError>() {
         return Some(error);
     }
     let status = response.status();
-    let bare = !response.headers().contains_key(CONTENT_TYPE);
-    if !bare || !(status.is_client_error() || status.is_server_error()) {
+    let is_bare = !response.headers().contains_key(CONTENT_TYPE);
+    if !is_bare || !(status.is_client_error() || status.is_server_error()) {
         return None;
     }
-    if let Some(code) = response.extensions_mut().remove::<Code>() {
-        return Some(ApiError::new(status, code, advice(code)));
+    if let Some(code) = response.extensions_mut().remove::<ErrorCode>() {
+        return Some(ApiError::new(status, code, upgrade_advice(code)));
     }
     let (code, detail) = match status {
-        StatusCode::REQUEST_TIMEOUT => (Code::Busy, "The request took too long."),
-        StatusCode::PAYLOAD_TOO_LARGE => (Code::ValidationError, "The body is too large."),
-        StatusCode::NOT_FOUND => (Code::NotFound, "There is nothing here."),
-        StatusCode::METHOD_NOT_ALLOWED => (Code::InvalidMessage, "This path has other methods."),
-        _ => (Code::InvalidMessage, "The request cannot be served."),
+        StatusCode::REQUEST_TIMEOUT => (ErrorCode::Busy, "The request took too long."),
+        StatusCode::PAYLOAD_TOO_LARGE => (ErrorCode::ValidationError, "The body is too large."),
+        StatusCode::NOT_FOUND => (ErrorCode::NotFound, "There is nothing here."),
+        StatusCode::METHOD_NOT_ALLOWED => {
+            (ErrorCode::InvalidMessage, "This path has other methods.")
+        }
+        _ => (ErrorCode::InvalidMessage, "The request cannot be served."),
     };
     Some(ApiError::new(status, code, detail))
 }
 
-/// For an error that the other door told only by its code.
-fn advice(code: Code) -> &'static str {
+/// The detail of a refused WebSocket upgrade, of which only the code is known here.
+fn upgrade_advice(code: ErrorCode) -> &'static str {
     match code {
-        Code::AuthFailed => "Log in and send the token, as header, subprotocol or ticket.",
-        Code::SessionExpired => "The token has expired; refresh it or log in again.",
-        Code::ValidationError => "A parameter in the query is not acceptable.",
+        ErrorCode::AuthFailed => "Log in and send the token, as header, subprotocol or ticket.",
+        ErrorCode::SessionExpired => "The token has expired; refresh it or log in again.",
+        ErrorCode::ValidationError => "A parameter in the query is not acceptable.",
         _ => "This path speaks WebSocket, version 13.",
     }
 }

@@ -1,4 +1,4 @@
-//! `/api/sessions/{id}/export`: a whole journal as a file.
+//! Export: `/api/sessions/{id}/export`, a whole journal as a file.
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
@@ -11,18 +11,17 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::AppState;
-use super::accept::Line;
-use super::attachments::LONGEST;
-use super::caller::{Authenticated, check_token};
+use super::accept::HttpConnection;
+use super::attachments::TRANSFER_TIMEOUT;
+use super::caller::{Authenticated, check_token, require_access};
 use super::error::{ApiError, Problem};
-use super::extract::{Named, Query};
-use super::pages::Pages;
-use super::sessions::find;
+use super::extract::{PathParam, Query};
+use super::journal_reader::JournalPages;
 use crate::domain::event::Recorded;
 use crate::domain::id::SessionId;
 use crate::session::Access;
 use crate::store::StoreError;
-use crate::wire::markdown::Markdown;
+use crate::wire::markdown_export::Markdown;
 use crate::wire::outbound;
 
 /// In which form.
@@ -63,13 +62,13 @@ pub(super) struct Form {
 pub(super) async fn export(
     State(state): State<AppState>,
     caller: Authenticated,
-    Named(id): Named<SessionId>,
+    PathParam(id): PathParam<SessionId>,
     Query(form): Query<Form>,
-    Extension(line): Extension<Line>,
+    Extension(line): Extension<HttpConnection>,
 ) -> Result<Response, ApiError> {
-    let row = find(&state, &caller.principal, id, Access::Viewer).await?;
+    let row = require_access(&state, &caller.principal, id, Access::Viewer).await?;
     let now = state.clock.wall();
-    let (writer, beginning, kind, ending) = match form.format {
+    let (writer, header, media_type, extension) = match form.format {
         Format::Ndjson => (
             Writer::Ndjson,
             String::new(),
@@ -77,44 +76,46 @@ pub(super) async fn export(
             "ndjson",
         ),
         Format::Markdown => {
-            let (document, beginning) = Markdown::new(id, row.title.as_deref(), &row.agent, now);
+            let (document, header) = Markdown::new(id, row.title.as_deref(), &row.agent, now);
             let writer = Writer::Markdown(Box::new(document));
-            (writer, beginning, "text/markdown; charset=utf-8", "md")
+            (writer, header, "text/markdown; charset=utf-8", "md")
         }
     };
     let mut export = Export {
-        // What comes later is not part of it: a run under way would never let it end.
-        pages: Pages::new(&state, id, 0, row.head.saturating_add(1), u32::MAX),
+        // Up to the present head: a run under way would never let the export end.
+        pages: JournalPages::new(&state, id, 0, row.head.saturating_add(1), u32::MAX),
         writer: Some(writer),
     };
-    // The first part before the answer begins: a database that is away is still an error then.
+    // The first part is read before the answer starts: a failing database is still an error then.
     let first = export.next().await?.unwrap_or_default();
     let principal = caller.principal;
     let rest = stream::try_unfold(export, move |mut export| {
         let (state, principal) = (state.clone(), principal.clone());
         async move {
             let part = export.next().await.map_err(ApiError::from)?;
-            // Read for somebody who might have lost their rights while they took what came before.
+            // The user may have lost their rights while they took the part before.
             check_token(&state, &principal)?;
-            find(&state, &principal, id, Access::Viewer).await?;
+            require_access(&state, &principal, id, Access::Viewer).await?;
             Ok::<_, ApiError>(part.map(|part| (Bytes::from(part), export)))
         }
     });
-    line.carry(LONGEST);
+    line.start_transfer(TRANSFER_TIMEOUT);
     let rest = rest.map_err(|_| std::io::Error::from(std::io::ErrorKind::BrokenPipe));
-    let first = stream::iter([Ok(Bytes::from(beginning + &first))]);
-    let name = format!("attachment; filename=\"{id}.{ending}\"");
+    let first = stream::iter([Ok(Bytes::from(header + &first))]);
+    let name = format!("attachment; filename=\"{id}.{extension}\"");
     Ok((
-        [(CONTENT_TYPE, kind.to_owned()), (CONTENT_DISPOSITION, name)],
+        [
+            (CONTENT_TYPE, media_type.to_owned()),
+            (CONTENT_DISPOSITION, name),
+        ],
         Body::from_stream(first.chain(rest)),
     )
         .into_response())
 }
 
-/// A file under way.
 struct Export {
-    pages: Pages,
-    /// None once the end was written.
+    pages: JournalPages,
+    /// `None` once the end was written.
     writer: Option<Writer>,
 }
 
@@ -124,7 +125,7 @@ enum Writer {
 }
 
 impl Export {
-    /// The next part; `None` behind the last one.
+    /// The next part; `None` after the last one.
     async fn next(&mut self) -> Result<Option<String>, StoreError> {
         let Some(writer) = &mut self.writer else {
             return Ok(None);

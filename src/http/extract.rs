@@ -1,35 +1,35 @@
-//! Reading bodies, queries and paths, with errors that say where.
+//! Extractors: bodies, queries and path parameters, with errors that name the field.
 
 use std::str::FromStr;
 
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 use serde_json::json;
-use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use super::arrival::is_late;
+use super::attachments::upload_body::is_timeout;
 use super::error::ApiError;
-use crate::domain::code::Code;
-use crate::domain::surrogate::{MARK, without_lone_halves};
+use crate::domain::error_code::ErrorCode;
+use crate::domain::lone_surrogates::{MARK, replace_lone_surrogates};
+use crate::domain::shared_text::Text;
 use crate::limits::nests_deeper_than;
 
-/// How deep JSON may nest.
-const DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
-/// A query that was read as `T`.
 pub(super) struct Query<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        if let Some(name) = parts.uri.query().and_then(not_utf8) {
+        if let Some(name) = parts.uri.query().and_then(non_utf8_parameter) {
             return Err(
                 ApiError::invalid(format!("In the query: `{name}` is not UTF-8."))
                     .with_details(json!({ "field": name })),
@@ -43,21 +43,19 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// The first parameter that holds bytes which are no text; its reader would change them silently.
-fn not_utf8(query: &str) -> Option<&str> {
+/// The name of the first parameter that is not UTF-8, as it came. The query parser would replace the
+/// bytes silently.
+fn non_utf8_parameter(query: &str) -> Option<&str> {
     let mut parameters = query.split('&');
-    let odd = parameters.find(|parameter| std::str::from_utf8(&decoded(parameter)).is_err())?;
-    let name = odd.split('=').next().unwrap_or_default();
-    // A name that is odd itself is shown as it came.
-    Some(name)
+    let invalid = |parameter: &&str| std::str::from_utf8(&percent_decoded(parameter)).is_err();
+    parameters.find(invalid)?.split('=').next()
 }
 
-/// What the escapes of a query stand for.
-fn decoded(text: &str) -> Vec<u8> {
+fn percent_decoded(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, others)) = rest.split_first() {
-        let digit = |place| char::from(*others.get(place)?).to_digit(16);
+        let digit = |index| char::from(*others.get(index)?).to_digit(16);
         let escaped = (*first == b'%').then(|| Some(digit(0)? * 16 + digit(1)?));
         if let Some(byte) = escaped.flatten().and_then(|byte| u8::try_from(byte).ok()) {
             bytes.push(byte);
@@ -70,40 +68,41 @@ fn decoded(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// The one id in a path. What is no id names nothing.
-pub(super) struct Named<T>(pub(super) T);
+/// The parameter of a path. One that does not parse names nothing: 404, not 422.
+pub(super) struct PathParam<T>(pub(super) T);
 
-impl<S: Send + Sync, T: FromStr> FromRequestParts<S> for Named<T> {
+impl<S: Send + Sync, T: FromStr> FromRequestParts<S> for PathParam<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let text = axum::extract::Path::<String>::from_request_parts(parts, state).await;
-        text.ok()
-            .and_then(|axum::extract::Path(text)| text.parse().ok())
-            .map(Self)
-            .ok_or_else(|| ApiError::not_found("There is nothing of that id."))
+        let Path(text) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| no_such_id())?;
+        text.parse().map(Self).map_err(|_| no_such_id())
     }
 }
 
-/// The id in a path, and what is named within it.
-pub(super) struct NamedWithin<T, U>(pub(super) T, pub(super) U);
+pub(super) struct PathParams<T, U>(pub(super) T, pub(super) U);
 
-impl<S: Send + Sync, T: FromStr, U: FromStr> FromRequestParts<S> for NamedWithin<T, U> {
+impl<S: Send + Sync, T: FromStr, U: FromStr> FromRequestParts<S> for PathParams<T, U> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        type Texts = axum::extract::Path<(String, String)>;
-        let texts = Texts::from_request_parts(parts, state).await;
-        texts
-            .ok()
-            .and_then(|axum::extract::Path((outer, inner))| {
-                Some(Self(outer.parse().ok()?, inner.parse().ok()?))
-            })
-            .ok_or_else(|| ApiError::not_found("There is nothing of that id."))
+        let Path((outer, inner)) = Path::<(String, String)>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| no_such_id())?;
+        match (outer.parse(), inner.parse()) {
+            (Ok(outer), Ok(inner)) => Ok(Self(outer, inner)),
+            _ => Err(no_such_id()),
+        }
     }
 }
 
-/// A body that was read as `T`.
+fn no_such_id() -> ApiError {
+    ApiError::not_found("There is nothing of that id.")
+}
+
+/// A JSON body, parsed as `T`; also a JSON response.
 pub(super) struct Json<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
@@ -114,35 +113,41 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     }
 }
 
-/// A body that says that it is JSON, not read any further.
-pub(super) struct JsonText(pub(super) Utf8Bytes);
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        axum::Json(self.0).into_response()
+    }
+}
 
-impl<S: Send + Sync> FromRequest<S> for JsonText {
+/// A JSON body as text, not parsed.
+pub(super) struct RawJson(pub(super) Text);
+
+impl<S: Send + Sync> FromRequest<S> for RawJson {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let bytes = json_bytes(request, state).await?;
-        Utf8Bytes::try_from(bytes).map(Self).map_err(|_| {
-            let detail = "The body is not UTF-8.";
-            ApiError::new(StatusCode::BAD_REQUEST, Code::InvalidMessage, detail)
-        })
+        match std::str::from_utf8(&bytes) {
+            Ok(text) => Ok(Self(text.into())),
+            Err(_) => Err(ApiError::malformed("The body is not UTF-8.")),
+        }
     }
 }
 
 async fn json_bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
-    if !says_json(request.headers()) {
+    if !is_json(request.headers()) {
         return Err(ApiError::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Code::InvalidMessage,
+            ErrorCode::InvalidMessage,
             "Send a JSON body with `Content-Type: application/json`.",
         ));
     }
     Bytes::from_request(request, state)
         .await
-        .map_err(|rejection| unread(&rejection))
+        .map_err(|rejection| unreadable(&rejection))
 }
 
-fn says_json(headers: &HeaderMap) -> bool {
+fn is_json(headers: &HeaderMap) -> bool {
     headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
@@ -150,69 +155,57 @@ fn says_json(headers: &HeaderMap) -> bool {
         .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-fn unread(rejection: &BytesRejection) -> ApiError {
+fn unreadable(rejection: &BytesRejection) -> ApiError {
     let status = rejection.status();
     if status == StatusCode::PAYLOAD_TOO_LARGE {
-        return ApiError::new(status, Code::ValidationError, "The body is too large.");
+        return ApiError::new(status, ErrorCode::ValidationError, "The body is too large.");
     }
-    if is_late(rejection) {
-        return ApiError::new(
-            StatusCode::REQUEST_TIMEOUT,
-            Code::InvalidMessage,
-            "The body did not arrive in time.",
-        );
+    if is_timeout(rejection) {
+        return ApiError::body_timeout("The body did not arrive in time.");
     }
-    ApiError::new(
-        StatusCode::BAD_REQUEST,
-        Code::InvalidMessage,
-        "The body is cut short or malformed.",
-    )
+    ApiError::malformed("The body is cut short or malformed.")
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
-    if nests_deeper_than(body, DEPTH) {
+    if nests_deeper_than(body, MAX_DEPTH) {
         return Err(ApiError::invalid(format!(
-            "The body nests deeper than {DEPTH} levels."
+            "The body nests deeper than {MAX_DEPTH} levels."
         )));
     }
     let mut reader = serde_json::Deserializer::from_slice(body);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let field = error.path().to_string();
         match error.inner().classify() {
-            Category::Syntax if has_lone_surrogate(body) => half_of_a_character(&field),
-            _ => unacceptable(error.inner(), &field),
+            Category::Syntax if has_lone_surrogate(body) => lone_surrogate(&field),
+            _ => invalid_json(error.inner(), &field),
         }
     })?;
-    reader.end().map_err(|error| unacceptable(&error, "."))?;
+    reader.end().map_err(|error| invalid_json(&error, "."))?;
     Ok(value)
 }
 
-/// Could it be read if there were no half of a character in it?
+/// Would the body parse without its lone surrogates?
 fn has_lone_surrogate(body: &[u8]) -> bool {
-    let whole = without_lone_halves(body, MARK);
+    let whole = replace_lone_surrogates(body, MARK);
     whole.is_some_and(|whole| serde_json::from_slice::<IgnoredAny>(&whole).is_ok())
 }
 
-fn half_of_a_character(field: &str) -> ApiError {
-    let place = if field == "." { "the body" } else { field };
+fn lone_surrogate(field: &str) -> ApiError {
+    let location = if field == "." { "the body" } else { field };
     ApiError::invalid(format!(
-        "In {place}: a lone surrogate, half of a character."
+        "In {location}: a lone surrogate, half of a character."
     ))
     .with_details(json!({ "field": field }))
 }
 
-fn unacceptable(error: &serde_json::Error, field: &str) -> ApiError {
+fn invalid_json(error: &serde_json::Error, field: &str) -> ApiError {
     match error.classify() {
         Category::Data => {
-            let place = if field == "." { "the body" } else { field };
-            ApiError::invalid(format!("In {place}: {error}"))
+            let location = if field == "." { "the body" } else { field };
+            ApiError::invalid(format!("In {location}: {error}"))
                 .with_details(json!({ "field": field }))
         }
-        _ => ApiError::new(
-            StatusCode::BAD_REQUEST,
-            Code::InvalidMessage,
-            format!("The body is not valid JSON: {error}"),
-        ),
+        _ => ApiError::malformed(format!("The body is not valid JSON: {error}")),
     }
 }
 
@@ -223,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_that_are_no_text_are_found_with_their_name() {
+    fn a_parameter_that_is_not_utf8_is_named() {
         for (query, name) in [
             ("name=%ff", Some("name")),
             ("a=1&name=x%C3&b=%C3%A9", Some("name")),
@@ -232,12 +225,12 @@ mod tests {
             ("name=100%&b=%zz%f", None),
             ("", None),
         ] {
-            assert_eq!(not_utf8(query), name, "{query}");
+            assert_eq!(non_utf8_parameter(query), name, "{query}");
         }
     }
 
     #[test]
-    fn half_of_a_character_is_refused_with_its_field() {
+    fn a_lone_surrogate_is_refused_with_its_field() {
         #[derive(Debug, Deserialize)]
         struct Body {
             title: String,

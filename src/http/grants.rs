@@ -1,8 +1,7 @@
-//! `/api/sessions/{id}/grants`: who else may come into one's session.
+//! `/api/sessions/{id}/grants`: with whom a session is shared.
 
 use std::sync::Arc;
 
-use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
@@ -10,18 +9,17 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::AppState;
-use super::caller::Authenticated;
+use super::caller::{Authenticated, require_access};
 use super::error::{ApiError, Problem};
-use super::extract::{Json, Named, NamedWithin};
-use super::sessions::find;
+use super::extract::{Json, PathParam, PathParams};
 use crate::domain::account::Username;
-use crate::domain::act::Action;
+use crate::domain::audit::Action;
 use crate::domain::grant::GrantRole;
 use crate::domain::id::{SessionId, UserId};
 use crate::session::Access;
 use crate::store::{GrantRow, ShareError};
 
-/// What somebody was granted.
+/// A user's access to a session.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct GrantBody {
@@ -47,54 +45,54 @@ impl From<GrantRow> for GrantBody {
     }
 }
 
-/// Everybody who was granted something in a session.
+/// The grants of a session.
 #[derive(Serialize, ToSchema)]
 pub(super) struct GrantsBody {
     grants: Vec<GrantBody>,
 }
 
-/// Lists with whom one's session is shared.
+/// Lists with whom your session is shared.
 #[utoipa::path(
     get, path = "/api/sessions/{id}/grants", tag = "sessions", security(("bearer" = [])),
     params(("id" = String, Path, description = "The session")),
     responses(
         (status = 200, description = "By name", body = GrantsBody),
         (status = 401, description = "AUTH_FAILED", body = Problem),
-        (status = 403, description = "FORBIDDEN: it is only shared with you", body = Problem),
-        (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem)
+        (status = 403, description = "FORBIDDEN: you are not its owner", body = Problem),
+        (status = 404, description = "NOT_FOUND: no such session, or no access", body = Problem)
     )
 )]
 pub(super) async fn list(
     State(state): State<AppState>,
     caller: Authenticated,
-    Named(id): Named<SessionId>,
-) -> Result<Answer<GrantsBody>, ApiError> {
-    find(&state, &caller.principal, id, Access::Owner).await?;
+    PathParam(id): PathParam<SessionId>,
+) -> Result<Json<GrantsBody>, ApiError> {
+    require_access(&state, &caller.principal, id, Access::Owner).await?;
     let grants = state.store.grants(id).await?;
     let grants = grants.into_iter().map(GrantBody::from).collect();
-    Ok(Answer(GrantsBody { grants }))
+    Ok(Json(GrantsBody { grants }))
 }
 
-/// What to grant.
+/// The access to grant.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct GrantRequest {
-    /// `viewer` looks on; `editor` also prompts, answers, cancels and changes settings.
+    /// `viewer` can read; `editor` can also prompt, answer, cancel and change settings.
     #[schema(value_type = String, example = "viewer")]
     role: GrantRole,
 }
 
-/// Shares one's session with somebody, or changes what they may do in it.
+/// Shares your session with a user, or changes the user's role in it.
 #[utoipa::path(
     put, path = "/api/sessions/{id}/grants/{username}", tag = "sessions", security(("bearer" = [])),
     request_body = GrantRequest,
     params(
         ("id" = String, Path, description = "The session"),
-        ("username" = String, Path, description = "With whom")
+        ("username" = String, Path, description = "The user to share with")
     ),
     responses(
         (status = 200, description = "Granted", body = GrantBody),
         (status = 401, description = "AUTH_FAILED", body = Problem),
-        (status = 403, description = "FORBIDDEN: it is only shared with you", body = Problem),
+        (status = 403, description = "FORBIDDEN: you are not its owner", body = Problem),
         (status = 404, description = "NOT_FOUND: no such session of yours, or no such user", body = Problem),
         (status = 422, description = "VALIDATION_ERROR: the account is disabled, or your own", body = Problem)
     )
@@ -102,56 +100,58 @@ pub(super) struct GrantRequest {
 pub(super) async fn share(
     State(state): State<AppState>,
     caller: Authenticated,
-    NamedWithin(id, username): NamedWithin<SessionId, Username>,
+    PathParams(id, username): PathParams<SessionId, Username>,
     Json(request): Json<GrantRequest>,
-) -> Result<Answer<GrantBody>, ApiError> {
-    find(&state, &caller.principal, id, Access::Owner).await?;
+) -> Result<Json<GrantBody>, ApiError> {
+    require_access(&state, &caller.principal, id, Access::Owner).await?;
     let role = request.role;
-    let by = state.auth.by(&caller.principal, caller.address);
-    let act = by.did(Action::SessionShared, format!("{id} {username} {role}"));
+    let by = state.auth.audit_context(&caller.principal, caller.address);
+    let record = by.did(Action::SessionShared, format!("{id} {username} {role}"));
     let (owner, store) = (caller.principal.user, Arc::clone(&state.store));
     let sharing = async move {
-        let shared = store.share_session(id, owner, &username, role, &act).await;
-        shared.map_err(|error| refusal(error, &username))
+        let shared = store
+            .share_session(id, owner, &username, role, &record)
+            .await;
+        shared.map_err(|error| share_error(error, &username))
     };
-    let granted = state.acts_on(id, sharing).await?;
-    Ok(Answer(granted.into()))
+    let granted = state.apply_to_session(id, sharing).await?;
+    Ok(Json(granted.into()))
 }
 
-/// Shuts somebody out of one's session; their sockets there close within a second.
+/// Stops sharing your session with a user; the user's sockets in it close within a second.
 #[utoipa::path(
     delete, path = "/api/sessions/{id}/grants/{username}", tag = "sessions", security(("bearer" = [])),
     params(
         ("id" = String, Path, description = "The session"),
-        ("username" = String, Path, description = "Whom")
+        ("username" = String, Path, description = "The user")
     ),
     responses(
-        (status = 204, description = "Shut out"),
+        (status = 204, description = "No longer shared"),
         (status = 401, description = "AUTH_FAILED", body = Problem),
-        (status = 403, description = "FORBIDDEN: it is only shared with you", body = Problem),
-        (status = 404, description = "NOT_FOUND: no such session of yours, or not shared with them", body = Problem)
+        (status = 403, description = "FORBIDDEN: you are not its owner", body = Problem),
+        (status = 404, description = "NOT_FOUND: no such session of yours, or not shared with that user", body = Problem)
     )
 )]
 pub(super) async fn unshare(
     State(state): State<AppState>,
     caller: Authenticated,
-    NamedWithin(id, username): NamedWithin<SessionId, Username>,
+    PathParams(id, username): PathParams<SessionId, Username>,
 ) -> Result<StatusCode, ApiError> {
-    find(&state, &caller.principal, id, Access::Owner).await?;
-    let by = state.auth.by(&caller.principal, caller.address);
-    let act = by.did(Action::SessionUnshared, format!("{id} {username}"));
+    require_access(&state, &caller.principal, id, Access::Owner).await?;
+    let by = state.auth.audit_context(&caller.principal, caller.address);
+    let record = by.did(Action::SessionUnshared, format!("{id} {username}"));
     let (owner, store) = (caller.principal.user, Arc::clone(&state.store));
-    let taking = async move {
-        if store.unshare_session(id, owner, &username, &act).await? {
+    let unsharing = async move {
+        if store.unshare_session(id, owner, &username, &record).await? {
             return Ok(StatusCode::NO_CONTENT);
         }
-        let message = format!("This session is not shared with {username}.");
-        Err(ApiError::not_found(message))
+        let detail = format!("This session is not shared with {username}.");
+        Err(ApiError::not_found(detail))
     };
-    state.acts_on(id, taking).await
+    state.apply_to_session(id, unsharing).await
 }
 
-fn refusal(error: ShareError, username: &Username) -> ApiError {
+fn share_error(error: ShareError, username: &Username) -> ApiError {
     match error {
         ShareError::NoSuchSession => ApiError::not_found("There is no such session."),
         ShareError::NoSuchUser => {

@@ -1,4 +1,4 @@
-//! Is it alive, is it ready, what is it.
+//! Health checks and the version.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,22 +10,22 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::AppState;
-use crate::store::Wanted;
+use crate::store::StoreOperation;
 
-/// A probe must hear soon, whatever the component does.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Deadline for each component, so that the check itself answers in time.
+const COMPONENT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The answer of a probe.
+/// The result of a health check.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Health {
     /// `ok`, `draining` or `failing`.
     status: &'static str,
-    /// The same for each component.
+    /// The status of each component.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     components: BTreeMap<&'static str, &'static str>,
 }
 
-/// The process lives and answers.
+/// Liveness: the process runs and answers.
 #[utoipa::path(
     get, path = "/healthz", tag = "operation",
     responses((status = 200, description = "Alive", body = Health))
@@ -37,7 +37,7 @@ pub(super) async fn healthz() -> Json<Health> {
     })
 }
 
-/// Can it serve? Each component says for itself.
+/// Readiness: can the gateway serve? Lists the status of each component.
 #[utoipa::path(
     get, path = "/readyz", tag = "operation",
     responses(
@@ -46,16 +46,16 @@ pub(super) async fn healthz() -> Json<Health> {
     )
 )]
 pub(super) async fn readyz(State(state): State<AppState>) -> (StatusCode, Json<Health>) {
-    let database = match tokio::time::timeout(PATIENCE, state.store.ping()).await {
+    let database = match tokio::time::timeout(COMPONENT_TIMEOUT, state.store.ping()).await {
         Ok(Ok(())) => "ok",
         Ok(Err(error)) => {
-            state.metrics.failures.count(Wanted::Probe);
-            tracing::warn!(%error, "the database does not answer a probe");
+            state.metrics.failures.count(StoreOperation::Probe);
+            tracing::warn!(%error, "the database fails the readiness check");
             "failing"
         }
         Err(_) => {
-            state.metrics.failures.count(Wanted::Probe);
-            tracing::warn!("the database does not answer a probe in time");
+            state.metrics.failures.count(StoreOperation::Probe);
+            tracing::warn!("the database does not answer the readiness check in time");
             "failing"
         }
     };
@@ -73,19 +73,17 @@ pub(super) async fn readyz(State(state): State<AppState>) -> (StatusCode, Json<H
     (code, Json(Health { status, components }))
 }
 
-/// Which program this is.
+/// Name and version of the gateway.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct About {
-    /// Its name.
     name: &'static str,
-    /// Its version.
     version: &'static str,
-    /// The version of the database's schema.
+    /// The version of the database schema.
     schema_version: i64,
 }
 
-/// Which version of the gateway answers.
+/// Shows the version of the gateway.
 #[utoipa::path(
     get, path = "/version", tag = "operation",
     responses((status = 200, description = "The version", body = About))

@@ -1,8 +1,8 @@
-//! Under which names the gateway may be addressed, and from which pages.
+//! Host and origin: the `Host` and `Origin` headers that are accepted.
 //!
 //! An exact list: the public URL, the configured further origins, and this machine's own names with
-//! the port it listens on. A request with another `Host` may come from a page that made its name
-//! point here (DNS rebinding); one with another `Origin` comes from a foreign page.
+//! the listen port. A request with another `Host` may come from a page whose name was made to
+//! resolve here (DNS rebinding); one with another `Origin` comes from a foreign page.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,15 +17,13 @@ use axum::response::Response;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::error::ApiError;
-use crate::domain::code::Code;
+use crate::domain::error_code::ErrorCode;
 
-/// Paths that machines without a name for us may ask.
-/// `/api/probe` tells its caller, who
-/// has shown a pass, what was wrong with the name.
-const PROBES: [&str; 3] = ["/healthz", "/readyz", "/api/probe"];
-/// Browsers send these without credentials, and some without saying from which page (`Origin: null`).
-/// Nothing follows from one but that it is counted.
-const REPORTS: &str = "/api/csp-reports";
+/// Paths that need no known `Host`: health checks know only an address, and `/api/probe` reports to
+/// the doctor what is wrong with the name.
+const ANY_HOST_PATHS: [&str; 3] = ["/healthz", "/readyz", "/api/probe"];
+/// Browsers send these without credentials, some with `Origin: null`. A report is only counted.
+const CSP_REPORTS_PATH: &str = "/api/csp-reports";
 
 /// Scheme, host and port of a page.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,7 +42,7 @@ pub struct Origin {
 pub struct BadOrigin;
 
 impl Origin {
-    /// May cookies be marked as for HTTPS only?
+    /// Whether it is served over HTTPS.
     pub fn is_https(&self) -> bool {
         self.https
     }
@@ -69,13 +67,13 @@ impl FromStr for Origin {
             _ => return Err(BadOrigin),
         };
         let authority = uri.authority().ok_or(BadOrigin)?;
-        let bare = matches!(uri.path(), "" | "/")
+        let is_bare = matches!(uri.path(), "" | "/")
             && uri.query().is_none()
             && !authority.as_str().contains('@')
             && !text.contains('#')
             && (authority.as_str() == authority.host() || authority.port_u16().is_some());
         let host = authority.host();
-        if !bare || host.is_empty() || host.contains('*') {
+        if !is_bare || host.is_empty() || host.contains('*') {
             return Err(BadOrigin);
         }
         Ok(Self::new(https, host, authority.port_u16()))
@@ -112,7 +110,6 @@ impl<'de> Deserialize<'de> for Origin {
     }
 }
 
-/// The origins a browser may come from; the first is the public one.
 #[derive(Clone, Debug)]
 pub(crate) struct Origins {
     public: Origin,
@@ -121,8 +118,8 @@ pub(crate) struct Origins {
 }
 
 impl Origins {
-    /// Without a public URL, the gateway is addressed by the name of this machine to itself.
-    pub(crate) fn new(public: Option<&Origin>, further: &[Origin], listen: SocketAddr) -> Self {
+    /// Without a public URL, the public origin is the listen address.
+    pub(crate) fn new(public: Option<&Origin>, configured: &[Origin], listen: SocketAddr) -> Self {
         let ip = match listen {
             SocketAddr::V4(address) => address.ip().to_string(),
             SocketAddr::V6(address) => format!("[{}]", address.ip()),
@@ -141,7 +138,7 @@ impl Origins {
             .cloned()
             .unwrap_or_else(|| Origin::new(false, own, port));
         allowed.insert(public.clone());
-        allowed.extend(further.iter().cloned());
+        allowed.extend(configured.iter().cloned());
         Self {
             public,
             allowed,
@@ -149,28 +146,31 @@ impl Origins {
         }
     }
 
-    /// The same under a base path, where probes are asked too.
-    pub(crate) fn under(self, base_path: &str) -> Self {
+    /// With health checks under this path, too.
+    pub(crate) fn with_base_path(self, base_path: &str) -> Self {
         Self {
             base_path: base_path.to_owned(),
             ..self
         }
     }
 
-    fn is_probe(&self, path: &str) -> bool {
-        let inside = self.inside(path).unwrap_or(path);
-        [path, inside].iter().any(|path| PROBES.contains(path))
+    fn accepts_any_host(&self, path: &str) -> bool {
+        let relative = self.strip_base_path(path).unwrap_or(path);
+        [path, relative]
+            .iter()
+            .any(|path| ANY_HOST_PATHS.contains(path))
     }
 
-    fn is_report(&self, request: &Request) -> bool {
-        request.method() == Method::POST && self.inside(request.uri().path()) == Some(REPORTS)
+    fn is_csp_report(&self, request: &Request) -> bool {
+        request.method() == Method::POST
+            && self.strip_base_path(request.uri().path()) == Some(CSP_REPORTS_PATH)
     }
 
-    fn inside<'a>(&self, path: &'a str) -> Option<&'a str> {
+    fn strip_base_path<'a>(&self, path: &'a str) -> Option<&'a str> {
         path.strip_prefix(&self.base_path)
     }
 
-    /// Where people find the gateway.
+    /// The origin that users open.
     pub(crate) fn public(&self) -> &Origin {
         &self.public
     }
@@ -180,7 +180,7 @@ impl Origins {
             .is_ok_and(|origin| self.allowed.contains(&origin))
     }
 
-    /// A `Host` carries no scheme: it fits if it does with either.
+    /// A `Host` has no scheme: accepted if it is with either.
     pub(super) fn allows_host(&self, text: &str) -> bool {
         ["http", "https"]
             .iter()
@@ -188,17 +188,16 @@ impl Origins {
     }
 }
 
-/// Refuses requests that were addressed to another name or sent by a foreign page. Health probes
-/// come from machines that know only an address, reports from wherever a browser says.
+/// Refuses requests with another `Host` or from a foreign page.
 pub(super) async fn check(
     State(origins): State<Origins>,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    if !origins.is_probe(request.uri().path()) {
+    if !origins.accepts_any_host(request.uri().path()) {
         check_host(&origins, &request)?;
     }
-    if !origins.is_report(&request) {
+    if !origins.is_csp_report(&request) {
         check_origin(&origins, request.headers())?;
     }
     Ok(next.run(request).await)
@@ -209,18 +208,18 @@ fn check_host(origins: &Origins, request: &Request) -> Result<(), ApiError> {
         .uri()
         .authority()
         .map(axum::http::uri::Authority::as_str);
-    let mut named = request.headers().get_all(HOST).iter();
-    let host = match (named.next(), named.next()) {
+    let mut values = request.headers().get_all(HOST).iter();
+    let host = match (values.next(), values.next()) {
         (Some(host), None) => host.to_str().ok(),
         _ => None,
     };
-    let fits = |name: &str| origins.allows_host(name);
-    if host.is_some_and(fits) && from_uri.is_none_or(fits) {
+    let is_known = |name: &str| origins.allows_host(name);
+    if host.is_some_and(is_known) && from_uri.is_none_or(is_known) {
         return Ok(());
     }
     Err(ApiError::new(
         StatusCode::MISDIRECTED_REQUEST,
-        Code::Forbidden,
+        ErrorCode::Forbidden,
         format!(
             "This gateway is not known under that name; use {} or set server.public_url.",
             origins.public
@@ -229,10 +228,10 @@ fn check_host(origins: &Origins, request: &Request) -> Result<(), ApiError> {
 }
 
 fn check_origin(origins: &Origins, headers: &HeaderMap) -> Result<(), ApiError> {
-    let fits = |value: &axum::http::HeaderValue| {
+    let is_allowed = |value: &axum::http::HeaderValue| {
         value.to_str().is_ok_and(|text| origins.allows_origin(text))
     };
-    if headers.get_all(ORIGIN).iter().all(fits) {
+    if headers.get_all(ORIGIN).iter().all(is_allowed) {
         Ok(())
     } else {
         Err(ApiError::forbidden(
@@ -251,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_public_name_and_this_machine_are_known() {
+    fn only_the_public_name_and_this_machine_are_accepted_as_host() {
         let known = origins(Some("https://agents.example.org"));
         for host in [
             "agents.example.org",
@@ -277,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_must_match_to_the_letter() {
+    fn an_origin_must_match_exactly() {
         let known = origins(Some("https://agents.example.org"));
         assert!(known.allows_origin("https://agents.example.org"));
         for origin in [
@@ -294,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_public_url_is_an_origin_and_nothing_more() {
+    fn a_public_url_is_an_origin_without_a_path() {
         for text in [
             "agents.example.org",
             "ftp://x",
@@ -318,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_public_url_people_are_sent_to_this_machine() {
+    fn without_a_public_url_the_public_origin_is_this_machine() {
         assert_eq!(origins(None).public().to_string(), "http://127.0.0.1:7717");
         let everywhere = Origins::new(None, &[], "0.0.0.0:80".parse().unwrap());
         assert_eq!(everywhere.public().to_string(), "http://127.0.0.1");

@@ -1,60 +1,62 @@
-//! A journal on its way out through HTTP, page by page: however much is asked for, little of it is in
-//! memory at a time, as some events are long and a reader may be slow.
+//! Journal reader: reads a journal for HTTP page by page. Only one page is in memory, as events may be
+//! long and a reader slow.
 
 use std::sync::Arc;
 
 use super::AppState;
-use crate::desk::Reception;
 use crate::domain::id::SessionId;
+use crate::member::Shared;
 use crate::session::{Entry, Sessions};
 use crate::store::StoreError;
 
-/// Events of one page; storage gives fewer if they are long.
-const PAGE: u32 = 500;
+/// The store returns fewer if they are long.
+const MAX_PAGE_EVENTS: u32 = 500;
 
-/// The part of a journal that was asked for, as far as it has not been read.
-pub(super) struct Pages {
+/// The rest of a range of a journal.
+pub(super) struct JournalPages {
     sessions: Sessions,
-    reception: Arc<Reception>,
+    shared: Arc<Shared>,
     session: SessionId,
     after: u64,
     before: u64,
     left: u32,
 }
 
-impl Pages {
-    /// What is after one offset and begins before another, at most so many events.
+impl JournalPages {
+    /// At most so many events after one offset that begin before another.
     pub(super) fn new(
         state: &AppState,
         session: SessionId,
         after: u64,
         before: u64,
-        most: u32,
+        max_events: u32,
     ) -> Self {
         Self {
             sessions: state.sessions.clone(),
-            reception: Arc::clone(&state.reception),
+            shared: Arc::clone(&state.shared),
             session,
             after,
             before,
-            left: most,
+            left: max_events,
         }
     }
 
-    /// Whose journal it is.
     pub(super) fn session(&self) -> SessionId {
         self.session
     }
 
-    /// The next events; none if there are no more, or not yet. Each is looked at before it goes out:
-    /// one of another session goes nowhere.
+    /// The next events; empty if there are no more, or not yet. Events of other sessions are dropped
+    /// and counted.
     pub(super) async fn next(&mut self) -> Result<Vec<Entry>, StoreError> {
         loop {
-            let most = self.left.min(PAGE);
-            if most == 0 {
+            let max_events = self.left.min(MAX_PAGE_EVENTS);
+            if max_events == 0 {
                 return Ok(Vec::new());
             }
-            let mut page = self.sessions.events(self.session, self.after, most).await?;
+            let mut page = self
+                .sessions
+                .events(self.session, self.after, max_events)
+                .await?;
             page.retain(|entry| entry.recorded.first() < self.before);
             let Some(last) = page.last() else {
                 return Ok(page);
@@ -62,7 +64,7 @@ impl Pages {
             self.after = last.recorded.offset;
             let count = u32::try_from(page.len()).unwrap_or(u32::MAX);
             self.left = self.left.saturating_sub(count);
-            let own = self.reception.own(self.session, page);
+            let own = self.shared.retain_session(self.session, page);
             if !own.is_empty() {
                 return Ok(own);
             }

@@ -1,4 +1,4 @@
-//! What the doors count, and `/metrics`.
+//! Metrics: the counters of the HTTP side, and `/metrics`.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,49 +19,43 @@ use super::AppState;
 use super::caller::Administrator;
 use super::error::ApiError;
 use crate::auth::bearer;
-use crate::domain::code::Code;
+use crate::domain::error_code::ErrorCode;
 use crate::domain::secret::Secret;
-use crate::store::{Failures, Wanted};
+use crate::store::{Failures, StoreOperation};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const DURATION_BUCKETS_SECS: [f64; 10] =
     [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Labels {
+struct RequestLabels {
     method: &'static str,
-    /// The route's pattern, never the path itself: its values are bounded.
+    /// The pattern of the route, not the path: the number of series stays bounded.
     route: String,
     status: u16,
 }
 
-/// Counters of the HTTP doors. Clones share their counts.
+/// Counters of the HTTP side. Clones share their counts.
 #[derive(Clone, Debug)]
 pub(crate) struct Metrics {
-    requests: Family<Labels, Counter>,
+    requests: Family<RequestLabels, Counter>,
     durations: Histogram,
-    /// Connections open now.
     pub(super) open_connections: Gauge,
-    /// Connections closed at once because a cap was reached.
     pub(super) refused_connections: Counter,
-    /// Reports of browsers about the content security policy.
     pub(super) policy_reports: Counter,
-    /// Files that are being uploaded.
-    pub(super) uploading: Gauge,
-    /// Files that were uploaded, and their bytes.
-    pub(super) uploads: Family<Upload, Counter>,
-    pub(super) uploaded_bytes: Counter,
-    /// What storage failed to do.
+    uploading: Gauge,
+    uploads: Family<UploadLabels, Counter>,
+    uploaded_bytes: Counter,
     pub(super) failures: Failures,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub(super) struct Upload {
-    pub(super) outcome: &'static str,
+struct UploadLabels {
+    outcome: &'static str,
 }
 
 impl Metrics {
-    /// Counts from zero, under these names.
+    /// Registers the counters, all at zero.
     pub(crate) fn new(registry: &mut Registry, failures: Failures) -> Self {
         let metrics = Self {
             requests: Family::default(),
@@ -105,11 +99,15 @@ impl Metrics {
             metrics.uploading.clone(),
         );
         for outcome in ["stored", "refused"] {
-            drop(metrics.uploads.get_or_create_owned(&Upload { outcome }));
+            drop(
+                metrics
+                    .uploads
+                    .get_or_create_owned(&UploadLabels { outcome }),
+            );
         }
         registry.register(
             "uploads",
-            "Files that somebody wanted to upload: stored or refused",
+            "Uploads of files: stored or refused",
             metrics.uploads.clone(),
         );
         registry.register(
@@ -120,19 +118,19 @@ impl Metrics {
         metrics
     }
 
-    /// An upload came to this.
-    pub(super) fn upload(&self, stored_bytes: Option<u64>) {
+    /// Counts an upload: stored with this size, or refused.
+    pub(super) fn count_upload(&self, stored_bytes: Option<u64>) {
         let outcome = if stored_bytes.is_some() {
             "stored"
         } else {
             "refused"
         };
-        self.uploads.get_or_create(&Upload { outcome }).inc();
+        self.uploads.get_or_create(&UploadLabels { outcome }).inc();
         self.uploaded_bytes.inc_by(stored_bytes.unwrap_or_default());
     }
 }
 
-/// An upload under way, counted until dropped.
+/// Counts an upload as running until dropped.
 pub(super) struct Uploading(Gauge);
 
 impl Uploading {
@@ -148,7 +146,6 @@ impl Drop for Uploading {
     }
 }
 
-/// Counts a request and how long it took.
 pub(super) async fn measure(
     State(metrics): State<Metrics>,
     request: Request,
@@ -162,21 +159,21 @@ pub(super) async fn measure(
         .map_or("(none)", MatchedPath::as_str)
         .to_owned();
     let response = next.run(request).await;
-    let labels = Labels {
+    let labels = RequestLabels {
         method,
         route,
         status: response.status().as_u16(),
     };
-    let code = response.extensions().get::<Code>();
-    if code == Some(&Code::StorageUnavailable) {
-        metrics.failures.count(Wanted::Request);
+    let code = response.extensions().get::<ErrorCode>();
+    if code == Some(&ErrorCode::StorageUnavailable) {
+        metrics.failures.count(StoreOperation::Request);
     }
     metrics.requests.get_or_create(&labels).inc();
     metrics.durations.observe(started.elapsed().as_secs_f64());
     response
 }
 
-/// A client can invent methods; labels must stay few.
+/// Bounds the label: a client can invent methods.
 pub(super) fn known_method(method: &axum::http::Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",
@@ -190,7 +187,7 @@ pub(super) fn known_method(method: &axum::http::Method) -> &'static str {
     }
 }
 
-/// Metrics for Prometheus: for whoever has the scrape token, or an administrator.
+/// Shows the metrics for Prometheus, to the scrape token or an administrator.
 #[utoipa::path(
     get, path = "/metrics", tag = "operation",
     security(("bearer" = [])),
@@ -213,16 +210,16 @@ pub(super) async fn get_metrics(
         )
         .await?;
     }
-    Ok(exposition(Arc::clone(&state.registry)).await)
+    Ok(encode_metrics(Arc::clone(&state.registry)).await)
 }
 
-/// The same without asking who it is, for a listener of its own.
+/// Without authentication, for the separate listener.
 pub(super) async fn get_metrics_openly(State(registry): State<Arc<Registry>>) -> Response {
-    exposition(registry).await
+    encode_metrics(registry).await
 }
 
-/// What is looked up for it, some of it in files, is not for the threads that serve.
-async fn exposition(registry: Arc<Registry>) -> Response {
+/// Some collectors read files: not on an async thread.
+async fn encode_metrics(registry: Arc<Registry>) -> Response {
     let written = tokio::task::spawn_blocking(move || {
         let mut text = String::new();
         encode(&mut text, &registry).map(|()| text)
@@ -230,13 +227,13 @@ async fn exposition(registry: Arc<Registry>) -> Response {
     match written.await.unwrap_or(Err(std::fmt::Error)) {
         Ok(text) => ([(CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
         Err(error) => {
-            tracing::error!(%error, "metrics cannot be written down");
+            tracing::error!(%error, "cannot encode the metrics");
             axum::http::StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }
 }
 
-/// In time that does not depend on where they differ.
+/// In constant time.
 fn is_same(token: &Secret, presented: &str) -> bool {
     aws_lc_rs::constant_time::verify_slices_are_equal(
         token.expose().as_bytes(),

@@ -1,4 +1,4 @@
-//! `/api/setup` and `/api/invites`: accounts made with a one-time link.
+//! `/api/setup` and `/api/invites`: accounts created with a one-time link.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -6,8 +6,8 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::AppState;
-use super::auth::{LoggedInBody, granted};
-use super::caller::Anyone;
+use super::auth::{LoggedInBody, logged_in};
+use super::caller::Anonymous;
 use super::error::{ApiError, Problem};
 use super::extract::Json;
 use crate::domain::account::Username;
@@ -15,7 +15,7 @@ use crate::domain::account::Username;
 /// The first administrator.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct SetupRequest {
-    /// What stands behind `#t=` in the setup link.
+    /// The token: the part after `#t=` of the setup link.
     token: String,
     #[schema(value_type = String)]
     username: Username,
@@ -23,37 +23,37 @@ pub(super) struct SetupRequest {
     password: String,
 }
 
-/// Makes the first administrator and logs them in.
+/// Creates the first administrator and logs in.
 #[utoipa::path(
     post, path = "/api/setup", tag = "links", request_body = SetupRequest,
     responses(
-        (status = 200, description = "Made and logged in; sets the refresh cookie", body = LoggedInBody),
-        (status = 403, description = "FORBIDDEN: the link is not valid, or there is an administrator", body = Problem),
+        (status = 200, description = "Created and logged in; sets the refresh cookie", body = LoggedInBody),
+        (status = 403, description = "FORBIDDEN: the link is not valid, or an administrator exists", body = Problem),
         (status = 422, description = "VALIDATION_ERROR", body = Problem)
     )
 )]
 pub(super) async fn set_up(
     State(state): State<AppState>,
-    Anyone(caller): Anyone,
+    Anonymous(caller): Anonymous,
     Json(request): Json<SetupRequest>,
 ) -> Result<Response, ApiError> {
     let grant = state
         .auth
         .set_up(&request.token, request.username, &request.password, &caller)
         .await?;
-    Ok(granted(&state, grant))
+    Ok(logged_in(&state, grant))
 }
 
-/// The password of somebody who was invited.
+/// The password that an invited user chooses.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct AcceptRequest {
-    /// What stands behind `#t=` in the invite link.
+    /// The token: the part after `#t=` of the invite link.
     token: String,
     #[schema(format = Password)]
     password: String,
 }
 
-/// Sets the password that an invite asks for and logs the user in.
+/// Sets the password of an invited user and logs in.
 #[utoipa::path(
     post, path = "/api/invites/accept", tag = "links", request_body = AcceptRequest,
     responses(
@@ -64,12 +64,12 @@ pub(super) struct AcceptRequest {
 )]
 pub(super) async fn accept_invite(
     State(state): State<AppState>,
-    Anyone(caller): Anyone,
+    Anonymous(caller): Anonymous,
     Json(request): Json<AcceptRequest>,
 ) -> Result<Response, ApiError> {
     let grant = state
         .auth
         .accept_invite(&request.token, &request.password, &caller)
         .await?;
-    Ok(granted(&state, grant))
+    Ok(logged_in(&state, grant))
 }

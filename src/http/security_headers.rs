@@ -1,4 +1,4 @@
-//! Headers that every response carries to make browsers careful.
+//! Security headers: set on every response.
 
 use axum::extract::{Request, State};
 use axum::http::header::{
@@ -9,23 +9,22 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 
-/// No inline script or style, nothing from elsewhere, nobody may frame us. `blob:` is a picture that
-/// the page has fetched itself. All pages stand side by side, so the address for reports is right for each.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+/// No inline script or style, nothing from other origins, no framing. `blob:` is for images that the
+/// page fetched itself. All pages are in one directory, so the relative `report-uri` fits each.
+const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
      img-src 'self' data: blob:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; \
      report-uri api/csp-reports";
 
-/// The headers of this gateway.
 #[derive(Clone, Debug)]
-pub(super) struct Headers(HeaderMap);
+pub(super) struct SecurityHeaders(HeaderMap);
 
-impl Headers {
+impl SecurityHeaders {
     pub(super) fn new(https: bool) -> Self {
         let mut headers = HeaderMap::new();
         let mut set = |name: HeaderName, value: &'static str| {
             headers.insert(name, HeaderValue::from_static(value));
         };
-        set(CONTENT_SECURITY_POLICY, POLICY);
+        set(CONTENT_SECURITY_POLICY, CONTENT_POLICY);
         set(X_CONTENT_TYPE_OPTIONS, "nosniff");
         set(X_FRAME_OPTIONS, "DENY");
         set(REFERRER_POLICY, "no-referrer");
@@ -48,16 +47,16 @@ impl Headers {
     }
 }
 
-/// Adds them; what a handler says stays. What says nothing about caching is not to be kept.
-pub(super) async fn harden(
-    State(Headers(headers)): State<Headers>,
+/// Adds the headers that the handler has not set. Without `Cache-Control`, a response is not cached.
+pub(super) async fn add_headers(
+    State(SecurityHeaders(headers)): State<SecurityHeaders>,
     request: Request,
     next: Next,
 ) -> Response {
     let mut response = next.run(request).await;
     for (name, value) in &headers {
-        let said = response.headers_mut().entry(name);
-        said.or_insert_with(|| value.clone());
+        let entry = response.headers_mut().entry(name);
+        entry.or_insert_with(|| value.clone());
     }
     response
         .headers_mut()

@@ -1,42 +1,33 @@
-//! `/api/sessions` and `/api/agents`: one's own sessions, those shared with one, and what they can
-//! talk to.
+//! `/api/sessions`: the caller's own sessions and those shared with the caller.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::Json as Answer;
-use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::AppState;
-use super::caller::Authenticated;
+use super::caller::{Authenticated, no_such_session, require_access};
 use super::error::{ApiError, Problem};
-use super::extract::{Json, Named, Query};
-use super::pages::Pages;
-use super::stream::wait_for_events;
-use crate::domain::account::{Principal, Username};
-use crate::domain::act::Action;
+use super::extract::{Json, PathParam, Query};
+use super::page_token::{next_token, parse_session_token, session_token};
+use crate::domain::account::Username;
+use crate::domain::audit::Action;
 use crate::domain::grant::ControlMode;
 use crate::domain::id::{Epoch, SessionId, UserId};
-use crate::domain::search::Words;
-use crate::session::{Access, Entry, JoinError, SearchError};
-use crate::store::{Hit, NewSession, SessionChange, SessionRow, StoreError};
-use crate::wire::outbound;
+use crate::domain::search_query::SearchQuery;
+use crate::session::{Access, JoinError};
+use crate::store::{NewSession, SearchHit, SessionChange, SessionRow};
 
-const PAGE: u32 = 50;
-const LARGEST_PAGE: u32 = 500;
-const EVENTS: u32 = 500;
-const MOST_EVENTS: u32 = 1_000;
-const TITLE_CHARS: usize = 200;
+const DEFAULT_PAGE: u32 = 50;
+const MAX_PAGE: u32 = 500;
+const MAX_HITS: u32 = 50;
+const MAX_TITLE_CHARS: usize = 200;
 
-/// A session, as those see it who may.
+/// A session, as a member sees it.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SessionBody {
@@ -48,11 +39,11 @@ pub(super) struct SessionBody {
     status: &'static str,
     /// What you may do: `viewer`, `editor` or `owner`.
     access: &'static str,
-    /// Whose it is.
+    /// The owner's name.
     #[schema(value_type = String)]
     owner: Username,
-    /// Whose commands it takes: `open` (everybody's who may) or `exclusive` (of the one who took
-    /// control).
+    /// Whose commands it accepts: `open` (of all who may edit) or `exclusive` (of the connection that
+    /// took control).
     #[schema(value_type = String)]
     control: ControlMode,
     #[schema(value_type = String)]
@@ -61,21 +52,21 @@ pub(super) struct SessionBody {
     offset: u64,
     message_count: u64,
     last_user_message: Option<String>,
-    /// How many questions wait for an answer.
+    /// Number of questions that wait for an answer.
     open_questions: u64,
-    /// How many prompts wait for their turn.
+    /// Number of queued prompts.
     queued_prompts: u64,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     #[schema(value_type = String, format = DateTime)]
     updated_at: Timestamp,
-    /// Where the words of a search were found.
+    /// The best matching passage of a search.
     #[serde(skip_serializing_if = "Option::is_none")]
     snippet: Option<String>,
 }
 
-impl From<Hit> for SessionBody {
-    fn from(hit: Hit) -> Self {
+impl From<SearchHit> for SessionBody {
+    fn from(hit: SearchHit) -> Self {
         Self {
             snippet: Some(hit.snippet),
             ..hit.row.into()
@@ -115,31 +106,29 @@ impl From<SessionRow> for SessionBody {
 /// Which sessions to list.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Page {
-    /// What the page before gave as `next`.
+pub(super) struct SessionsQuery {
+    /// `next` of the page before.
     before: Option<String>,
-    /// How many, at most 500; at most 50 of a search.
+    /// Maximum number of sessions, at most 500; at most 50 of a search.
     limit: Option<u32>,
-    /// Words that shall all be found in its title, prompts and answers, each at the beginning of
-    /// some word.
+    /// Search: every word must begin a word of the title, the prompts or the answers.
     q: Option<String>,
 }
 
-/// Sessions, the newest change first.
+/// Sessions, the last changed first.
 #[derive(Serialize, ToSchema)]
 pub(super) struct SessionsBody {
     sessions: Vec<SessionBody>,
-    /// What to ask for next as `before`; absent on the last page.
+    /// `before` of the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
-/// Lists one's own sessions and those shared with one, or those of one's own in which some words were
-/// said.
+/// Lists your sessions and those shared with you, or searches your own.
 #[utoipa::path(
-    get, path = "/api/sessions", tag = "sessions", security(("bearer" = [])), params(Page),
+    get, path = "/api/sessions", tag = "sessions", security(("bearer" = [])), params(SessionsQuery),
     responses(
-        (status = 200, description = "Your sessions and those shared with you, the newest change first", body = SessionsBody),
+        (status = 200, description = "Your sessions and those shared with you, the last changed first", body = SessionsBody),
         (status = 401, description = "AUTH_FAILED", body = Problem),
         (status = 422, description = "VALIDATION_ERROR: a bad `before` or `limit`", body = Problem),
         (status = 503, description = "BUSY: too many searches at the moment", body = Problem)
@@ -148,63 +137,46 @@ pub(super) struct SessionsBody {
 pub(super) async fn list(
     State(state): State<AppState>,
     caller: Authenticated,
-    Query(page): Query<Page>,
-) -> Result<Answer<SessionsBody>, ApiError> {
+    Query(query): Query<SessionsQuery>,
+) -> Result<Json<SessionsBody>, ApiError> {
     let owner = caller.principal.user;
-    let before = page.before.as_deref().map(place).transpose()?;
-    // A search box with nothing in it is no search.
-    let question = page.q.filter(|question| !question.trim().is_empty());
-    let largest = if question.is_some() {
-        PAGE
+    let before = query
+        .before
+        .as_deref()
+        .map(parse_session_token)
+        .transpose()?;
+    let limit = query.limit.unwrap_or(DEFAULT_PAGE);
+    // An empty search box lists all sessions.
+    let search = query.q.filter(|text| !text.trim().is_empty());
+    let (sessions, limit): (Vec<SessionBody>, u32) = if let Some(text) = search {
+        let limit = limit.clamp(1, MAX_HITS);
+        let words = SearchQuery::parse(&text);
+        let hits = state.sessions.search(owner, &words, before, limit).await?;
+        (hits.into_iter().map(SessionBody::from).collect(), limit)
     } else {
-        LARGEST_PAGE
-    };
-    let limit = page.limit.unwrap_or(PAGE).clamp(1, largest);
-    let sessions: Vec<SessionBody> = if let Some(question) = question {
-        let words = Words::of(&question);
-        let hits = state.sessions.search(owner, &words, before, limit).await;
-        let hits = hits.map_err(|error| match error {
-            SearchError::Busy => {
-                ApiError::busy("Too many searches at the moment; try again in a moment.")
-            }
-            SearchError::Store(error) => error.into(),
-        })?;
-        hits.into_iter().map(SessionBody::from).collect()
-    } else {
+        let limit = limit.clamp(1, MAX_PAGE);
         let rows = state.store.sessions(owner, before, limit).await?;
-        rows.into_iter().map(SessionBody::from).collect()
+        (rows.into_iter().map(SessionBody::from).collect(), limit)
     };
-    let full = sessions.len() == limit as usize;
-    let next = sessions
-        .last()
-        .filter(|_| full)
-        .map(|last| format!("{}.{}", last.updated_at.as_millisecond(), last.id));
-    Ok(Answer(SessionsBody { sessions, next }))
+    let next = next_token(&sessions, limit, |last| {
+        session_token(last.updated_at, last.id)
+    });
+    Ok(Json(SessionsBody { sessions, next }))
 }
 
-/// A place in the order of sessions: `milliseconds.id`.
-pub(super) fn place(text: &str) -> Result<(Timestamp, SessionId), ApiError> {
-    let read = || {
-        let (millis, id) = text.split_once('.')?;
-        let at = Timestamp::from_millisecond(millis.parse().ok()?).ok()?;
-        Some((at, id.parse().ok()?))
-    };
-    read().ok_or_else(|| ApiError::invalid("`before` is what a page before gave as `next`."))
-}
-
-/// A session to be made.
+/// The session to create.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct CreateRequest {
     agent: Option<String>,
     title: Option<String>,
 }
 
-/// Makes a session.
+/// Creates a session.
 #[utoipa::path(
     post, path = "/api/sessions", tag = "sessions", security(("bearer" = [])),
     request_body = CreateRequest,
     responses(
-        (status = 201, description = "Made", body = SessionBody),
+        (status = 201, description = "Created", body = SessionBody),
         (status = 401, description = "AUTH_FAILED", body = Problem),
         (status = 422, description = "VALIDATION_ERROR: no such agent, or a bad title", body = Problem)
     )
@@ -215,25 +187,26 @@ pub(super) async fn create(
     Json(request): Json<CreateRequest>,
 ) -> Result<Response, ApiError> {
     let title = request.title.map(check_title).transpose()?;
-    let described = state
-        .sessions
-        .describe(caller.principal.user, request.agent.as_deref(), title);
+    let described =
+        state
+            .sessions
+            .new_session(caller.principal.user, request.agent.as_deref(), title);
     let new: NewSession = described.map_err(|error| match error {
         JoinError::Store(error) => error.into(),
         other => ApiError::invalid(other.to_string()),
     })?;
     state.store.create_session(&new).await?;
-    let row = find(&state, &caller.principal, new.id, Access::Owner).await?;
-    Ok((StatusCode::CREATED, Answer(SessionBody::from(row))).into_response())
+    let row = require_access(&state, &caller.principal, new.id, Access::Owner).await?;
+    Ok((StatusCode::CREATED, Json(SessionBody::from(row))).into_response())
 }
 
 fn check_title(title: String) -> Result<String, ApiError> {
-    let good = !title.trim().is_empty()
-        && title.chars().count() <= TITLE_CHARS
+    let is_valid = !title.trim().is_empty()
+        && title.chars().count() <= MAX_TITLE_CHARS
         && !title.chars().any(char::is_control);
-    good.then_some(title).ok_or_else(|| {
+    is_valid.then_some(title).ok_or_else(|| {
         ApiError::invalid(format!(
-            "A title has 1 to {TITLE_CHARS} characters and no control characters."
+            "A title has 1 to {MAX_TITLE_CHARS} characters and no control characters."
         ))
     })
 }
@@ -245,22 +218,19 @@ fn check_title(title: String) -> Result<String, ApiError> {
     responses(
         (status = 200, description = "The session", body = SessionBody),
         (status = 401, description = "AUTH_FAILED", body = Problem),
-        (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem)
+        (status = 404, description = "NOT_FOUND: no such session, or no access", body = Problem)
     )
 )]
 pub(super) async fn show(
     State(state): State<AppState>,
     caller: Authenticated,
-    Named(id): Named<SessionId>,
-) -> Result<Answer<SessionBody>, ApiError> {
-    Ok(Answer(
-        find(&state, &caller.principal, id, Access::Viewer)
-            .await?
-            .into(),
-    ))
+    PathParam(id): PathParam<SessionId>,
+) -> Result<Json<SessionBody>, ApiError> {
+    let row = require_access(&state, &caller.principal, id, Access::Viewer).await?;
+    Ok(Json(row.into()))
 }
 
-/// What to change about a session.
+/// The changes to a session.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct ChangeRequest {
     title: Option<String>,
@@ -270,7 +240,7 @@ pub(super) struct ChangeRequest {
     control: Option<ControlMode>,
 }
 
-/// Renames a session, puts it away or brings it back, or decides whose commands it takes.
+/// Renames or archives a session, restores it, or sets whose commands it accepts.
 #[utoipa::path(
     patch, path = "/api/sessions/{id}", tag = "sessions", security(("bearer" = [])),
     request_body = ChangeRequest,
@@ -278,18 +248,18 @@ pub(super) struct ChangeRequest {
     responses(
         (status = 200, description = "The session as it is now", body = SessionBody),
         (status = 401, description = "AUTH_FAILED", body = Problem),
-        (status = 403, description = "FORBIDDEN: it is only shared with you", body = Problem),
-        (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem),
+        (status = 403, description = "FORBIDDEN: you are not its owner", body = Problem),
+        (status = 404, description = "NOT_FOUND: no such session, or no access", body = Problem),
         (status = 422, description = "VALIDATION_ERROR", body = Problem)
     )
 )]
 pub(super) async fn change(
     State(state): State<AppState>,
     caller: Authenticated,
-    Named(id): Named<SessionId>,
+    PathParam(id): PathParam<SessionId>,
     Json(request): Json<ChangeRequest>,
-) -> Result<Answer<SessionBody>, ApiError> {
-    find(&state, &caller.principal, id, Access::Owner).await?;
+) -> Result<Json<SessionBody>, ApiError> {
+    require_access(&state, &caller.principal, id, Access::Owner).await?;
     let title = request.title.map(check_title).transpose()?;
     let changes = title
         .map(SessionChange::Title)
@@ -307,192 +277,57 @@ pub(super) async fn change(
         Ok(())
     };
     if request.control.is_some() {
-        state.acts_on(id, changing).await?;
+        state.apply_to_session(id, changing).await?;
     } else {
         changing.await?;
     }
-    Ok(Answer(
-        find(&state, &caller.principal, id, Access::Owner)
-            .await?
-            .into(),
-    ))
+    let row = require_access(&state, &caller.principal, id, Access::Owner).await?;
+    Ok(Json(row.into()))
 }
 
-/// Ends a session for good: its run stops, everybody in it is told.
+/// Ends a session permanently: its run stops and its members are notified.
 #[utoipa::path(
     delete, path = "/api/sessions/{id}", tag = "sessions", security(("bearer" = [])),
     params(("id" = String, Path, description = "The session")),
     responses(
         (status = 204, description = "Ended"),
         (status = 401, description = "AUTH_FAILED", body = Problem),
-        (status = 403, description = "FORBIDDEN: it is only shared with you", body = Problem),
-        (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem)
+        (status = 403, description = "FORBIDDEN: you are not its owner", body = Problem),
+        (status = 404, description = "NOT_FOUND: no such session, or no access", body = Problem)
     )
 )]
 pub(super) async fn end(
     State(state): State<AppState>,
     caller: Authenticated,
-    Named(id): Named<SessionId>,
+    PathParam(id): PathParam<SessionId>,
 ) -> Result<StatusCode, ApiError> {
-    if let Err(refused) = find(&state, &caller.principal, id, Access::Owner).await {
+    if let Err(refused) = require_access(&state, &caller.principal, id, Access::Owner).await {
         if refused.is_not_found() {
-            // Perhaps ended by a try whose answer was lost: then those in it do not know yet.
+            // An earlier attempt may have ended it without notifying its members.
             state.sessions.grants_changed(id).await;
         }
         return Err(refused);
     }
-    end_as(&state, &caller, id, caller.principal.user).await
+    end_session(&state, &caller, id, caller.principal.user).await
 }
 
-/// Ends a session of that owner; whoever asks has checked that the caller may.
-pub(super) async fn end_as(
+/// Ends a session of that owner. The caller's rights are already checked.
+pub(super) async fn end_session(
     state: &AppState,
     caller: &Authenticated,
     id: SessionId,
     owner: UserId,
 ) -> Result<StatusCode, ApiError> {
-    let by = state.auth.by(&caller.principal, caller.address);
-    let act = by.did(Action::SessionEnded, id.to_string());
+    let by = state.auth.audit_context(&caller.principal, caller.address);
+    let record = by.did(Action::SessionEnded, id.to_string());
     let (sessions, store) = (state.sessions.clone(), Arc::clone(&state.store));
     let ending = async move {
         sessions.end_run(id).await;
-        if !store.end_session(id, owner, &act).await? {
+        if !store.end_session(id, owner, &record).await? {
             return Err(no_such_session());
         }
-        sessions.ended(id);
+        sessions.mark_ended(id);
         Ok(StatusCode::NO_CONTENT)
     };
-    state.acts_on(id, ending).await
-}
-
-/// Which part of a journal.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(super) struct Part {
-    /// The offset of the last event that is known already.
-    after: Option<u64>,
-    /// The offset of the first event that is known already: what is wanted are the last ones before
-    /// it. Not together with `after`.
-    before: Option<u64>,
-    /// How many, at most 1000.
-    limit: Option<u32>,
-    /// If there are none yet: how many seconds to wait for some, at most 30.
-    wait: Option<u32>,
-}
-
-/// The journal of a session: one envelope per line, as a socket would send them.
-#[utoipa::path(
-    get, path = "/api/sessions/{id}/events", tag = "sessions", security(("bearer" = [])),
-    params(("id" = String, Path, description = "The session"), Part),
-    responses(
-        (status = 200, description = "Envelopes, one per line", body = String, content_type = "application/x-ndjson"),
-        (status = 401, description = "AUTH_FAILED", body = Problem),
-        (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem),
-        (status = 422, description = "VALIDATION_ERROR: both `after` and `before`", body = Problem)
-    )
-)]
-pub(super) async fn events(
-    State(state): State<AppState>,
-    caller: Authenticated,
-    Named(id): Named<SessionId>,
-    Query(part): Query<Part>,
-) -> Result<Response, ApiError> {
-    find(&state, &caller.principal, id, Access::Viewer).await?;
-    let limit = part.limit.unwrap_or(EVENTS).clamp(1, MOST_EVENTS);
-    let after = part.after.unwrap_or(0);
-    let mut pages = match part.before {
-        Some(_) if part.after.is_some() || part.wait.is_some() => {
-            let detail = "Ask for events `after` an offset or `before` one, not for both.";
-            return Err(ApiError::invalid(detail));
-        }
-        Some(before) => {
-            let after = state.sessions.beginning_of(id, before, limit).await?;
-            Pages::new(&state, id, after, before, limit)
-        }
-        None => Pages::new(&state, id, after, u64::MAX, limit),
-    };
-    // The first page before the answer begins: a database that is away is still an error then.
-    let mut first = pages.next().await?;
-    if let Some(seconds) = part.wait.filter(|_| first.is_empty()) {
-        let wait = Duration::from_secs(seconds.into());
-        wait_for_events(&state, &caller, id, after, wait).await?;
-        first = pages.next().await?;
-    }
-    let rest = stream::try_unfold(pages, async |mut pages| {
-        let page = pages.next().await?;
-        Ok::<_, StoreError>((!page.is_empty()).then(|| (lines(pages.session(), &page), pages)))
-    });
-    let first = stream::iter([Ok(lines(id, &first))]);
-    let body = Body::from_stream(first.chain(rest));
-    Ok(([(CONTENT_TYPE, "application/x-ndjson")], body).into_response())
-}
-
-/// One envelope per line.
-fn lines(session: SessionId, page: &[Entry]) -> Bytes {
-    let mut lines = String::new();
-    for entry in page {
-        lines.push_str(&outbound::event(session, &entry.recorded));
-        lines.push('\n');
-    }
-    lines.into()
-}
-
-/// The session, if the caller may do this with it. A foreign one and none at all are the same.
-pub(super) async fn find(
-    state: &AppState,
-    principal: &Principal,
-    id: SessionId,
-    least: Access,
-) -> Result<SessionRow, ApiError> {
-    match state.sessions.look_up(principal, id).await {
-        Ok((row, access)) if access >= least => Ok(row),
-        Ok(_) if least == Access::Owner => Err(ApiError::forbidden(
-            "This session is shared with you; only its owner may do this.",
-        )),
-        Ok(_) => Err(ApiError::forbidden(
-            "You may look at this session, not change it.",
-        )),
-        Err(JoinError::Store(error)) => Err(error.into()),
-        Err(_) => Err(no_such_session()),
-    }
-}
-
-pub(super) fn no_such_session() -> ApiError {
-    ApiError::not_found("There is no such session.")
-}
-
-/// The agents that a session can talk to.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct AgentsBody {
-    agents: Vec<AgentBody>,
-    /// The one of a session for which none is named.
-    default_agent: String,
-}
-
-/// One agent.
-#[derive(Serialize, ToSchema)]
-pub(super) struct AgentBody {
-    name: String,
-    capabilities: Vec<&'static str>,
-}
-
-/// Lists the agents that can be started.
-#[utoipa::path(
-    get, path = "/api/agents", tag = "sessions", security(("bearer" = [])),
-    responses(
-        (status = 200, description = "The agents", body = AgentsBody),
-        (status = 401, description = "AUTH_FAILED", body = Problem)
-    )
-)]
-pub(super) async fn agents(State(state): State<AppState>, _: Authenticated) -> Answer<AgentsBody> {
-    let agent = |name: &str| AgentBody {
-        name: name.to_owned(),
-        capabilities: state.sessions.capabilities(name),
-    };
-    let agents = state.sessions.agents().map(agent).collect();
-    Answer(AgentsBody {
-        agents,
-        default_agent: state.sessions.default_agent().to_owned(),
-    })
+    state.apply_to_session(id, ending).await
 }

@@ -1,41 +1,41 @@
-//! Where people are sent: the addresses of pages and links.
+//! URLs: the addresses of the pages and of one-time links.
 
 use std::net::SocketAddr;
 
 use super::Config;
-use super::origin::Origins;
+use super::host_and_origin::Origins;
 
-/// Where people are sent.
+/// The URLs under which users reach the gateway.
 #[derive(Clone, Debug)]
-pub struct Addresses {
+pub struct Urls {
     base: String,
 }
 
-impl Addresses {
-    /// Addresses under the public URL, or under the address that is listened on.
+impl Urls {
+    /// URLs under the public URL, or under the listen address if there is none.
     pub fn new(config: &Config, listening: SocketAddr) -> Self {
         let origins = Origins::new(config.public_url.as_ref(), &[], listening);
         Self::under(&format!("{}{}", origins.public(), config.base_path))
     }
 
-    /// Addresses under a known base.
+    /// URLs under a known base.
     pub fn under(base: &str) -> Self {
         Self {
             base: base.to_owned(),
         }
     }
 
-    /// The page.
+    /// The start page.
     pub fn page(&self) -> String {
         format!("{}/", self.base)
     }
 
-    /// The base without a slash at its end.
+    /// The base, without a slash at its end.
     pub fn base(&self) -> &str {
         &self.base
     }
 
-    /// A setup link. The token is in the fragment: it reaches no server log and no `Referer`.
+    /// A setup link. The token is in the fragment, so that it reaches no server log and no `Referer`.
     pub fn setup(&self, token: &str) -> String {
         format!("{}/setup#t={token}", self.base)
     }

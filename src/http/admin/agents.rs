@@ -1,57 +1,56 @@
-//! `/api/admin/agents`: what is configured, how much of it is in use, and whether it works.
+//! `/api/admin/agents`: the configured agents, their use, and a test of one.
 
 use std::time::Instant;
 
-use axum::Json as Answer;
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::domain::act::Action;
+use crate::domain::audit::Action;
 use crate::http::AppState;
 use crate::http::caller::{Administrator, check_login};
 use crate::http::error::{ApiError, Problem};
 use crate::http::extract::Json;
-use crate::session::Asking;
+use crate::session::TestPrompt;
 
-/// An agent that is configured.
+/// A configured agent.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::http) struct ConfiguredAgentBody {
     name: String,
-    /// What it speaks.
+    /// The protocol it speaks.
     protocol: String,
-    /// Whether sessions can talk to it.
+    /// Whether sessions can use it.
     enabled: bool,
     capabilities: Vec<&'static str>,
-    /// Sessions with it that are awake on this node.
+    /// Live sessions with it on this node.
     sessions: usize,
-    /// How many of it run.
+    /// Running processes.
     live: usize,
-    /// How many were started since the gateway was.
+    /// Processes started since the gateway started.
     starts: u64,
-    /// How many of those ended without being told to.
+    /// How many of those crashed.
     crashes: u64,
-    /// What it said about conversations that were not its session's; dropped.
+    /// Misrouted messages, about another conversation than its session's; dropped.
     strays: u64,
-    /// What it said that made no sense; dropped.
+    /// Unparseable lines; dropped.
     odd_lines: u64,
-    /// What was wrong last.
+    /// The last error.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error_at: Option<jiff::Timestamp>,
-    /// What the last one that ended wrote to its standard error.
+    /// The stderr tail of the process that ended last.
     last_words: Vec<String>,
 }
 
-/// All agents that are configured.
+/// The configured agents.
 #[derive(Serialize, ToSchema)]
 pub(in crate::http) struct ConfiguredAgentsBody {
     agents: Vec<ConfiguredAgentBody>,
 }
 
-/// Lists the agents that are configured, the disabled ones too.
+/// Lists the configured agents, also the disabled ones.
 #[utoipa::path(
     get, path = "/api/admin/agents", tag = "admin", security(("bearer" = [])),
     responses(
@@ -62,65 +61,65 @@ pub(in crate::http) struct ConfiguredAgentsBody {
 pub(in crate::http) async fn list(
     State(state): State<AppState>,
     _: Administrator,
-) -> Answer<ConfiguredAgentsBody> {
-    let awake = state.sessions.awake_by_agent();
+) -> Json<ConfiguredAgentsBody> {
+    let live_sessions = state.sessions.live_by_agent();
     let described = state.sessions.described_agents().into_iter();
     let agents = described
         .map(|agent| {
             let (last_error_at, last_error) = agent.last_error.unzip();
             ConfiguredAgentBody {
                 capabilities: state.sessions.capabilities(&agent.name),
-                sessions: awake.get(&agent.name).copied().unwrap_or_default(),
+                sessions: live_sessions.get(&agent.name).copied().unwrap_or_default(),
                 name: agent.name,
                 protocol: agent.protocol,
                 enabled: agent.enabled,
                 live: agent.live,
                 starts: agent.starts,
                 crashes: agent.crashes,
-                strays: agent.strays,
-                odd_lines: agent.odd,
+                strays: agent.misrouted,
+                odd_lines: agent.unexpected,
                 last_error,
                 last_error_at,
-                last_words: agent.last_words,
+                last_words: agent.stderr_tail,
             }
         })
         .collect();
-    Answer(ConfiguredAgentsBody { agents })
+    Json(ConfiguredAgentsBody { agents })
 }
 
-/// How to try an agent out.
+/// How to test an agent.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::http) struct TestRequest {
-    /// Ask it something harmless, too; that may cost something.
+    /// Also send a harmless prompt; the provider may charge for it.
     #[serde(default)]
     #[schema(value_type = Option<bool>)]
     prompt: bool,
 }
 
-/// How a trial went.
+/// The result of a test.
 #[derive(Serialize, ToSchema)]
 pub(in crate::http) struct TestBody {
-    /// Does it work?
+    /// Whether it works.
     ok: bool,
-    /// What was seen, line by line.
+    /// The findings, line by line.
     lines: Vec<String>,
-    /// How long it took.
+    /// The duration of the test.
     seconds: f64,
 }
 
-/// Starts an agent as a session would, says what works, and ends it. Takes as long as the agent does:
-/// up to three minutes to be ready, and as long to answer.
+/// Starts an agent as a session would, reports what works, and ends it. May take up to three minutes
+/// until the agent is ready, and three more until it answers.
 #[utoipa::path(
     post, path = "/api/admin/agents/{name}/test", tag = "admin", security(("bearer" = [])),
     params(("name" = String, Path, description = "The agent")),
     request_body = TestRequest,
     responses(
-        (status = 200, description = "It was tried out", body = TestBody),
+        (status = 200, description = "The test ran", body = TestBody),
         (status = 401, description = "AUTH_FAILED: also if the login or the role ended meanwhile", body = Problem),
         (status = 403, description = "FORBIDDEN", body = Problem),
         (status = 404, description = "NOT_FOUND: no such agent, or a disabled one", body = Problem),
-        (status = 422, description = "VALIDATION_ERROR: it is not started here, but connects", body = Problem),
-        (status = 503, description = "BUSY: another trial, or no room for an agent", body = Problem)
+        (status = 422, description = "VALIDATION_ERROR: it is not started by the gateway, but connects to it", body = Problem),
+        (status = 503, description = "BUSY: another test runs, or no slot for an agent", body = Problem)
     )
 )]
 pub(in crate::http) async fn test(
@@ -128,7 +127,7 @@ pub(in crate::http) async fn test(
     Administrator(caller): Administrator,
     Path(name): Path<String>,
     Json(request): Json<TestRequest>,
-) -> Result<Answer<TestBody>, ApiError> {
+) -> Result<Json<TestBody>, ApiError> {
     let described = state.sessions.described_agents();
     if !described
         .iter()
@@ -138,24 +137,24 @@ pub(in crate::http) async fn test(
             "There is no such agent, or it is disabled.",
         ));
     }
-    let by = state.auth.by(&caller.principal, caller.address);
+    let by = state.auth.audit_context(&caller.principal, caller.address);
     state
         .store
         .record(&by.did(Action::AgentTested, &name))
         .await?;
     let asking = if request.prompt {
-        Asking::Harmless
+        TestPrompt::Harmless
     } else {
-        Asking::Nothing
+        TestPrompt::None
     };
-    let begun = Instant::now();
-    let tried = state.sessions.try_agent(name, asking).await;
-    // It took its time: what an agent says is not for somebody who is no administrator any more.
+    let started = Instant::now();
+    let tested = state.sessions.test_agent(name, asking).await;
+    // The test took minutes: the caller may have lost the login or the role.
     check_login(&state, &caller.principal)?;
-    let tried = tried?;
-    Ok(Answer(TestBody {
-        ok: tried.works,
-        lines: tried.lines,
-        seconds: begun.elapsed().as_secs_f64(),
+    let tested = tested?;
+    Ok(Json(TestBody {
+        ok: tested.works,
+        lines: tested.lines,
+        seconds: started.elapsed().as_secs_f64(),
     }))
 }

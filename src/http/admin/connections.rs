@@ -1,29 +1,28 @@
-//! `/api/admin/connections`: who is connected, and sending somebody away.
+//! `/api/admin/connections`: lists the connections of this node and closes one.
 
 use std::net::IpAddr;
 
-use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::AppState;
-use super::caller::Administrator;
-use super::error::{ApiError, Problem};
-use super::extract::{Named, Query};
 use crate::domain::account::Username;
-use crate::domain::act::Action;
+use crate::domain::audit::Action;
 use crate::domain::id::{ConnectionId, SessionId, UserId};
-use crate::session::Member;
+use crate::http::AppState;
+use crate::http::caller::Administrator;
+use crate::http::error::{ApiError, Problem};
+use crate::http::extract::{Json, PathParam, Query};
+use crate::session::ConnectionInfo;
 
-const PAGE: usize = 1_000;
+const MAX_PAGE: usize = 1_000;
 
-/// A connection, without anything of what is said over it.
+/// A connection, without its messages.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ConnectionBody {
+pub(in crate::http) struct ConnectionBody {
     #[schema(value_type = String)]
     id: ConnectionId,
     #[schema(value_type = String)]
@@ -38,8 +37,8 @@ pub(super) struct ConnectionBody {
     since: Timestamp,
 }
 
-impl From<Member> for ConnectionBody {
-    fn from(member: Member) -> Self {
+impl From<ConnectionInfo> for ConnectionBody {
+    fn from(member: ConnectionInfo) -> Self {
         Self {
             id: member.connection,
             session_id: member.session,
@@ -54,21 +53,21 @@ impl From<Member> for ConnectionBody {
 /// Which connections to list.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Which {
+pub(in crate::http) struct ConnectionsQuery {
     /// Of this user, by name or id.
     user: Option<String>,
     /// In this session.
     #[param(value_type = Option<String>)]
     session: Option<SessionId>,
-    /// What the page before gave as `next`.
+    /// `next` of the page before.
     #[param(value_type = Option<String>)]
     after: Option<ConnectionId>,
-    /// How many, at most 1000.
+    /// Maximum number of connections, at most 1000.
     limit: Option<usize>,
 }
 
-impl Which {
-    fn includes(&self, member: &Member) -> bool {
+impl ConnectionsQuery {
+    fn includes(&self, member: &ConnectionInfo) -> bool {
         let of_user =
             |user: &String| *user == member.user.to_string() || user == member.username.as_str();
         self.after.is_none_or(|after| member.connection > after)
@@ -77,33 +76,33 @@ impl Which {
     }
 }
 
-/// Everybody who is connected to this node, those who came first before the others.
+/// The connections of this node, oldest first.
 #[derive(Serialize, ToSchema)]
-pub(super) struct ConnectionsBody {
+pub(in crate::http) struct ConnectionsBody {
     connections: Vec<ConnectionBody>,
-    /// What to ask for next as `after`; absent on the last page.
+    /// `after` of the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     next: Option<ConnectionId>,
 }
 
-/// Lists the sockets of this node.
+/// Lists the connections of this node.
 #[utoipa::path(
-    get, path = "/api/admin/connections", tag = "admin", security(("bearer" = [])), params(Which),
+    get, path = "/api/admin/connections", tag = "admin", security(("bearer" = [])), params(ConnectionsQuery),
     responses(
-        (status = 200, description = "The sockets", body = ConnectionsBody),
+        (status = 200, description = "The connections", body = ConnectionsBody),
         (status = 403, description = "FORBIDDEN", body = Problem),
         (status = 422, description = "VALIDATION_ERROR", body = Problem)
     )
 )]
-pub(super) async fn list(
+pub(in crate::http) async fn list(
     State(state): State<AppState>,
     _: Administrator,
-    Query(which): Query<Which>,
-) -> Answer<ConnectionsBody> {
-    let limit = which.limit.unwrap_or(PAGE).clamp(1, PAGE);
+    Query(query): Query<ConnectionsQuery>,
+) -> Json<ConnectionsBody> {
+    let limit = query.limit.unwrap_or(MAX_PAGE).clamp(1, MAX_PAGE);
     let mut members = state.sessions.members().list();
-    members.retain(|member| which.includes(member));
+    members.retain(|member| query.includes(member));
     let more = members.len() > limit;
     members.truncate(limit);
     let next = members
@@ -111,31 +110,31 @@ pub(super) async fn list(
         .filter(|_| more)
         .map(|member| member.connection);
     let connections = members.into_iter().map(ConnectionBody::from).collect();
-    Answer(ConnectionsBody { connections, next })
+    Json(ConnectionsBody { connections, next })
 }
 
-/// Closes a socket; its client may come back.
+/// Closes a connection; its client may reconnect.
 #[utoipa::path(
     delete, path = "/api/admin/connections/{id}", tag = "admin", security(("bearer" = [])),
     params(("id" = String, Path, description = "The connection")),
     responses(
-        (status = 204, description = "Asked to leave"),
+        (status = 204, description = "Asked to close"),
         (status = 403, description = "FORBIDDEN", body = Problem),
         (status = 404, description = "NOT_FOUND", body = Problem)
     )
 )]
-pub(super) async fn disconnect(
+pub(in crate::http) async fn disconnect(
     State(state): State<AppState>,
     Administrator(caller): Administrator,
-    Named(id): Named<ConnectionId>,
+    PathParam(id): PathParam<ConnectionId>,
 ) -> Result<StatusCode, ApiError> {
     if !state.sessions.members().contains(id) {
         return Err(ApiError::not_found("There is no such connection."));
     }
-    // First the row: nobody is sent away without one.
-    let by = state.auth.by(&caller.principal, caller.address);
-    let act = by.did(Action::Disconnected, id.to_string());
-    state.store.record(&act).await?;
-    state.sessions.members().ask_to_leave(id);
+    // Record first: no connection is closed without an entry in the audit log.
+    let by = state.auth.audit_context(&caller.principal, caller.address);
+    let record = by.did(Action::Disconnected, id.to_string());
+    state.store.record(&record).await?;
+    state.sessions.members().request_close(id);
     Ok(StatusCode::NO_CONTENT)
 }

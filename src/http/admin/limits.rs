@@ -1,22 +1,21 @@
-//! `/api/admin/limits`: the limits in force, and changing some of them for a while.
+//! `/api/admin/limits`: the limits in force, and changing some of them until the restart.
 
 use std::num::NonZeroU32;
 
-use axum::Json as Answer;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
-use crate::domain::act::Action;
+use crate::domain::audit::Action;
 use crate::http::AppState;
 use crate::http::caller::Administrator;
 use crate::http::error::{ApiError, Problem};
 use crate::http::extract::Json;
-use crate::limits::{Adjustable, InForce};
+use crate::limits::{AdjustableLimit, LimitStatus};
 
-/// Each admission is remembered for a minute: a limit is also a bound on memory.
-const MOST: u32 = 100_000;
+/// A window remembers each admission for a minute, so the limit also bounds memory.
+const MAX_PER_MINUTE: u32 = 100_000;
 const SCOPE: &str = "On this node, until it restarts. The section [limits] of the configuration \
                      sets them for good.";
 
@@ -26,18 +25,18 @@ const SCOPE: &str = "On this node, until it restarts. The section [limits] of th
 pub(in crate::http) struct LimitBody {
     #[schema(example = "messagesPerMinute")]
     name: &'static str,
-    /// What is allowed at most, now.
+    /// The value in force.
     value: u32,
-    /// What the configuration says.
+    /// The configured value.
     configured: u32,
-    /// Whether it can be changed here.
+    /// Whether it can be changed at run time.
     adjustable: bool,
-    /// How often it refused something since the gateway started.
+    /// Number of refusals since the gateway started.
     refused: u64,
 }
 
-impl From<InForce> for LimitBody {
-    fn from(limit: InForce) -> Self {
+impl From<LimitStatus> for LimitBody {
+    fn from(limit: LimitStatus) -> Self {
         Self {
             name: limit.name,
             value: limit.value,
@@ -52,17 +51,17 @@ impl From<InForce> for LimitBody {
 #[derive(Serialize, ToSchema)]
 pub(in crate::http) struct LimitsBody {
     limits: Vec<LimitBody>,
-    /// Where and for how long a change holds.
+    /// Where and for how long a change applies.
     scope: &'static str,
 }
 
-fn in_force(state: &AppState) -> Answer<LimitsBody> {
-    let limits = state.limits.in_force().map(LimitBody::from).into();
+fn in_force(state: &AppState) -> Json<LimitsBody> {
+    let limits = state.limits.report().map(LimitBody::from).into();
     let scope = SCOPE;
-    Answer(LimitsBody { limits, scope })
+    Json(LimitsBody { limits, scope })
 }
 
-/// Shows the limits in force on this node, and how often each refused.
+/// Shows the limits in force on this node and their refusals.
 #[utoipa::path(
     get, path = "/api/admin/limits", tag = "admin", security(("bearer" = [])),
     responses(
@@ -73,7 +72,7 @@ fn in_force(state: &AppState) -> Answer<LimitsBody> {
 pub(in crate::http) async fn show(
     State(state): State<AppState>,
     _: Administrator,
-) -> Answer<LimitsBody> {
+) -> Json<LimitsBody> {
     in_force(&state)
 }
 
@@ -94,21 +93,23 @@ pub(in crate::http) struct LimitChanges {
 }
 
 impl LimitChanges {
-    /// What is asked for, if all of it is acceptable.
-    fn checked(&self) -> Result<Vec<(Adjustable, NonZeroU32)>, ApiError> {
-        let asked = [
-            (Adjustable::Messages, self.messages_per_minute),
-            (Adjustable::StateRequests, self.state_requests_per_minute),
-            (Adjustable::Logins, self.logins_per_minute),
+    fn checked(&self) -> Result<Vec<(AdjustableLimit, NonZeroU32)>, ApiError> {
+        let requested = [
+            (AdjustableLimit::Messages, self.messages_per_minute),
+            (
+                AdjustableLimit::StateRequests,
+                self.state_requests_per_minute,
+            ),
+            (AdjustableLimit::Logins, self.logins_per_minute),
         ];
-        let given = asked
+        let given = requested
             .into_iter()
             .filter_map(|(limit, value)| Some((limit, value?)));
-        let check = |(limit, value): (Adjustable, u32)| {
-            let good = NonZeroU32::new(value).filter(|value| value.get() <= MOST);
-            good.map(|value| (limit, value)).ok_or_else(|| {
+        let check = |(limit, value): (AdjustableLimit, u32)| {
+            let valid = NonZeroU32::new(value).filter(|value| value.get() <= MAX_PER_MINUTE);
+            valid.map(|value| (limit, value)).ok_or_else(|| {
                 let name = limit.name();
-                ApiError::invalid(format!("`{name}` is a number from 1 to {MOST}."))
+                ApiError::invalid(format!("`{name}` is a number from 1 to {MAX_PER_MINUTE}."))
                     .with_details(json!({ "field": name }))
             })
         };
@@ -120,7 +121,7 @@ impl LimitChanges {
     }
 }
 
-/// Changes limits of this node until it restarts. What was admitted before counts on.
+/// Changes limits of this node until it restarts. Earlier admissions still count.
 #[utoipa::path(
     patch, path = "/api/admin/limits", tag = "admin", security(("bearer" = [])),
     request_body = LimitChanges,
@@ -134,22 +135,23 @@ pub(in crate::http) async fn change(
     State(state): State<AppState>,
     Administrator(caller): Administrator,
     Json(changes): Json<LimitChanges>,
-) -> Result<Answer<LimitsBody>, ApiError> {
+) -> Result<Json<LimitsBody>, ApiError> {
     let changes = changes.checked()?;
-    // First the row, then the change: one that nobody can look up does not happen.
-    let told: Vec<String> = changes
+    // Record first: no change is made without an entry in the audit log.
+    let values: Vec<String> = changes
         .iter()
         .map(|(limit, value)| format!("{}={value}", limit.name()))
         .collect();
-    let by = state.auth.by(&caller.principal, caller.address);
-    let act = by.did(Action::LimitsChanged, told.join(" "));
-    state.store.record(&act).await?;
+    let by = state.auth.audit_context(&caller.principal, caller.address);
+    let record = by.did(Action::LimitsChanged, values.join(" "));
+    state.store.record(&record).await?;
     for (limit, value) in changes {
-        state.limits.change(limit, value);
+        state.limits.override_limit(limit, value);
     }
     tracing::info!(
-        limits = act.target,
-        "limits were changed until the next start"
+        user.id = %caller.principal.user,
+        limits = record.target,
+        "limits changed until the next restart"
     );
     Ok(in_force(&state))
 }

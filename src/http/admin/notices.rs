@@ -1,23 +1,22 @@
-//! `/api/admin/notices`: a word to everybody who is connected.
+//! `/api/admin/notices`: sends a notice to every connection.
 
-use axum::Json as Answer;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::AppState;
-use super::caller::Administrator;
-use super::error::{ApiError, Problem};
-use super::extract::Json;
 use crate::bus::Notice;
-use crate::domain::act::Action;
+use crate::domain::audit::Action;
 use crate::domain::event::Level;
+use crate::http::AppState;
+use crate::http::caller::Administrator;
+use crate::http::error::{ApiError, Problem};
+use crate::http::extract::Json;
 
-const MESSAGE_CHARS: usize = 2_000;
+const MAX_MESSAGE_CHARS: usize = 2_000;
 
-/// What everybody shall read.
+/// The notice to send.
 #[derive(Deserialize, ToSchema)]
-pub(super) struct NoticeRequest {
+pub(in crate::http) struct NoticeRequest {
     /// `info`, `warn` or `error`.
     #[serde(default = "info")]
     #[schema(value_type = Option<String>, example = "info")]
@@ -29,14 +28,14 @@ fn info() -> Level {
     Level::Info
 }
 
-/// How far it went.
+/// How many connections got the notice.
 #[derive(Serialize, ToSchema)]
-pub(super) struct SentBody {
-    /// Sockets of this node that hear it.
+pub(in crate::http) struct SentBody {
+    /// Connections of this node that get it.
     connections: usize,
 }
 
-/// Sends a notice to every socket, whichever session it is in.
+/// Sends a notice to every connection, in every session.
 #[utoipa::path(
     post, path = "/api/admin/notices", tag = "admin", security(("bearer" = [])),
     request_body = NoticeRequest,
@@ -46,20 +45,22 @@ pub(super) struct SentBody {
         (status = 422, description = "VALIDATION_ERROR", body = Problem)
     )
 )]
-pub(super) async fn send(
+pub(in crate::http) async fn send(
     State(state): State<AppState>,
     Administrator(caller): Administrator,
     Json(request): Json<NoticeRequest>,
-) -> Result<Answer<SentBody>, ApiError> {
-    let odd = |letter: char| letter.is_control() && !"\t\n\r".contains(letter);
+) -> Result<Json<SentBody>, ApiError> {
+    let is_control = |letter: char| letter.is_control() && !"\t\n\r".contains(letter);
     let message = request.message;
-    if message.trim().is_empty() || message.chars().count() > MESSAGE_CHARS || message.contains(odd)
+    if message.trim().is_empty()
+        || message.chars().count() > MAX_MESSAGE_CHARS
+        || message.contains(is_control)
     {
         return Err(ApiError::invalid(format!(
-            "A notice has 1 to {MESSAGE_CHARS} characters and no control characters."
+            "A notice has 1 to {MAX_MESSAGE_CHARS} characters and no control characters."
         )));
     }
-    let by = state.auth.by(&caller.principal, caller.address);
+    let by = state.auth.audit_context(&caller.principal, caller.address);
     state
         .store
         .record(&by.did(Action::NoticeSent, "everybody"))
@@ -68,5 +69,5 @@ pub(super) async fn send(
         level: request.level,
         message,
     });
-    Ok(Answer(SentBody { connections }))
+    Ok(Json(SentBody { connections }))
 }

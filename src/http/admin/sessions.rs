@@ -1,6 +1,5 @@
-//! `/api/admin/sessions`: everybody's sessions from outside, and ending one.
+//! `/api/admin/sessions`: lists the sessions of all users without their content, and ends one.
 
-use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
@@ -10,16 +9,17 @@ use utoipa::{IntoParams, ToSchema};
 use crate::domain::account::Username;
 use crate::domain::id::{SessionId, UserId};
 use crate::http::AppState;
-use crate::http::caller::Administrator;
+use crate::http::caller::{Administrator, no_such_session};
 use crate::http::error::{ApiError, Problem};
-use crate::http::extract::{Named, Query};
-use crate::http::sessions::{end_as, no_such_session, place};
+use crate::http::extract::{Json, PathParam, Query};
+use crate::http::page_token::{next_token, parse_session_token, session_token};
+use crate::http::sessions::end_session;
 use crate::store::{SessionFacts, SessionFilter, SessionStatus};
 
-const PAGE: u32 = 100;
-const LARGEST_PAGE: u32 = 500;
+const DEFAULT_PAGE: u32 = 100;
+const MAX_PAGE: u32 = 500;
 
-/// A session, without anything that is said in it.
+/// A session without its content.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::http) struct AnySessionBody {
@@ -30,7 +30,7 @@ pub(in crate::http) struct AnySessionBody {
     /// `running`, `idle` or `archived`.
     status: &'static str,
     message_count: u64,
-    /// Sockets and streams of this node that are in it now.
+    /// Its sockets and event streams on this node.
     connections: usize,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -38,7 +38,7 @@ pub(in crate::http) struct AnySessionBody {
     updated_at: Timestamp,
 }
 
-/// Whose session it is.
+/// The owner of a session.
 #[derive(Serialize, ToSchema)]
 pub(in crate::http) struct OwnerBody {
     #[schema(value_type = String)]
@@ -68,33 +68,33 @@ impl AnySessionBody {
 /// Which sessions to list.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(in crate::http) struct Which {
+pub(in crate::http) struct AdminSessionsQuery {
     /// Of this user, by name or id.
     user: Option<String>,
     /// With this agent.
     agent: Option<String>,
     /// `running`, `idle` or `archived`.
     status: Option<String>,
-    /// What the page before gave as `next`.
+    /// `next` of the page before.
     before: Option<String>,
-    /// How many, at most 500.
+    /// Maximum number of sessions, at most 500.
     limit: Option<u32>,
 }
 
-/// Everybody's sessions, the newest change first.
+/// The sessions of all users, the last changed first.
 #[derive(Serialize, ToSchema)]
 pub(in crate::http) struct AnySessionsBody {
     sessions: Vec<AnySessionBody>,
-    /// What to ask for next as `before`; absent on the last page.
+    /// `before` of the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
-/// Lists everybody's sessions, without what is said in them.
+/// Lists the sessions of all users without their content.
 #[utoipa::path(
-    get, path = "/api/admin/sessions", tag = "admin", security(("bearer" = [])), params(Which),
+    get, path = "/api/admin/sessions", tag = "admin", security(("bearer" = [])), params(AdminSessionsQuery),
     responses(
-        (status = 200, description = "The sessions, the newest change first", body = AnySessionsBody),
+        (status = 200, description = "The sessions, the last changed first", body = AnySessionsBody),
         (status = 403, description = "FORBIDDEN", body = Problem),
         (status = 422, description = "VALIDATION_ERROR", body = Problem)
     )
@@ -102,21 +102,23 @@ pub(in crate::http) struct AnySessionsBody {
 pub(in crate::http) async fn list(
     State(state): State<AppState>,
     _: Administrator,
-    Query(which): Query<Which>,
-) -> Result<Answer<AnySessionsBody>, ApiError> {
-    let limit = which.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
+    Query(query): Query<AdminSessionsQuery>,
+) -> Result<Json<AnySessionsBody>, ApiError> {
+    let limit = query.limit.unwrap_or(DEFAULT_PAGE).clamp(1, MAX_PAGE);
     let filter = SessionFilter {
-        user: which.user,
-        agent: which.agent,
-        status: which.status.as_deref().map(status).transpose()?,
-        before: which.before.as_deref().map(place).transpose()?,
+        user: query.user,
+        agent: query.agent,
+        status: query.status.as_deref().map(parse_status).transpose()?,
+        before: query
+            .before
+            .as_deref()
+            .map(parse_session_token)
+            .transpose()?,
     };
     let found = state.store.all_sessions(&filter, limit).await?;
-    let full = found.len() == limit as usize;
-    let next = found
-        .last()
-        .filter(|_| full)
-        .map(|last| format!("{}.{}", last.updated_at.as_millisecond(), last.id));
+    let next = next_token(&found, limit, |last| {
+        session_token(last.updated_at, last.id)
+    });
     let connections = state.sessions.members().count_by_session();
     let sessions = found
         .into_iter()
@@ -125,21 +127,21 @@ pub(in crate::http) async fn list(
             AnySessionBody::new(facts, here)
         })
         .collect();
-    Ok(Answer(AnySessionsBody { sessions, next }))
+    Ok(Json(AnySessionsBody { sessions, next }))
 }
 
-fn status(word: &str) -> Result<SessionStatus, ApiError> {
+fn parse_status(text: &str) -> Result<SessionStatus, ApiError> {
     [
         SessionStatus::Running,
         SessionStatus::Idle,
         SessionStatus::Archived,
     ]
     .into_iter()
-    .find(|status| status.as_str() == word)
+    .find(|status| status.as_str() == text)
     .ok_or_else(|| ApiError::invalid("`status` is `running`, `idle` or `archived`."))
 }
 
-/// Ends anybody's session for good: its run stops, everybody in it is told.
+/// Ends a session of any user permanently: its run stops and its members are notified.
 #[utoipa::path(
     delete, path = "/api/admin/sessions/{id}", tag = "admin", security(("bearer" = [])),
     params(("id" = String, Path, description = "The session")),
@@ -153,14 +155,13 @@ fn status(word: &str) -> Result<SessionStatus, ApiError> {
 pub(in crate::http) async fn end(
     State(state): State<AppState>,
     Administrator(caller): Administrator,
-    Named(id): Named<SessionId>,
+    PathParam(id): PathParam<SessionId>,
 ) -> Result<StatusCode, ApiError> {
     let row = state.store.session(id).await?;
     let Some(row) = row.filter(|row| row.ended_at.is_none()) else {
-        // Perhaps it was ended by a try whose answer was lost: then those in it do not know yet.
+        // An earlier attempt may have ended it without notifying its members.
         state.sessions.grants_changed(id).await;
         return Err(no_such_session());
     };
-    let owner = row.owner;
-    end_as(&state, &caller, id, owner).await
+    end_session(&state, &caller, id, row.owner).await
 }

@@ -1,6 +1,5 @@
-//! `/api/admin/users`: accounts, for administrators.
+//! `/api/admin/users`: accounts and their invites.
 
-use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -8,21 +7,22 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::AppState;
-use super::caller::Administrator;
-use super::error::{ApiError, Problem};
-use super::extract::{Json, Named, Query};
-use crate::auth::Invitation;
+use crate::auth::IssuedLink;
 use crate::domain::account::{Role, User, Username};
 use crate::domain::id::UserId;
+use crate::http::AppState;
+use crate::http::caller::Administrator;
+use crate::http::error::{ApiError, Problem};
+use crate::http::extract::{Json, PathParam, Query};
+use crate::http::page_token::next_token;
 
-const PAGE: u32 = 100;
-const LARGEST_PAGE: u32 = 1000;
+const DEFAULT_PAGE: u32 = 100;
+const MAX_PAGE: u32 = 1000;
 
 /// An account, as administrators see it.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct AccountBody {
+pub(in crate::http) struct AccountBody {
     #[schema(value_type = String)]
     id: UserId,
     #[schema(value_type = String)]
@@ -30,7 +30,7 @@ pub(super) struct AccountBody {
     #[schema(value_type = String, example = "member")]
     role: Role,
     disabled: bool,
-    /// Has not accepted the invite yet.
+    /// Whether the invite is not accepted yet.
     invited: bool,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -49,21 +49,21 @@ impl From<User> for AccountBody {
     }
 }
 
-/// A link with which somebody sets a password.
+/// A one-time link with which the user sets a password.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct InviteBody {
-    /// To be given to that person and nobody else.
+pub(in crate::http) struct InviteBody {
+    /// The link, for that user only.
     url: String,
-    /// When it stops working.
+    /// When it expires.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
 }
 
 impl InviteBody {
-    fn new(state: &AppState, invitation: &Invitation) -> Self {
+    fn new(state: &AppState, invitation: &IssuedLink) -> Self {
         Self {
-            url: state.addresses.invite(invitation.secret.expose()),
+            url: state.urls.invite(invitation.secret.expose()),
             expires_at: invitation.expires_at,
         }
     }
@@ -72,57 +72,53 @@ impl InviteBody {
 /// Which accounts to list.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Page {
-    /// List the names after this one.
+pub(in crate::http) struct UsersQuery {
+    /// `next` of the page before: a name.
     #[param(value_type = Option<String>)]
     after: Option<Username>,
-    /// How many, at most 1000.
+    /// Maximum number of accounts, at most 1000.
     limit: Option<u32>,
 }
 
 /// Accounts by name.
 #[derive(Serialize, ToSchema)]
-pub(super) struct AccountsBody {
+pub(in crate::http) struct AccountsBody {
     users: Vec<AccountBody>,
-    /// What to ask for next as `after`; absent on the last page.
+    /// `after` of the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
 /// Lists accounts.
 #[utoipa::path(
-    get, path = "/api/admin/users", tag = "admin", security(("bearer" = [])), params(Page),
+    get, path = "/api/admin/users", tag = "admin", security(("bearer" = [])), params(UsersQuery),
     responses(
         (status = 200, description = "Accounts by name", body = AccountsBody),
         (status = 403, description = "FORBIDDEN", body = Problem)
     )
 )]
-pub(super) async fn list(
+pub(in crate::http) async fn list(
     State(state): State<AppState>,
     _: Administrator,
-    Query(page): Query<Page>,
-) -> Result<Answer<AccountsBody>, ApiError> {
-    let limit = page.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
-    let after = page.after.as_ref().map(Username::as_str);
+    Query(query): Query<UsersQuery>,
+) -> Result<Json<AccountsBody>, ApiError> {
+    let limit = query.limit.unwrap_or(DEFAULT_PAGE).clamp(1, MAX_PAGE);
+    let after = query.after.as_ref().map(Username::as_str);
     let users = state.auth.users(after, limit).await?;
-    let full = users.len() == limit as usize;
-    let next = users
-        .last()
-        .filter(|_| full)
-        .map(|user| user.username.to_string());
+    let next = next_token(&users, limit, |user| user.username.to_string());
     let users = users.into_iter().map(AccountBody::from).collect();
-    Ok(Answer(AccountsBody { users, next }))
+    Ok(Json(AccountsBody { users, next }))
 }
 
-/// An account to be made.
+/// The account to create.
 #[derive(Deserialize, ToSchema)]
-pub(super) struct NewAccount {
+pub(in crate::http) struct NewAccount {
     #[schema(value_type = String)]
     username: Username,
     #[serde(default = "member")]
     #[schema(value_type = Option<String>, example = "member")]
     role: Role,
-    /// Without one, the answer has an invite link.
+    /// Without a password, the response has an invite link.
     #[schema(format = Password)]
     password: Option<String>,
 }
@@ -131,30 +127,30 @@ fn member() -> Role {
     Role::Member
 }
 
-/// An account that was made.
+/// The created account.
 #[derive(Serialize, ToSchema)]
-pub(super) struct CreatedBody {
+pub(in crate::http) struct CreatedBody {
     user: AccountBody,
     #[serde(skip_serializing_if = "Option::is_none")]
     invite: Option<InviteBody>,
 }
 
-/// Makes an account.
+/// Creates an account.
 #[utoipa::path(
     post, path = "/api/admin/users", tag = "admin", security(("bearer" = [])), request_body = NewAccount,
     responses(
-        (status = 201, description = "Made", body = CreatedBody),
+        (status = 201, description = "Created", body = CreatedBody),
         (status = 403, description = "FORBIDDEN", body = Problem),
         (status = 409, description = "VALIDATION_ERROR: the name is taken", body = Problem),
         (status = 422, description = "VALIDATION_ERROR", body = Problem)
     )
 )]
-pub(super) async fn create(
+pub(in crate::http) async fn create(
     State(state): State<AppState>,
     Administrator(caller): Administrator,
     Json(new): Json<NewAccount>,
 ) -> Result<Response, ApiError> {
-    let by = state.auth.by(&caller.principal, caller.address);
+    let by = state.auth.audit_context(&caller.principal, caller.address);
     let user = state
         .auth
         .create_user(new.username, new.role, new.password.as_deref(), by.clone())
@@ -168,7 +164,7 @@ pub(super) async fn create(
         None
     };
     let user = AccountBody::from(user);
-    Ok((StatusCode::CREATED, Answer(CreatedBody { user, invite })).into_response())
+    Ok((StatusCode::CREATED, Json(CreatedBody { user, invite })).into_response())
 }
 
 /// Shows an account.
@@ -180,24 +176,24 @@ pub(super) async fn create(
         (status = 404, description = "NOT_FOUND", body = Problem)
     )
 )]
-pub(super) async fn show(
+pub(in crate::http) async fn show(
     State(state): State<AppState>,
     _: Administrator,
-    Named(id): Named<UserId>,
-) -> Result<Answer<AccountBody>, ApiError> {
-    Ok(Answer(state.auth.user(id).await?.into()))
+    PathParam(id): PathParam<UserId>,
+) -> Result<Json<AccountBody>, ApiError> {
+    Ok(Json(state.auth.user(id).await?.into()))
 }
 
-/// What to change about an account.
+/// The changes to an account.
 #[derive(Deserialize, ToSchema)]
-pub(super) struct Changes {
+pub(in crate::http) struct Changes {
     #[schema(value_type = Option<String>, example = "admin")]
     role: Option<Role>,
-    /// True shuts the user out at once, on every device.
+    /// True ends the access of the user at once, on every device.
     disabled: Option<bool>,
 }
 
-/// Changes the role of an account, disables or enables it.
+/// Changes the role of an account, or disables or enables it.
 #[utoipa::path(
     patch, path = "/api/admin/users/{id}", tag = "admin", security(("bearer" = [])), request_body = Changes,
     params(("id" = String, Path, description = "The account")),
@@ -207,14 +203,14 @@ pub(super) struct Changes {
         (status = 409, description = "VALIDATION_ERROR: the last administrator", body = Problem)
     )
 )]
-pub(super) async fn change(
+pub(in crate::http) async fn change(
     State(state): State<AppState>,
     Administrator(caller): Administrator,
-    Named(id): Named<UserId>,
+    PathParam(id): PathParam<UserId>,
     Json(changes): Json<Changes>,
-) -> Result<Answer<AccountBody>, ApiError> {
+) -> Result<Json<AccountBody>, ApiError> {
     let user = state.auth.user(id).await?;
-    let by = state.auth.by(&caller.principal, caller.address);
+    let by = state.auth.audit_context(&caller.principal, caller.address);
     if let Some(role) = changes.role.filter(|role| *role != user.role) {
         state.auth.set_role(&user, role, by.clone()).await?;
     }
@@ -226,7 +222,7 @@ pub(super) async fn change(
         Some(false) => state.auth.enable(&user, by).await?,
         None => {}
     }
-    Ok(Answer(state.auth.user(user.id).await?.into()))
+    Ok(Json(state.auth.user(user.id).await?.into()))
 }
 
 /// Removes an account and everything it owns.
@@ -239,18 +235,18 @@ pub(super) async fn change(
         (status = 409, description = "VALIDATION_ERROR: the last administrator", body = Problem)
     )
 )]
-pub(super) async fn remove(
+pub(in crate::http) async fn remove(
     State(state): State<AppState>,
     Administrator(caller): Administrator,
-    Named(id): Named<UserId>,
+    PathParam(id): PathParam<UserId>,
 ) -> Result<StatusCode, ApiError> {
     let user = state.auth.user(id).await?;
-    let by = state.auth.by(&caller.principal, caller.address);
+    let by = state.auth.audit_context(&caller.principal, caller.address);
     state.auth.remove(&user, by).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Makes a link with which the user sets a (new) password; earlier links stop working.
+/// Creates a link with which the user sets a new password; earlier links stop working.
 #[utoipa::path(
     post, path = "/api/admin/users/{id}/invite", tag = "admin", security(("bearer" = [])),
     params(("id" = String, Path, description = "The account")),
@@ -259,13 +255,13 @@ pub(super) async fn remove(
         (status = 404, description = "NOT_FOUND", body = Problem)
     )
 )]
-pub(super) async fn invite(
+pub(in crate::http) async fn invite(
     State(state): State<AppState>,
     Administrator(caller): Administrator,
-    Named(id): Named<UserId>,
-) -> Result<Answer<InviteBody>, ApiError> {
+    PathParam(id): PathParam<UserId>,
+) -> Result<Json<InviteBody>, ApiError> {
     let user = state.auth.user(id).await?;
-    let by = state.auth.by(&caller.principal, caller.address);
+    let by = state.auth.audit_context(&caller.principal, caller.address);
     let invitation = state.auth.invite(&user, by).await?;
-    Ok(Answer(InviteBody::new(&state, &invitation)))
+    Ok(Json(InviteBody::new(&state, &invitation)))
 }

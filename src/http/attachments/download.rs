@@ -1,4 +1,4 @@
-//! A file on its way out.
+//! Download: sends a file as fast as the client takes it.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
     ETAG, IF_NONE_MATCH,
@@ -14,15 +14,15 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-use super::{DOWNLOAD, LONGEST, PIECE_BYTES};
+use super::{CHUNK_BYTES, DOWNLOAD_ACCESS, TRANSFER_TIMEOUT};
 use crate::domain::id::{AttachmentId, SessionId};
-use crate::domain::media::Media;
+use crate::domain::media_type::MediaType;
 use crate::http::AppState;
-use crate::http::accept::Line;
-use crate::http::caller::Holder;
+use crate::http::accept::HttpConnection;
+use crate::http::caller::{AnyToken, require_access};
 use crate::http::error::{ApiError, Problem};
-use crate::http::sessions::find;
-use crate::store::{AttachmentRow, KeepError, hex};
+use crate::http::extract::PathParams;
+use crate::store::{AttachmentRow, StoreBlobError, hex};
 
 /// Downloads a file.
 #[utoipa::path(
@@ -34,39 +34,37 @@ use crate::store::{AttachmentRow, KeepError, hex};
     ),
     responses(
         (status = 200, description = "Its bytes", body = String, content_type = "application/octet-stream"),
-        (status = 304, description = "The client has it: its hash is in `If-None-Match`"),
+        (status = 304, description = "Not modified: `If-None-Match` names its hash"),
         (status = 401, description = "AUTH_FAILED", body = Problem),
-        (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem)
+        (status = 404, description = "NOT_FOUND: no such file, or no access", body = Problem)
     )
 )]
 pub(in crate::http) async fn download(
     State(state): State<AppState>,
-    Holder(caller): Holder,
-    Path((id, attachment)): Path<(String, String)>,
-    Extension(line): Extension<Line>,
+    AnyToken(caller): AnyToken,
+    PathParams(id, attachment): PathParams<SessionId, AttachmentId>,
+    Extension(connection): Extension<HttpConnection>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let nothing = || ApiError::not_found("There is no such file.");
-    let id: SessionId = id.parse().map_err(|_| nothing())?;
-    let attachment: AttachmentId = attachment.parse().map_err(|_| nothing())?;
-    find(&state, &caller.principal, id, DOWNLOAD).await?;
+    let no_such_file = || ApiError::not_found("There is no such file.");
+    require_access(&state, &caller.principal, id, DOWNLOAD_ACCESS).await?;
     let rows = state.sessions.attachments(id).await?;
     let row = rows.into_iter().find(|row| row.id == attachment);
-    let row = row.ok_or_else(nothing)?;
+    let row = row.ok_or_else(no_such_file)?;
     let tag = format!("\"{}\"", hex(&row.hash));
-    if is_known(&headers, &tag) {
+    if has_current(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response());
     }
-    let file = state.contents.read(&row.hash).await;
-    let Some(file) = file.map_err(KeepError::from)? else {
-        tracing::error!(session.id = %id, attachment.id = %attachment, "the content of a file is missing");
-        return Err(nothing());
+    let file = state.blobs.read(&row.hash).await;
+    let Some(file) = file.map_err(StoreBlobError::from)? else {
+        tracing::error!(session.id = %id, attachment.id = %attachment, "the content of an attachment is missing in the blob store");
+        return Err(no_such_file());
     };
-    line.carry(LONGEST);
-    let mut response = body(file).into_response();
+    connection.start_transfer(TRANSFER_TIMEOUT);
+    let mut response = file_body(file).into_response();
     let headers = response.headers_mut();
     let mut set = |name, value: &str| {
-        let value = HeaderValue::from_str(value).expect("only what headers may hold is put there");
+        let value = HeaderValue::from_str(value).expect("these values are plain ASCII");
         headers.insert(name, value);
     };
     set(CONTENT_TYPE, content_type(&row.media_type));
@@ -78,8 +76,8 @@ pub(in crate::http) async fn download(
     Ok(response)
 }
 
-/// Does the client say that it has this? (RFC 9110, 13.1.2: a list of tags, compared weakly, or any.)
-fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+/// Does `If-None-Match` name this tag? (RFC 9110, 13.1.2: a list, compared weakly, or `*`.)
+fn has_current(headers: &HeaderMap, tag: &str) -> bool {
     let lines = headers.get_all(IF_NONE_MATCH).iter();
     lines
         .filter_map(|line| line.to_str().ok())
@@ -89,16 +87,16 @@ fn is_known(headers: &HeaderMap, tag: &str) -> bool {
 }
 
 fn content_type(media_type: &str) -> &str {
-    if media_type == Media::Text.as_str() {
+    if media_type == MediaType::Text.as_str() {
         "text/plain; charset=utf-8"
     } else {
         media_type
     }
 }
 
-/// Shown in place or saved, and under which name (RFC 6266).
+/// `Content-Disposition` (RFC 6266): images inline, the rest as attachment.
 fn disposition(row: &AttachmentRow) -> String {
-    let way = if Media::is_image(&row.media_type) {
+    let kind = if MediaType::is_image(&row.media_type) {
         "inline"
     } else {
         "attachment"
@@ -108,30 +106,30 @@ fn disposition(row: &AttachmentRow) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             name.push(byte.into());
         } else {
-            write!(name, "%{byte:02X}").expect("a string takes it");
+            write!(name, "%{byte:02X}").expect("writing to a string cannot fail");
         }
     }
-    format!("{way}; filename*=UTF-8''{name}")
+    format!("{kind}; filename*=UTF-8''{name}")
 }
 
-/// Reads on only as fast as the other end takes it.
-fn body(file: File) -> Body {
-    let pieces = futures_util::stream::unfold(Some(file), |file| async {
+/// Reads a chunk only once the client has taken the one before.
+fn file_body(file: File) -> Body {
+    let chunks = futures_util::stream::unfold(Some(file), |file| async {
         let mut file = file?;
         let read = tokio::task::spawn_blocking(move || {
-            let mut piece = vec![0; PIECE_BYTES];
-            let length = file.read(&mut piece)?;
-            piece.truncate(length);
-            Ok::<_, io::Error>((piece, file))
+            let mut chunk = vec![0; CHUNK_BYTES];
+            let length = file.read(&mut chunk)?;
+            chunk.truncate(length);
+            Ok::<_, io::Error>((chunk, file))
         });
         match read.await {
-            Ok(Ok((piece, _))) if piece.is_empty() => None,
-            Ok(Ok((piece, file))) => Some((Ok(Bytes::from(piece)), Some(file))),
+            Ok(Ok((chunk, _))) if chunk.is_empty() => None,
+            Ok(Ok((chunk, file))) => Some((Ok(Bytes::from(chunk)), Some(file))),
             Ok(Err(error)) => Some((Err(error), None)),
             Err(error) => Some((Err(io::Error::other(error)), None)),
         }
     });
-    Body::from_stream(pieces)
+    Body::from_stream(chunks)
 }
 
 #[cfg(test)]
@@ -139,13 +137,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_may_name_what_it_has_in_every_way() {
-        let says = |lines: &[&'static str]| {
+    fn if_none_match_is_read_in_every_form() {
+        let matches = |lines: &[&'static str]| {
             let mut headers = HeaderMap::new();
             for line in lines {
                 headers.append(IF_NONE_MATCH, HeaderValue::from_static(line));
             }
-            is_known(&headers, "\"abc\"")
+            has_current(&headers, "\"abc\"")
         };
         for known in [
             &["\"abc\""][..],
@@ -154,7 +152,7 @@ mod tests {
             &["\"x\", W/\"y\" ,\"abc\""],
             &["\"x\"", "\"abc\""],
         ] {
-            assert!(says(known), "{known:?}");
+            assert!(matches(known), "{known:?}");
         }
         for other in [
             &[][..],
@@ -164,7 +162,7 @@ mod tests {
             &["w/\"abc\""],
             &["W/W/\"abc\""],
         ] {
-            assert!(!says(other), "{other:?}");
+            assert!(!matches(other), "{other:?}");
         }
     }
 }

@@ -1,10 +1,9 @@
-//! A file on its way in: to disk while it arrives, and kept once all of it is there.
+//! Upload: writes a file to disk while it arrives, and adds it to the session once it is complete.
 
 use std::error::Error;
 use std::time::Duration;
 
 use axum::Extension;
-use axum::Json as Answer;
 use axum::body::{Body, Bytes};
 use axum::extract::multipart::Field;
 use axum::extract::{FromRequest as _, Multipart, Request, State};
@@ -17,108 +16,105 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
 
-use super::{AttachmentBody, LONGEST, PIECE_BYTES};
+use super::upload_body::{FormProgress, MAX_BYTES_BEFORE_FILE, UploadBody, is_timeout};
+use super::{AttachmentBody, CHUNK_BYTES, TRANSFER_TIMEOUT};
 use crate::domain::account::Principal;
-use crate::domain::code::Code;
+use crate::domain::error_code::ErrorCode;
+use crate::domain::file_name::{NAME_RULE, base_name};
 use crate::domain::id::{AttachmentId, SessionId};
-use crate::domain::name::{NAME_RULE, base_name};
 use crate::http::AppState;
-use crate::http::accept::Line;
-use crate::http::arrival::{Arrival, FOREWORD_BYTES, Progress, is_late};
-use crate::http::caller::{Holder, check_token};
+use crate::http::accept::HttpConnection;
+use crate::http::caller::{AnyToken, check_token, require_access};
 use crate::http::error::{ApiError, Problem};
-use crate::http::extract::{Named, Query};
+use crate::http::extract::{Json, PathParam, Query};
 use crate::http::metrics::Uploading;
-use crate::http::sessions::find;
 use crate::session::Access;
-use crate::store::{AttachmentRow, Content, KeepError, Quotas};
+use crate::store::{AttachmentRow, Quotas, StoreBlobError, UploadedBlob};
 
-/// Who may bring files.
-const UPLOAD: Access = Access::Editor;
+const UPLOAD_ACCESS: Access = Access::Editor;
 
 const FORM: &str = "multipart/form-data";
-const SESSION_FILES: u64 = 1_000;
-/// Between two pieces of an upload.
-const QUIET: Duration = Duration::from_secs(10);
-/// For an upload to be told why it was given up.
-const LAST_WORD: Duration = Duration::from_secs(5);
+const MAX_SESSION_FILES: u64 = 1_000;
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time to send the error of an upload that timed out.
+const ERROR_RESPONSE_GRACE: Duration = Duration::from_secs(5);
 
-/// How a file is called.
+/// The name of the file.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(in crate::http) struct Called {
-    /// For display only; 1 to 255 characters after the last slash. Outranks the name in a form.
+pub(in crate::http) struct UploadQuery {
+    /// For display only; 1 to 255 characters after the last slash. Overrides the name in a form.
     name: Option<String>,
 }
 
-/// Uploads a file: its bytes are the body, or the one file of a form.
+/// Uploads a file: the body itself, or the one file of a form.
 #[utoipa::path(
     post, path = "/api/sessions/{id}/attachments", tag = "sessions", security(("bearer" = [])),
     request_body(content = String, content_type = "application/octet-stream"),
-    params(("id" = String, Path, description = "The session"), Called),
+    params(("id" = String, Path, description = "The session"), UploadQuery),
     responses(
         (status = 201, description = "Stored", body = AttachmentBody),
         (status = 400, description = "INVALID_MESSAGE: its body is cut short or malformed", body = Problem),
         (status = 401, description = "AUTH_FAILED", body = Problem),
-        (status = 403, description = "FORBIDDEN: you may only look at this session", body = Problem),
-        (status = 404, description = "NOT_FOUND: or somebody else's", body = Problem),
+        (status = 403, description = "FORBIDDEN: you may only view this session", body = Problem),
+        (status = 404, description = "NOT_FOUND: no such session, or no access", body = Problem),
         (status = 408, description = "INVALID_MESSAGE: it did not arrive in time", body = Problem),
         (status = 413, description = "VALIDATION_ERROR: too large", body = Problem),
-        (status = 422, description = "VALIDATION_ERROR: a bad name, or too much together", body = Problem),
-        (status = 503, description = "BUSY: too many uploads under way; STORAGE_UNAVAILABLE", body = Problem)
+        (status = 422, description = "VALIDATION_ERROR: a bad name, or over a quota", body = Problem),
+        (status = 503, description = "BUSY: too many uploads at the moment; STORAGE_UNAVAILABLE", body = Problem)
     )
 )]
 pub(in crate::http) async fn upload(
     State(state): State<AppState>,
-    Holder(caller): Holder,
-    Named(id): Named<SessionId>,
-    Query(wish): Query<Called>,
-    Extension(line): Extension<Line>,
+    AnyToken(caller): AnyToken,
+    PathParam(id): PathParam<SessionId>,
+    Query(query): Query<UploadQuery>,
+    Extension(connection): Extension<HttpConnection>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    // Counted also if whoever uploads hangs up.
+    // A guard: the gauge goes down also if the client disconnects.
     let _counted = Uploading::new(&state.metrics);
-    let stored = store(&state, caller.principal, id, &wish, &line, request).await;
+    let stored = store(&state, caller.principal, id, query, &connection, request).await;
     let size = stored.as_ref().map(|row| row.size_bytes);
-    state.metrics.upload(size.ok());
-    Ok((StatusCode::CREATED, Answer(AttachmentBody::from(stored?))).into_response())
+    state.metrics.count_upload(size.ok());
+    Ok((StatusCode::CREATED, Json(AttachmentBody::from(stored?))).into_response())
 }
 
 async fn store(
     state: &AppState,
     principal: Principal,
     id: SessionId,
-    wish: &Called,
-    line: &Line,
+    query: UploadQuery,
+    connection: &HttpConnection,
     request: Request,
 ) -> Result<AttachmentRow, ApiError> {
-    let wished = wish.name.as_deref().map(check_name).transpose()?;
+    let requested = query.name.as_deref().map(check_name).transpose()?;
     state.sessions.keep_draft(&principal, id).await?;
-    find(state, &principal, id, UPLOAD).await?;
-    let _place = state.uploads.take(principal.user)?;
-    line.carry(LONGEST + LAST_WORD);
+    require_access(state, &principal, id, UPLOAD_ACCESS).await?;
+    let _permit = state.uploads.acquire(principal.user)?;
+    connection.start_transfer(TRANSFER_TIMEOUT + ERROR_RESPONSE_GRACE);
     let receiving = receive(state, &principal, id, request);
-    let arrived = tokio::time::timeout(LONGEST, receiving).await;
-    let (content, given) = arrived.unwrap_or_else(|_| Err(broken_off()))?;
-    let name = match (wished, given) {
+    let received = tokio::time::timeout(TRANSFER_TIMEOUT, receiving).await;
+    let (content, form_name) = received.unwrap_or_else(|_| Err(timed_out()))?;
+    let name = match (requested, form_name) {
         (Some(name), _) => name,
         (None, Some(name)) => check_name(&name)?,
         (None, None) => "file".to_owned(),
     };
-    let keeping = keep(state.clone(), principal, id, name, content);
-    state.sees_through(keeping).await
+    let adding = add(state.clone(), principal, id, name, content);
+    state.run_detached(adding).await
 }
 
-/// Keeps what has arrived. That may have taken long: it is asked again whether it may.
-async fn keep(
+/// Adds the file to the session. Receiving it may have taken minutes: the rights are checked again.
+async fn add(
     state: AppState,
     principal: Principal,
     id: SessionId,
     name: String,
-    content: Content,
+    content: UploadedBlob,
 ) -> Result<AttachmentRow, ApiError> {
     check_token(&state, &principal)?;
-    find(&state, &principal, id, UPLOAD).await?;
+    require_access(&state, &principal, id, UPLOAD_ACCESS).await?;
     let now = state.clock.wall();
     let row = AttachmentRow {
         id: AttachmentId::new(),
@@ -126,20 +122,20 @@ async fn keep(
         owner: principal.user,
         hash: content.hash,
         name,
-        media_type: content.media.as_str().to_owned(),
+        media_type: content.media_type.as_str().to_owned(),
         size_bytes: content.size_bytes,
-        // As it will be read: the store keeps no more of it.
+        // In milliseconds, as the store keeps it.
         created_at: Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now),
     };
     let (store, quotas) = (state.store.as_ref(), quotas(&state));
-    state.contents.keep(content, &row, quotas, store).await?;
+    state.blobs.store(content, &row, quotas, store).await?;
     Ok(row)
 }
 
 fn quotas(state: &AppState) -> Quotas {
-    let limits = &state.reception.limits;
+    let limits = &state.shared.limits;
     Quotas {
-        session_files: SESSION_FILES,
+        session_files: MAX_SESSION_FILES,
         session_bytes: limits.session_attachment_bytes.get(),
         user_bytes: limits.user_attachment_bytes.get(),
     }
@@ -154,68 +150,74 @@ fn bad_name(fault: &str) -> ApiError {
     ApiError::invalid(format!("`name` {fault}.")).with_details(json!({ "field": "name" }))
 }
 
-/// What is read of a form at most, whatever is in it.
-pub(in crate::http) fn most_bytes(state: &AppState) -> usize {
-    let twice = state
-        .reception
-        .limits
-        .attachment_bytes
-        .get()
-        .saturating_mul(2);
+/// Maximum size of an upload's body. Twice the maximum of a file, so that a file that is too large
+/// gets its own error.
+pub(in crate::http) fn max_body_bytes(state: &AppState) -> usize {
+    let twice = state.shared.limits.attachment_bytes.get().saturating_mul(2);
     usize::try_from(twice)
         .unwrap_or(usize::MAX)
-        .saturating_add(PIECE_BYTES)
+        .saturating_add(CHUNK_BYTES)
 }
 
-/// Takes in what a request brings, and how that is called if it says so itself.
+/// Receives the file of a request, and the name that a form gives it.
 async fn receive(
     state: &AppState,
     principal: &Principal,
     id: SessionId,
     request: Request,
-) -> Result<(Content, Option<String>), ApiError> {
-    let max = state.reception.limits.attachment_bytes.get();
-    let (is_form, declared) = announced(request.headers());
-    // What is too large is told so; how large the file in a form is, nobody knows yet.
+) -> Result<(UploadedBlob, Option<String>), ApiError> {
+    let max = state.shared.limits.attachment_bytes.get();
+    let (is_form, declared) = declared(request.headers());
+    // A file that is too large is refused as such further on; the size of a file in a form is not
+    // known yet.
     let size = declared.filter(|size| !is_form && *size <= max);
     let (store, quotas) = (&state.store, quotas(state));
-    let room = store.check_quotas(id, principal.user, size.unwrap_or(0), quotas);
-    if let Err(refused) = room.await {
+    let check = store.check_quotas(id, principal.user, size.unwrap_or(0), quotas);
+    if let Err(refused) = check.await {
         if !request.headers().contains_key(EXPECT) {
-            let mut body = Arrival::of_file(request.into_body().into_data_stream());
-            read_on(&mut body, 0, max).await?;
+            let mut body = UploadBody::of_file(request.into_body().into_data_stream());
+            discard(&mut body, 0, max).await?;
         }
-        return Err(KeepError::from(refused).into());
+        return Err(StoreBlobError::from(refused).into());
     }
-    if !is_form {
-        let body = Arrival::of_file(request.into_body().into_data_stream());
-        return Ok((take_in(state, body, declared).await?, None));
+    if is_form {
+        return receive_form(state, request).await;
     }
-    let progress = Progress::default();
-    let watched = progress.clone();
+    let body = UploadBody::of_file(request.into_body().into_data_stream());
+    Ok((receive_file(state, body, declared).await?, None))
+}
+
+async fn receive_form(
+    state: &AppState,
+    request: Request,
+) -> Result<(UploadedBlob, Option<String>), ApiError> {
+    let progress = FormProgress::default();
+    let shared = progress.clone();
     let request = request.map(|body| {
-        let arrival = Arrival::of_form(body.into_data_stream(), watched);
-        Body::from_stream(arrival)
+        let body = UploadBody::of_form(body.into_data_stream(), shared);
+        Body::from_stream(body)
     });
     let no_file = || ApiError::invalid("A form needs one file in it.");
     let form = Multipart::from_request(request, state).await;
     let mut form = form.map_err(|_| no_file())?;
     while let Some(field) = next_field(&mut form, &progress).await? {
-        if let Some(name) = field.file_name() {
-            let said = field.headers().get(CONTENT_DISPOSITION);
-            if said.is_some_and(|said| std::str::from_utf8(said.as_bytes()).is_err()) {
-                return Err(bad_name("is not UTF-8"));
-            }
-            progress.enter_file();
-            let name = name.to_owned();
-            return Ok((take_in(state, field, None).await?, Some(name)));
+        let Some(name) = field.file_name() else {
+            continue;
+        };
+        let disposition = field.headers().get(CONTENT_DISPOSITION);
+        // The parser replaces such bytes silently.
+        if disposition.is_some_and(|value| std::str::from_utf8(value.as_bytes()).is_err()) {
+            return Err(bad_name("is not UTF-8"));
         }
+        progress.enter_file();
+        let name = name.to_owned();
+        return Ok((receive_file(state, field, None).await?, Some(name)));
     }
     Err(no_file())
 }
 
-/// Is it a form, and how long is it?
-fn announced(headers: &HeaderMap) -> (bool, Option<u64>) {
+/// From the headers: whether the body is a form, and its length.
+fn declared(headers: &HeaderMap) -> (bool, Option<u64>) {
     let header = |name| headers.get(name)?.to_str().ok();
     let is_form = header(CONTENT_TYPE).is_some_and(|kind: &str| kind.starts_with(FORM));
     let length = header(CONTENT_LENGTH).and_then(|length| length.parse().ok());
@@ -224,103 +226,95 @@ fn announced(headers: &HeaderMap) -> (bool, Option<u64>) {
 
 async fn next_field<'a>(
     form: &'a mut Multipart,
-    progress: &Progress,
+    progress: &FormProgress,
 ) -> Result<Option<Field<'a>>, ApiError> {
-    match tokio::time::timeout(QUIET, form.next_field()).await {
+    match tokio::time::timeout(IDLE_TIMEOUT, form.next_field()).await {
         Ok(Ok(field)) => Ok(field),
-        Ok(Err(_)) if progress.is_too_long() => Err(ApiError::invalid(format!(
-            "A form has at most {FOREWORD_BYTES} bytes before its file."
+        Ok(Err(_)) if progress.is_too_long_before_file() => Err(ApiError::invalid(format!(
+            "A form has at most {MAX_BYTES_BEFORE_FILE} bytes before its file."
         ))),
-        Ok(Err(error)) => Err(not_read(&error)),
-        Err(_) => Err(broken_off()),
+        Ok(Err(error)) => Err(read_error(&error)),
+        Err(_) => Err(timed_out()),
     }
 }
 
-/// Takes in a file up to the largest there may be.
-async fn take_in<E: Error + 'static>(
+/// Writes a file to disk, up to the maximum size.
+async fn receive_file<E: Error + 'static>(
     state: &AppState,
-    mut pieces: impl Stream<Item = Result<Bytes, E>> + Unpin,
+    mut chunks: impl Stream<Item = Result<Bytes, E>> + Unpin,
     declared: Option<u64>,
-) -> Result<Content, ApiError> {
-    let max = state.reception.limits.attachment_bytes.get();
-    // Much too large: not even read.
+) -> Result<UploadedBlob, ApiError> {
+    let max = state.shared.limits.attachment_bytes.get();
+    // Far too large: refused unread.
     if let Some(actual) = declared.filter(|actual| *actual / 2 > max) {
         return Err(too_large(max, actual));
     }
-    let mut arriving = state.contents.receive().await.map_err(KeepError::from)?;
+    let mut arriving = state.blobs.receive().await.map_err(StoreBlobError::from)?;
     let mut size = 0;
-    while let Some(piece) = next(&mut pieces).await? {
-        size += piece.len() as u64;
+    while let Some(chunk) = next_chunk(&mut chunks).await? {
+        size += chunk.len() as u64;
         if size > max {
             drop(arriving);
-            let size = read_on(&mut pieces, size, max).await?;
+            let size = discard(&mut chunks, size, max).await?;
             return Err(too_large(max, declared.unwrap_or(size)));
         }
-        arriving.write(piece).await.map_err(KeepError::from)?;
+        arriving.write(chunk).await.map_err(StoreBlobError::from)?;
     }
-    Ok(arriving.finish().await.map_err(KeepError::from)?)
+    Ok(arriving.finish().await.map_err(StoreBlobError::from)?)
 }
 
-/// Counts the bytes that come, up to the largest file there may be.
-pub(in crate::http) async fn count<E: Error + 'static>(
-    pieces: &mut (impl Stream<Item = Result<Bytes, E>> + Unpin),
+/// Counts the bytes of a body, up to the maximum size of a file.
+pub(in crate::http) async fn count_bytes<E: Error + 'static>(
+    chunks: &mut (impl Stream<Item = Result<Bytes, E>> + Unpin),
     max: u64,
 ) -> Result<u64, ApiError> {
-    match read_on(pieces, 0, max).await? {
+    match discard(chunks, 0, max).await? {
         size if size > max => Err(too_large(max, size)),
         size => Ok(size),
     }
 }
 
-/// Reads on for a while: who is cut off while sending does not read why. Says how much there was.
-async fn read_on<E: Error + 'static>(
-    pieces: &mut (impl Stream<Item = Result<Bytes, E>> + Unpin),
+/// Reads the rest of a refused body, up to twice the maximum: a client that is cut off while it sends
+/// does not read the response. Returns the size so far.
+async fn discard<E: Error + 'static>(
+    chunks: &mut (impl Stream<Item = Result<Bytes, E>> + Unpin),
     mut size: u64,
     max: u64,
 ) -> Result<u64, ApiError> {
     while size / 2 <= max
-        && let Some(piece) = next(pieces).await?
+        && let Some(chunk) = next_chunk(chunks).await?
     {
-        size += piece.len() as u64;
+        size += chunk.len() as u64;
     }
     Ok(size)
 }
 
-async fn next<E: Error + 'static>(
-    pieces: &mut (impl Stream<Item = Result<Bytes, E>> + Unpin),
+async fn next_chunk<E: Error + 'static>(
+    chunks: &mut (impl Stream<Item = Result<Bytes, E>> + Unpin),
 ) -> Result<Option<Bytes>, ApiError> {
-    match tokio::time::timeout(QUIET, pieces.next()).await {
+    match tokio::time::timeout(IDLE_TIMEOUT, chunks.next()).await {
         Ok(None) => Ok(None),
-        Ok(Some(Ok(piece))) => Ok(Some(piece)),
-        Ok(Some(Err(error))) => Err(not_read(&error)),
-        Err(_) => Err(broken_off()),
+        Ok(Some(Ok(chunk))) => Ok(Some(chunk)),
+        Ok(Some(Err(error))) => Err(read_error(&error)),
+        Err(_) => Err(timed_out()),
     }
 }
 
-fn broken_off() -> ApiError {
-    ApiError::new(
-        StatusCode::REQUEST_TIMEOUT,
-        Code::InvalidMessage,
-        "The file did not arrive in time; nothing was stored.",
-    )
+fn timed_out() -> ApiError {
+    ApiError::body_timeout("The file did not arrive in time; nothing was stored.")
 }
 
-/// Why nothing more can be read of a body.
-fn not_read(error: &(dyn Error + 'static)) -> ApiError {
-    if is_late(error) {
-        return broken_off();
+fn read_error(error: &(dyn Error + 'static)) -> ApiError {
+    if is_timeout(error) {
+        return timed_out();
     }
-    ApiError::new(
-        StatusCode::BAD_REQUEST,
-        Code::InvalidMessage,
-        "The body is cut short or malformed; nothing was stored.",
-    )
+    ApiError::malformed("The body is cut short or malformed; nothing was stored.")
 }
 
 fn too_large(max: u64, actual: u64) -> ApiError {
     ApiError::new(
         StatusCode::PAYLOAD_TOO_LARGE,
-        Code::ValidationError,
+        ErrorCode::ValidationError,
         format!("A file has at most {max} bytes; nothing was stored."),
     )
     .with_details(json!({ "limit": "attachmentBytes", "max": max, "actual": actual }))

@@ -1,4 +1,4 @@
-//! The bytes of an upload on their way in: not too slowly, a piece at a time, and of a form not much
+//! Upload body: passes on one chunk at a time, and fails if it is too slow or if a form has too much
 //! before its file.
 
 use std::error::Error;
@@ -14,48 +14,46 @@ use futures_util::{Stream, StreamExt as _};
 use tokio::time::Instant;
 use tower_http::timeout::TimeoutError;
 
-/// What there may be of a form before its first file.
-pub(super) const FOREWORD_BYTES: u64 = 64 * 1024;
-/// From then on, so much per second on average: whoever sends a byte now and then keeps a place that
-/// others wait for.
-const SLOW_START: Duration = Duration::from_secs(10);
-const LEAST_BYTES_PER_SEC: u64 = 1024;
+/// Maximum size of a form's part before its first file.
+pub(in crate::http) const MAX_BYTES_BEFORE_FILE: u64 = 64 * 1024;
+/// After this time an upload must have reached a minimum average rate: a dripping upload would hold
+/// a slot that others wait for.
+const RATE_GRACE: Duration = Duration::from_secs(10);
+const MIN_BYTES_PER_SEC: u64 = 1024;
 
-/// A body that is being received.
-pub(super) struct Arrival<S> {
-    pieces: S,
+pub(in crate::http) struct UploadBody<S> {
+    chunks: S,
     started: Instant,
-    seen: u64,
-    /// Whoever reads a form takes all that can be had before looking at it: after each piece there is
-    /// nothing for a moment, so that no more is in memory than was looked at.
-    rests: bool,
-    progress: Progress,
+    received: u64,
+    /// Pending for one poll after each chunk: the form parser buffers all that is ready before it
+    /// parses, so this bounds its memory.
+    yields: bool,
+    progress: FormProgress,
 }
 
-/// How far a form has come. Clones share it.
+/// How far a form has been read. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Progress(Arc<Steps>);
+pub(in crate::http) struct FormProgress(Arc<FormFlags>);
 
 #[derive(Debug, Default)]
-struct Steps {
+struct FormFlags {
     is_in_file: AtomicBool,
-    is_too_long: AtomicBool,
+    is_too_long_before_file: AtomicBool,
 }
 
-impl Progress {
-    /// What comes now is the file.
-    pub(super) fn enter_file(&self) {
+impl FormProgress {
+    /// The bytes from here on are the file.
+    pub(in crate::http) fn enter_file(&self) {
         self.0.is_in_file.store(true, Ordering::Relaxed);
     }
 
-    /// Was there too much before the file?
-    pub(super) fn is_too_long(&self) -> bool {
-        self.0.is_too_long.load(Ordering::Relaxed)
+    pub(in crate::http) fn is_too_long_before_file(&self) -> bool {
+        self.0.is_too_long_before_file.load(Ordering::Relaxed)
     }
 }
 
-/// Did a body end because it took too long, and not because something is wrong with it?
-pub(super) fn is_late(error: &(dyn Error + 'static)) -> bool {
+/// Did reading a body fail because of a timeout?
+pub(in crate::http) fn is_timeout(error: &(dyn Error + 'static)) -> bool {
     let timed_out = |error: &io::Error| error.kind() == io::ErrorKind::TimedOut;
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -67,57 +65,57 @@ pub(super) fn is_late(error: &(dyn Error + 'static)) -> bool {
     false
 }
 
-impl<S> Arrival<S> {
+impl<S> UploadBody<S> {
     /// A body that is the file.
-    pub(super) fn of_file(pieces: S) -> Self {
-        let progress = Progress::default();
+    pub(in crate::http) fn of_file(chunks: S) -> Self {
+        let progress = FormProgress::default();
         progress.enter_file();
-        Self::of_form(pieces, progress)
+        Self::of_form(chunks, progress)
     }
 
     /// A body with a file somewhere in it.
-    pub(super) fn of_form(pieces: S, progress: Progress) -> Self {
+    pub(in crate::http) fn of_form(chunks: S, progress: FormProgress) -> Self {
         Self {
-            pieces,
+            chunks,
             started: Instant::now(),
-            seen: 0,
-            rests: false,
+            received: 0,
+            yields: false,
             progress,
         }
     }
 
     fn is_too_slow(&self) -> bool {
         let elapsed = self.started.elapsed();
-        elapsed > SLOW_START && self.seen < elapsed.as_secs() * LEAST_BYTES_PER_SEC
+        elapsed > RATE_GRACE && self.received < elapsed.as_secs() * MIN_BYTES_PER_SEC
     }
 }
 
-impl<S, E> Stream for Arrival<S>
+impl<S, E> Stream for UploadBody<S>
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin,
 {
     type Item = io::Result<Bytes>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if std::mem::take(&mut self.rests) {
+        if std::mem::take(&mut self.yields) {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let steps = &self.progress.0;
-        if self.seen >= FOREWORD_BYTES && !steps.is_in_file.load(Ordering::Relaxed) {
-            steps.is_too_long.store(true, Ordering::Relaxed);
+        let flags = &self.progress.0;
+        if self.received >= MAX_BYTES_BEFORE_FILE && !flags.is_in_file.load(Ordering::Relaxed) {
+            flags.is_too_long_before_file.store(true, Ordering::Relaxed);
             return Poll::Ready(Some(Err(io::ErrorKind::InvalidData.into())));
         }
-        let Some(piece) = ready!(self.pieces.poll_next_unpin(context)) else {
+        let Some(chunk) = ready!(self.chunks.poll_next_unpin(context)) else {
             return Poll::Ready(None);
         };
-        let piece = piece.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
-        self.seen += piece.len() as u64;
-        self.rests = true;
+        let chunk = chunk.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
+        self.received += chunk.len() as u64;
+        self.yields = true;
         if self.is_too_slow() {
             return Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())));
         }
-        Poll::Ready(Some(Ok(piece)))
+        Poll::Ready(Some(Ok(chunk)))
     }
 }
 
@@ -129,24 +127,24 @@ mod tests {
 
     use super::*;
 
-    /// Pieces of this size, one every so often.
-    fn pieces(
+    /// An endless body: a chunk of this size in every interval.
+    fn chunks(
         size: usize,
-        every: Duration,
+        interval: Duration,
     ) -> impl Stream<Item = Result<Bytes, Infallible>> + Unpin {
         Box::pin(stream::unfold((), move |()| async move {
-            tokio::time::sleep(every).await;
+            tokio::time::sleep(interval).await;
             Some((Ok(Bytes::from(vec![b'x'; size])), ()))
         }))
     }
 
-    async fn ends_after<S>(mut arrival: Arrival<S>) -> (io::ErrorKind, Duration)
+    async fn ends_after<S>(mut body: UploadBody<S>) -> (io::ErrorKind, Duration)
     where
-        Arrival<S>: Stream<Item = io::Result<Bytes>> + Unpin,
+        UploadBody<S>: Stream<Item = io::Result<Bytes>> + Unpin,
     {
         let started = Instant::now();
         loop {
-            match arrival.next().await.unwrap() {
+            match body.next().await.unwrap() {
                 Ok(_) if started.elapsed() > Duration::from_mins(5) => {
                     return (io::ErrorKind::Other, started.elapsed());
                 }
@@ -157,38 +155,38 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_sends_a_byte_now_and_then_is_not_waited_for() {
+    async fn an_upload_below_the_minimum_rate_is_given_up() {
         let second = Duration::from_secs(1);
-        let (kind, after) = ends_after(Arrival::of_file(pieces(1000, second))).await;
+        let (kind, after) = ends_after(UploadBody::of_file(chunks(1000, second))).await;
         assert_eq!(kind, io::ErrorKind::TimedOut);
         assert_eq!(after, Duration::from_secs(11));
-        let (kind, _) = ends_after(Arrival::of_file(pieces(1024, second))).await;
-        assert_eq!(kind, io::ErrorKind::Other, "slow, and not too slow");
+        let (kind, _) = ends_after(UploadBody::of_file(chunks(1024, second))).await;
+        assert_eq!(kind, io::ErrorKind::Other, "just fast enough");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn little_is_read_of_a_form_before_its_file() {
-        let (progress, millis) = (Progress::default(), Duration::from_millis(1));
-        let form = Arrival::of_form(pieces(8 * 1024, millis), progress.clone());
+    async fn a_form_with_too_much_before_its_file_is_refused() {
+        let (progress, millis) = (FormProgress::default(), Duration::from_millis(1));
+        let form = UploadBody::of_form(chunks(8 * 1024, millis), progress.clone());
         let (kind, after) = ends_after(form).await;
         assert_eq!(kind, io::ErrorKind::InvalidData);
         assert_eq!(after, 8 * millis);
-        assert!(progress.is_too_long());
+        assert!(progress.is_too_long_before_file());
 
-        let progress = Progress::default();
-        let form = Arrival::of_form(pieces(8 * 1024, millis), progress.clone());
+        let progress = FormProgress::default();
+        let form = UploadBody::of_form(chunks(8 * 1024, millis), progress.clone());
         progress.enter_file();
         assert_eq!(ends_after(form).await.0, io::ErrorKind::Other);
     }
 
     #[tokio::test]
-    async fn it_comes_a_piece_at_a_time() {
+    async fn a_body_is_passed_on_one_chunk_at_a_time() {
         let two = stream::iter([Ok::<_, Infallible>(Bytes::from("a")), Ok(Bytes::from("b"))]);
-        let mut arrival = Arrival::of_file(two);
+        let mut body = UploadBody::of_file(two);
         let mut polled = Vec::new();
         while polled.len() < 4 {
             let next = std::future::poll_fn(|context| {
-                Poll::Ready(arrival.poll_next_unpin(context).is_ready())
+                Poll::Ready(body.poll_next_unpin(context).is_ready())
             });
             polled.push(next.await);
         }
