@@ -1,4 +1,4 @@
-//! Logs, traces, and the metrics of the process itself.
+//! Telemetry: logs, traces, and metrics of the process itself.
 
 use std::io::IsTerminal as _;
 
@@ -8,30 +8,30 @@ use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, fmt};
 
-mod destination;
-mod durations;
 mod exporter;
+mod histogram;
 mod otlp;
-mod process;
+mod otlp_config;
+mod process_metrics;
 mod retry;
 mod sampler;
 mod trace;
 
-pub use destination::Destination;
-pub(crate) use durations::Durations;
 pub(crate) use exporter::Traces;
-pub(crate) use process::{Process, build_info};
-pub(crate) use trace::{Context, Kind, Remote, Span, Tracer, chosen};
+pub(crate) use histogram::Durations;
+pub use otlp_config::Destination;
+pub(crate) use process_metrics::{Process, build_info};
+pub(crate) use trace::{Context, Kind, Remote, Span, Tracer, operator_name};
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
     /// Text on a terminal, JSON otherwise.
     Auto,
-    /// For people.
+    /// Human-readable text.
     Text,
-    /// For programs, one object per line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -39,14 +39,14 @@ pub enum Format {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// How lines look.
+    /// Format of log lines.
     pub format: Format,
-    /// From which level on, perhaps per module (`info`, `switchboard=debug,warn`).
+    /// Lowest level, also per module (`info`, `switchboard=debug,warn`).
     pub level: String,
 }
 
 impl Config {
-    /// Complaints about values that cannot work, by key.
+    /// Invalid values, by key.
     pub fn complaints(&self) -> Vec<(&'static str, String)> {
         EnvFilter::try_new(&self.level)
             .err()
@@ -63,11 +63,11 @@ impl Config {
     }
 }
 
-/// Sends log lines to standard error from now on. The first call in a process wins.
+/// Starts logging to standard error. The first call in a process wins.
 pub fn start_logging(config: &Config) {
     let filter = EnvFilter::try_new(&config.level).unwrap_or_else(|_| EnvFilter::new("info"));
-    // Libraries write down what passes through them, frames and statements, once they are asked for
-    // details: whatever the level, they are not asked.
+    // At debug level libraries log frames and SQL statements, which hold what users wrote: their debug
+    // lines are dropped at every level setting.
     let discreet = filter_fn(|line| {
         line.target().starts_with(env!("CARGO_PKG_NAME")) || *line.level() <= tracing::Level::INFO
     });
@@ -88,8 +88,8 @@ pub fn start_logging(config: &Config) {
     } else {
         lines.with_ansi(terminal).with_target(false).boxed()
     };
-    // For all layers and not for one: a library that asks whether it is heard would, if it is not, take
-    // the next line of ours with it.
+    // A global filter, not a per-layer one: with a per-layer filter, a library's check whether a line is
+    // enabled would suppress our next line too.
     let subscriber = tracing_subscriber::registry().with(filter).with(discreet);
     if let Err(error) = subscriber.with(lines).try_init() {
         tracing::debug!(%error, "logging was started before");

@@ -1,8 +1,8 @@
-//! Brings spans to a collector, and lets nobody wait for it.
+//! Exporter: delivers spans to an OTLP collector; nothing ever waits for it.
 //!
-//! One task per gateway. What the collector cannot take for now is tried again for a while; meanwhile
-//! the queue fills, and what finds it full is lost, as is what was refused or tried too often. All of
-//! that is counted. That the collector cannot be reached is logged once, and once more when it can.
+//! One task per gateway. A failed batch is retried with backoff; meanwhile the queue fills, and spans that
+//! find it full are lost, as are batches that were rejected or retried too often. All losses are counted.
+//! An unreachable collector is logged once, and once more when it is back.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -30,22 +30,20 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::destination::Destination;
 use super::otlp;
-use super::retry::{Backoff, is_for_now, retry_after};
+use super::otlp_config::Destination;
+use super::retry::{Backoff, is_retriable, retry_after};
 use super::trace::{Finished, Tracer};
 use crate::clock::Clock;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Losing {
+struct LossLabels {
     reason: &'static str,
 }
 
-/// Why spans are lost: nobody took them out of the queue in time, the collector did not want them, or
-/// it could not be reached.
+/// Reasons for lost spans; values of the label `reason`.
 const REASONS: [&str; 3] = ["queue_full", "rejected", "not_delivered"];
 
-/// Why a batch did not arrive.
 #[derive(Debug, thiserror::Error)]
 enum ExportError {
     #[error("it does not answer in time")]
@@ -64,16 +62,14 @@ enum ExportError {
 }
 
 impl ExportError {
-    /// May the same arrive later?
-    fn is_for_now(&self) -> bool {
+    fn is_retriable(&self) -> bool {
         match self {
             Self::Late | Self::Line(_) | Self::Http(_) => true,
-            Self::Refused { status, .. } => is_for_now(*status),
+            Self::Refused { status, .. } => is_retriable(*status),
             Self::Request(_) => false,
         }
     }
 
-    /// How long the collector wants to be left alone.
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused { retry_after, .. } => *retry_after,
@@ -82,8 +78,7 @@ impl ExportError {
     }
 }
 
-/// The traces of one gateway: where they are made, and what brings them away. Nothing, without a
-/// destination.
+/// The traces of one gateway: tracer and exporter. Both do nothing without a destination.
 #[derive(Default)]
 pub(crate) struct Traces {
     tracer: Tracer,
@@ -94,11 +89,10 @@ struct Exporting {
     task: JoinHandle<()>,
     finish: CancellationToken,
     exported: Counter,
-    lost: Family<Losing, Counter>,
+    lost: Family<LossLabels, Counter>,
 }
 
 impl Traces {
-    /// Starts to export.
     pub(crate) fn start(destination: Option<Destination>, clock: &Clock) -> Self {
         let Some(destination) = destination else {
             return Self::default();
@@ -106,12 +100,12 @@ impl Traces {
         let connector = match connector(&destination) {
             Ok(connector) => connector,
             Err(error) => {
-                tracing::warn!(%error, "traces are off: the certificate for their collector cannot be used");
+                tracing::warn!(%error, "traces are off: cannot use the collector's certificate");
                 return Self::default();
             }
         };
-        let (exported, lost) = (Counter::default(), Family::<Losing, Counter>::default());
-        let lost_for = |reason| lost.get_or_create_owned(&Losing { reason });
+        let (exported, lost) = (Counter::default(), Family::<LossLabels, Counter>::default());
+        let lost_for = |reason| lost.get_or_create_owned(&LossLabels { reason });
         let (queue, waiting) = mpsc::channel(destination.queue);
         let sampler = destination.sampler;
         let tracer = Tracer::new(sampler, clock.clone(), queue, lost_for("queue_full"));
@@ -121,7 +115,7 @@ impl Traces {
             connector,
             waiting,
             clock: clock.clone(),
-            backoff: Backoff::USUAL,
+            backoff: Backoff::DEFAULT,
             exported: exported.clone(),
             rejected: lost_for("rejected"),
             not_delivered: lost_for("not_delivered"),
@@ -143,14 +137,13 @@ impl Traces {
         &self.tracer
     }
 
-    /// Puts its counters under their names.
     pub(crate) fn register_metrics(&self, registry: &mut Registry) {
         let none = (Counter::default(), Family::default());
         let (exported, lost) = self.exporting.as_ref().map_or(none, |exporting| {
             (exporting.exported.clone(), exporting.lost.clone())
         });
         for reason in REASONS {
-            lost.get_or_create_owned(&Losing { reason });
+            lost.get_or_create_owned(&LossLabels { reason });
         }
         registry.register(
             "trace_spans_exported",
@@ -164,23 +157,22 @@ impl Traces {
         );
     }
 
-    /// Brings away what is left, within a while: each batch is tried once, and nothing is waited for.
-    pub(crate) async fn finish(self, patience: Duration) {
+    /// Flushes the queue within a timeout; each batch is tried once.
+    pub(crate) async fn finish(self, timeout: Duration) {
         let Some(mut exporting) = self.exporting else {
             return;
         };
         exporting.finish.cancel();
-        if tokio::time::timeout(patience, &mut exporting.task)
+        if tokio::time::timeout(timeout, &mut exporting.task)
             .await
             .is_err()
         {
             exporting.task.abort();
-            tracing::warn!("the last traces were not delivered in time");
+            tracing::warn!("the last traces could not be delivered in time");
         }
     }
 }
 
-/// What vouches for a collector over TLS.
 fn connector(destination: &Destination) -> Result<Option<TlsConnector>, String> {
     if !destination.is_https() {
         return Ok(None);
@@ -221,7 +213,7 @@ struct Exporter {
 }
 
 impl Exporter {
-    /// Runs until told to finish, or nobody makes spans any more.
+    /// Runs until told to finish, or every tracer is gone.
     async fn run(mut self, finish: CancellationToken) {
         let most = self.destination.batch;
         let mut batch = Vec::new();
@@ -235,7 +227,7 @@ impl Exporter {
                 }
                 taken = self.waiting.recv_many(&mut batch, most) => match taken {
                     0 => break,
-                    // Nobody looks at a trace at once: what comes soon goes along.
+                    // Traces are not urgent: collect a batch for a while.
                     taken if taken == batch.len() => due = Instant::now() + self.destination.delay,
                     _ => {}
                 },
@@ -253,8 +245,7 @@ impl Exporter {
         }
     }
 
-    /// Delivers a batch, however often it takes, or counts it as lost. Told to finish it tries once
-    /// more, at once.
+    /// Delivers a batch, with retries, or counts it as lost. After `finish` it tries once more, at once.
     async fn export(&mut self, batch: &mut Vec<Finished>, finish: &CancellationToken) {
         let body = Bytes::from(otlp::body(&self.destination.resource, batch));
         let many = batch.len() as u64;
@@ -268,15 +259,15 @@ impl Exporter {
             };
             let wait = self
                 .backoff
-                .wait(failures, error.retry_after(), chance())
-                .filter(|_| error.is_for_now() && !is_last);
-            // What passes within a moment is not worth a word.
+                .wait(failures, error.retry_after(), jitter())
+                .filter(|_| error.is_retriable() && !is_last);
+            // A short outage is not logged.
             if wait.is_none() || failures > 1 {
                 self.failed(&error);
             }
             let Some(wait) = wait else {
                 let lost = match error {
-                    ExportError::Refused { status, .. } if !is_for_now(status) => &self.rejected,
+                    ExportError::Refused { status, .. } if !is_retriable(status) => &self.rejected,
                     _ => &self.not_delivered,
                 };
                 lost.inc_by(many);
@@ -293,7 +284,7 @@ impl Exporter {
     fn arrived(&mut self) {
         if !self.is_reachable {
             let collector = self.destination.place();
-            tracing::info!(collector, "traces are delivered again");
+            tracing::info!(collector, "the trace collector is reachable again");
         }
         self.is_reachable = true;
     }
@@ -301,7 +292,7 @@ impl Exporter {
     fn failed(&mut self, error: &ExportError) {
         if self.is_reachable {
             let collector = self.destination.place();
-            tracing::warn!(%error, collector, "traces cannot be delivered; said once, tried again for a while, and counted if lost");
+            tracing::warn!(%error, collector, "cannot deliver traces; retrying, and counting what is lost");
         }
         self.is_reachable = false;
     }
@@ -354,13 +345,13 @@ impl Exporter {
         tokio::select! {
             biased;
             answer = &mut answer => answer,
-            // A collector may answer and hang up in one breath: the answer counts.
+            // A collector may answer and close at the same time: the answer counts.
             _ = talk => answer.await,
         }
     }
 }
 
-fn chance() -> u8 {
+fn jitter() -> u8 {
     let mut byte = [0];
     aws_lc_rs::rand::fill(&mut byte).expect("the system has randomness");
     byte[0]

@@ -1,6 +1,4 @@
-//! How long something took, counted in buckets that many tasks can add to at once.
-//!
-//! Two atomic additions and no lock: it stands on the way of every event.
+//! Histogram of durations. Two atomic additions per observation and no lock: it is on the path of every event.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,13 +8,13 @@ use std::time::Duration;
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::{MetricType, TypedMetric};
 
-/// For what a machine does, in microseconds; above the last bound there is one more bucket.
+/// Bounds in microseconds for work of the machine; one more bucket follows the last bound.
 const BOUNDS_MICROS: [u64; 17] = [
     100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
     1_000_000, 2_500_000, 5_000_000, 10_000_000, 30_000_000,
 ];
 
-/// For what takes a person's or an agent's time.
+/// Bounds for work of users and agents.
 const LONG_BOUNDS_MICROS: [u64; 12] = [
     100_000,
     500_000,
@@ -44,12 +42,12 @@ struct Inner {
 }
 
 impl Durations {
-    /// For what a machine does.
+    /// With bounds for work of the machine.
     pub(crate) fn short() -> Self {
         Self::within(&BOUNDS_MICROS)
     }
 
-    /// For what takes an agent's time.
+    /// With bounds for work of agents.
     pub(crate) fn long() -> Self {
         Self::within(&LONG_BOUNDS_MICROS)
     }
@@ -63,7 +61,6 @@ impl Durations {
         }))
     }
 
-    /// Counts one.
     pub(crate) fn observe(&self, took: Duration) {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let Inner {
@@ -121,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_took_as_long_as_a_bound_is_within_it() {
+    fn a_duration_equal_to_a_bound_is_within_its_bucket() {
         let durations = Durations::short();
         for micros in [1, 100, 101, 30_000_000, 60_000_000] {
             durations.observe(Duration::from_micros(micros));

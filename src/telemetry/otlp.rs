@@ -1,10 +1,9 @@
-//! Spans as the OpenTelemetry protocol writes them down in JSON.
+//! OTLP: spans as the OpenTelemetry protocol's JSON.
 
 use serde_json::{Value as Json, json};
 
 use super::trace::{Finished, Kind, Value};
 
-/// A batch of spans of one process, as the body of a request.
 pub(super) fn body(resource: &[(String, String)], spans: &[Finished]) -> Vec<u8> {
     let resource: Vec<Json> = resource
         .iter()
@@ -31,7 +30,7 @@ fn span(span: &Finished) -> Json {
         let value = match value {
             Value::Word(word) => json!({ "stringValue": word }),
             Value::Name(name) => json!({ "stringValue": name }),
-            // 64 bits are text in this form.
+            // OTLP writes 64-bit numbers as text.
             Value::Number(number) => json!({ "intValue": number.to_string() }),
             Value::Truth(truth) => json!({ "boolValue": truth }),
         };

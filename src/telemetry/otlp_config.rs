@@ -1,4 +1,4 @@
-//! Where traces go, by the standard variables of OpenTelemetry.
+//! OTLP configuration: the collector, read from OpenTelemetry's standard variables.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -10,20 +10,20 @@ use hyper::header::{HeaderName, HeaderValue};
 use super::sampler::Sampler;
 
 const PATH: &str = "/v1/traces";
-/// Spans that may wait to be exported. Full: the next is lost, and counted.
-const QUEUE: usize = 2_048;
-/// Spans of one request.
-const BATCH: usize = 512;
-const DELAY: Duration = Duration::from_secs(5);
-const TIMEOUT: Duration = Duration::from_secs(10);
+/// Capacity of the export queue. Full: the next span is lost, and counted.
+const QUEUE_CAPACITY: usize = 2_048;
+/// Spans per request.
+const BATCH_SPANS: usize = 512;
+const BATCH_DELAY: Duration = Duration::from_secs(5);
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where traces go, and which.
+/// The collector, and which traces it gets.
 #[derive(Debug)]
 pub struct Destination {
     pub(super) url: Uri,
-    /// May hold a key: never shown.
+    /// May hold a key: never printed.
     pub(super) headers: Headers,
-    /// The authority that vouches for the collector, if it is none of the public ones.
+    /// Certificate authority of the collector, unless it is a public one.
     pub(super) certificate: Option<PathBuf>,
     pub(super) resource: Vec<(String, String)>,
     pub(super) sampler: Sampler,
@@ -33,7 +33,6 @@ pub struct Destination {
     pub(super) timeout: Duration,
 }
 
-/// Headers that every request carries.
 pub(super) struct Headers(pub(super) Vec<(HeaderName, HeaderValue)>);
 
 impl std::fmt::Debug for Headers {
@@ -43,7 +42,7 @@ impl std::fmt::Debug for Headers {
 }
 
 impl Destination {
-    /// What the variables say: nowhere, somewhere, or something that cannot be.
+    /// Reads the variables: no collector, one, or an error.
     pub fn from_variables(
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Option<Self>, String> {
@@ -52,7 +51,7 @@ impl Destination {
             .filter(|(name, value)| name.starts_with("OTEL_") && !value.trim().is_empty())
             .collect();
         let get = |name: &str| known.get(name).map(|value| value.trim());
-        // What is said of traces outranks what is said of everything.
+        // Variables for traces override those for all signals.
         let of_traces = |name: &str| {
             let own = get(&format!("OTEL_EXPORTER_OTLP_TRACES_{name}"));
             own.or_else(|| get(&format!("OTEL_EXPORTER_OTLP_{name}")))
@@ -83,10 +82,10 @@ impl Destination {
             let millis = number(name, millis(default))?;
             Ok::<_, String>(Duration::from_millis(millis as u64))
         };
-        let queue = number("OTEL_BSP_MAX_QUEUE_SIZE", QUEUE)?.min(1 << 20);
+        let queue = number("OTEL_BSP_MAX_QUEUE_SIZE", QUEUE_CAPACITY)?.min(1 << 20);
         let timeout = match get("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT") {
-            Some(_) => span_of("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", TIMEOUT)?,
-            None => span_of("OTEL_EXPORTER_OTLP_TIMEOUT", TIMEOUT)?,
+            Some(_) => span_of("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", EXPORT_TIMEOUT)?,
+            None => span_of("OTEL_EXPORTER_OTLP_TIMEOUT", EXPORT_TIMEOUT)?,
         };
         Ok(Some(Self {
             url: checked(&url)?,
@@ -98,13 +97,13 @@ impl Destination {
             )?,
             sampler,
             queue,
-            batch: number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", BATCH)?.min(queue),
-            delay: span_of("OTEL_BSP_SCHEDULE_DELAY", DELAY)?,
+            batch: number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", BATCH_SPANS)?.min(queue),
+            delay: span_of("OTEL_BSP_SCHEDULE_DELAY", BATCH_DELAY)?,
             timeout,
         }))
     }
 
-    /// Where that is, for people: without a path, and without anybody's name.
+    /// The collector's address for logs: without path and user info.
     pub(crate) fn place(&self) -> String {
         let (host, port) = self.host_and_port();
         format!(
@@ -124,7 +123,7 @@ impl Destination {
     }
 }
 
-/// The one of traces as it is, the one of everything with their path behind it.
+/// The traces endpoint as it is; the general endpoint with the path for traces appended.
 fn endpoint<'a>(get: &impl Fn(&str) -> Option<&'a str>) -> Option<String> {
     let own = get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").map(str::to_owned);
     own.or_else(|| {
@@ -134,7 +133,7 @@ fn endpoint<'a>(get: &impl Fn(&str) -> Option<&'a str>) -> Option<String> {
 }
 
 fn checked(url: &str) -> Result<Uri, String> {
-    // The value is not repeated: people put keys into URLs.
+    // The value is not repeated: URLs may hold keys.
     let wrong = || "OTEL_EXPORTER_OTLP_ENDPOINT: expected a URL like http://localhost:4318";
     let url: Uri = url.parse().map_err(|_| wrong())?;
     let is_good = matches!(url.scheme_str(), Some("http" | "https"))
@@ -179,7 +178,7 @@ fn resource(name: Option<&str>, text: &str) -> Result<Vec<(String, String)>, Str
     Ok(told)
 }
 
-/// `a=b,c=d`, with percent signs where something else stands.
+/// Parses `a=b,c=d` with percent-encoding.
 fn pairs(text: &str) -> Option<Vec<(String, String)>> {
     let pair = |pair: &str| {
         let (name, value) = pair.split_once('=')?;
@@ -219,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_endpoint_or_when_told_so_nothing_is_exported() {
+    fn nothing_is_exported_without_an_endpoint_or_when_disabled() {
         let place = ("EXPORTER_OTLP_ENDPOINT", "http://localhost:4318");
         assert!(read(&[]).unwrap().is_none());
         assert!(read(&[("SERVICE_NAME", "x")]).unwrap().is_none());
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_traces_outranks_what_is_said_of_everything() {
+    fn variables_for_traces_override_general_ones() {
         let all = ("EXPORTER_OTLP_ENDPOINT", "http://localhost:4318/otlp/");
         let there = read(&[all]).unwrap().unwrap();
         assert_eq!(there.url, "http://localhost:4318/otlp/v1/traces");
@@ -268,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named_without_its_value() {
+    fn a_bad_variable_is_named_without_its_value() {
         let place = ("EXPORTER_OTLP_ENDPOINT", "http://localhost:4318");
         for wrong in [
             ("EXPORTER_OTLP_ENDPOINT", "localhost:4318"),

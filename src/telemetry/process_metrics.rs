@@ -1,4 +1,4 @@
-//! What the operating system says about this process, under Prometheus' usual names.
+//! Process metrics under Prometheus' usual names, and build information.
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
@@ -10,14 +10,14 @@ use prometheus_client::registry::Registry;
 /// Clock ticks per second in `/proc/self/stat`; fixed in the kernel's interface.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Read anew at every scrape.
+/// Read again at every scrape.
 #[derive(Debug)]
 pub(crate) struct Process {
-    /// When it began, in seconds since 1970.
+    /// Start time in seconds since 1970.
     pub(crate) started: f64,
 }
 
-/// Which program this is, and what it stores in.
+/// Registers version, schema and database as labels.
 pub(crate) fn build_info(registry: &mut Registry, schema: i64, database: &'static str) {
     let labels = vec![
         ("version", env!("CARGO_PKG_VERSION").to_owned()),
@@ -86,7 +86,7 @@ fn open_descriptors() -> Option<i64> {
     i64::try_from(std::fs::read_dir("/proc/self/fd").ok()?.count()).ok()
 }
 
-/// The 14th and 15th field; the second one, the name, may contain anything but ends with `)`.
+/// Fields 14 and 15 of the line; the second one, the program's name, may contain anything but ends with `)`.
 fn cpu_seconds() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();

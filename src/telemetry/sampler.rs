@@ -1,18 +1,18 @@
-//! Which traces are kept.
+//! Sampler: which traces are kept.
 
 use super::trace::Remote;
 
-/// Which traces are kept, as `OTEL_TRACES_SAMPLER` says it.
+/// Which traces are kept, as `OTEL_TRACES_SAMPLER` says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Sampler {
-    /// Does whoever began a trace elsewhere decide?
+    /// Does the sender's decision count for a trace that began elsewhere?
     follows_parent: bool,
-    /// Of those that begin here, those whose last eight bytes are below this.
+    /// Of the traces that begin here, keep those whose last eight bytes are below this.
     below: u64,
 }
 
 impl Default for Sampler {
-    /// All, unless whoever began a trace does not want it.
+    /// Keeps all traces, unless the sender does not sample.
     fn default() -> Self {
         Self {
             follows_parent: true,
@@ -22,7 +22,6 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// By its standard name and its argument; an error says what is wrong with them.
     pub(super) fn named(name: &str, argument: Option<&str>) -> Result<Self, String> {
         let (follows_parent, rest) = match name.strip_prefix("parentbased_") {
             Some(rest) => (true, rest),
@@ -46,7 +45,6 @@ impl Sampler {
         })
     }
 
-    /// Is this trace kept?
     pub(super) fn keeps(&self, trace: u128, remote: Option<Remote>) -> bool {
         if let Some(remote) = remote.filter(|_| self.follows_parent) {
             return remote.sampled;

@@ -1,9 +1,8 @@
-//! Traces: what became of one command, as spans that name where the time went.
+//! Tracing: what a command led to, as spans that show where the time went.
 //!
-//! A [`Tracer`] is a value like a counter: rooms are handed one, and a [`Context`], two numbers, goes
-//! with a command from task to task. Without a place to export to, all of it does nothing. What is
-//! said in a span is a fixed word, a number, or an id of ours; there is no way to put a text into it
-//! that a user or an agent has written.
+//! A [`Tracer`] is handed to modules like a counter; a [`Context`], two numbers, travels with a command from
+//! task to task. Without a collector all of it does nothing. Attributes are fixed words, numbers or our own
+//! ids: text written by a user or an agent cannot be set.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,14 +14,14 @@ use super::sampler::Sampler;
 use crate::clock::Clock;
 use crate::domain::id;
 
-/// Where a span stands: what its children need to know of it.
+/// The position of a span in its trace, for its children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Context {
     pub(super) trace: u128,
     pub(super) span: u64,
 }
 
-/// A context that came from outside, and whether its sender keeps the trace.
+/// A context from outside, and whether its sender samples the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Remote {
     pub(super) context: Context,
@@ -30,7 +29,7 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// The header `traceparent` of W3C Trace Context; nothing if it is not well-formed.
+    /// Parses the W3C header `traceparent`; `None` if it is malformed.
     pub(crate) fn parse(header: &str) -> Option<Self> {
         let bytes = header.as_bytes();
         let lower_hex = |part: &str| {
@@ -47,7 +46,7 @@ impl Remote {
             &header[53..55],
         );
         let is_divided = [2, 35, 52].iter().all(|place| bytes[*place] == b'-');
-        // Version 00 ends here; a later one may say more after another dash.
+        // Version 00 ends here; later versions may continue after a dash.
         let ends_well = bytes.len() == 55 || (version != "00" && bytes[55] == b'-');
         let is_hex = [version, trace, span, flags].into_iter().all(lower_hex);
         if !is_divided || !ends_well || !is_hex || version == "ff" {
@@ -62,27 +61,22 @@ impl Remote {
     }
 }
 
-/// Which side of a conversation a span is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Something inside of the gateway.
+    /// Work inside the gateway.
     Internal,
-    /// Somebody asked the gateway.
+    /// A request to the gateway.
     Server,
-    /// The gateway asks an agent.
+    /// A request of the gateway to an agent.
     Client,
 }
 
-/// What can be said in a span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// One of our own words.
     Word(&'static str),
-    /// How many, or how much.
     Number(u64),
-    /// Yes or no.
     Truth(bool),
-    /// One of our own ids, or the name of an agent as the operator has chosen it.
+    /// One of our ids, or a name chosen by the operator.
     Name(String),
 }
 
@@ -110,7 +104,7 @@ impl From<bool> for Value {
     }
 }
 
-/// Ids are random: they say nothing.
+/// Ids are random and reveal nothing.
 macro_rules! ids {
     ($($id:ident),*) => {
         $(impl From<id::$id> for Value {
@@ -123,12 +117,11 @@ macro_rules! ids {
 
 ids!(SessionId, ConnectionId, RunId, UserId, QuestionId);
 
-/// A name that the operator has chosen, as those of agents.
-pub(crate) fn chosen(name: &str) -> Value {
+/// A name chosen by the operator, such as an agent's.
+pub(crate) fn operator_name(name: &str) -> Value {
     Value::Name(name.to_owned())
 }
 
-/// A span that is over.
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) context: Context,
@@ -138,11 +131,10 @@ pub(super) struct Finished {
     pub(super) start_nanos: u64,
     pub(super) end_nanos: u64,
     pub(super) attributes: Vec<(&'static str, Value)>,
-    /// Why it failed.
     pub(super) error: Option<&'static str>,
 }
 
-/// Makes spans, or nothing. Clones share where they go.
+/// Starts spans; does nothing without a collector. Clones share the queue.
 #[derive(Clone, Default)]
 pub(crate) struct Tracer(Option<Arc<Inner>>);
 
@@ -163,7 +155,7 @@ impl fmt::Debug for Tracer {
 }
 
 impl Tracer {
-    /// Spans go into this queue, and are lost if it is full.
+    /// Finished spans go into this queue and are lost if it is full.
     pub(super) fn new(
         sampler: Sampler,
         clock: Clock,
@@ -178,12 +170,12 @@ impl Tracer {
         })))
     }
 
-    /// Are traces made at all?
+    /// Is there a collector?
     pub(crate) fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// The first span of ours in a trace; perhaps of a trace that began elsewhere.
+    /// Starts our first span of a trace, which may have begun elsewhere.
     pub(crate) fn enter(&self, name: &'static str, remote: Option<Remote>) -> Span {
         let Some(inner) = &self.0 else {
             return Span(None);
@@ -196,7 +188,7 @@ impl Tracer {
         self.open(name, Kind::Server, trace, parent)
     }
 
-    /// A part of what goes on elsewhere; nothing if that is not traced.
+    /// Starts a child span; does nothing if the parent is not traced.
     pub(crate) fn child(&self, name: &'static str, kind: Kind, of: Option<Context>) -> Span {
         match of {
             Some(parent) => self.open(name, kind, parent.trace, Some(parent.span)),
@@ -230,7 +222,7 @@ impl Tracer {
     }
 }
 
-/// Something that goes on; it is over when this is dropped.
+/// A running span; it ends when dropped.
 #[derive(Default)]
 pub(crate) struct Span(Option<Box<Open>>);
 
@@ -241,19 +233,16 @@ struct Open {
 }
 
 impl Span {
-    /// What its children need to know; nothing if it is not traced.
     pub(crate) fn context(&self) -> Option<Context> {
         Some(self.0.as_ref()?.span.context)
     }
 
-    /// Says something about it.
     pub(crate) fn set(&mut self, key: &'static str, value: impl Into<Value>) {
         if let Some(open) = &mut self.0 {
             open.span.attributes.push((key, value.into()));
         }
     }
 
-    /// It came to nothing, for this reason.
     pub(crate) fn fail(&mut self, code: &'static str) {
         if let Some(open) = &mut self.0 {
             open.span.error = Some(code);
@@ -262,7 +251,7 @@ impl Span {
 }
 
 impl Open {
-    /// By a clock that does not jump.
+    /// Monotonic: start time plus elapsed time.
     fn now(&self) -> u64 {
         let elapsed = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or_default();
         self.span.start_nanos.saturating_add(elapsed)
@@ -276,7 +265,7 @@ impl Drop for Span {
         };
         open.span.end_nanos = open.now();
         let Open { span, inner, .. } = *open;
-        // Full: nobody waits for a collector.
+        // Full: the span is dropped, nothing waits for a collector.
         if inner.queue.try_send(span).is_err() {
             inner.lost.inc();
         }
@@ -335,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_that_finds_no_room_is_counted_and_nobody_waits() {
+    fn a_span_that_finds_the_queue_full_is_dropped_and_counted() {
         let (queue, mut waiting) = mpsc::channel(1);
         let lost = Counter::default();
         let tracer = Tracer::new(Sampler::default(), Clock::system(), queue, lost.clone());

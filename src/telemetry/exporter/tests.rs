@@ -1,11 +1,11 @@
-//! An exporter and a collector that answers once at a time.
+//! An exporter against a collector that answers one request at a time.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::*;
 
-/// An exporter that tries three times without much ado, and where its collector is to listen.
+/// An exporter with three quick attempts, and the address for its collector.
 async fn exporter() -> (Exporter, TcpListener) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -28,11 +28,11 @@ async fn exporter() -> (Exporter, TcpListener) {
     (exporter, listener)
 }
 
-/// Answers one request with this status, and hangs up in the same breath.
+/// Answers one request with this status and closes at once.
 async fn answers(listener: &TcpListener, status: &str) {
     let (mut line, _) = listener.accept().await.unwrap();
     let mut asked = Vec::new();
-    // Every body ends like this: with the last span, or with nothing.
+    // Every body ends like this, with or without spans.
     while !asked.ends_with(b"}]}") && !asked.ends_with(b"{}") {
         assert_ne!(line.read_buf(&mut asked).await.unwrap(), 0);
     }
@@ -40,7 +40,6 @@ async fn answers(listener: &TcpListener, status: &str) {
     line.write_all(answer.as_bytes()).await.unwrap();
 }
 
-/// A span that is over.
 async fn span() -> Vec<Finished> {
     let (queue, mut waiting) = mpsc::channel(1);
     let clock = Clock::system();
@@ -55,7 +54,7 @@ async fn span() -> Vec<Finished> {
 }
 
 #[tokio::test]
-async fn a_collector_that_answers_and_hangs_up_at_once_has_taken_the_spans() {
+async fn an_answer_counts_even_if_the_collector_closes_at_once() {
     let (exporter, listener) = exporter().await;
     let sending = exporter.send(Bytes::from_static(b"{}"));
     let (sent, ()) = tokio::join!(sending, answers(&listener, "200 OK"));
@@ -63,7 +62,7 @@ async fn a_collector_that_answers_and_hangs_up_at_once_has_taken_the_spans() {
 }
 
 #[tokio::test]
-async fn what_was_tried_too_often_is_lost_and_counted() {
+async fn a_batch_retried_too_often_is_lost_and_counted() {
     let (mut exporter, listener) = exporter().await;
     let (mut batch, never) = (span().await, CancellationToken::new());
     let busy = async {
@@ -77,7 +76,7 @@ async fn what_was_tried_too_often_is_lost_and_counted() {
 }
 
 #[tokio::test]
-async fn what_is_refused_for_good_is_not_sent_again() {
+async fn a_rejected_batch_is_not_sent_again() {
     let (mut exporter, listener) = exporter().await;
     let (mut batch, never) = (span().await, CancellationToken::new());
     let refusing = answers(&listener, "400 Bad Request");
@@ -90,7 +89,7 @@ async fn what_is_refused_for_good_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn whoever_waits_to_try_again_is_not_waited_for_at_the_end() {
+async fn finishing_does_not_wait_for_a_retry_delay() {
     let (mut exporter, listener) = exporter().await;
     exporter.backoff.first = Duration::from_hours(1);
     exporter.backoff.longest = Duration::from_hours(1);
