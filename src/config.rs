@@ -1,36 +1,36 @@
-//! The configuration: the section that each room owns, put together.
+//! Configuration: puts together the section struct that each module owns.
 //!
-//! Layers: defaults (`config/default.toml`, embedded) < file < environment < flags. Everything is
-//! checked before anything is opened; every problem is told with its place. The engine is in
-//! `config/layers.rs`. Touches the rooms' `Config` types only.
+//! Layers: defaults (`config/default.toml`, embedded) < file < environment < flags. Everything is validated
+//! before anything is opened; every error names its place. The engine is in `config/layers.rs`. Touches the
+//! modules' `Config` types only.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-mod document;
-mod inspection;
+mod effective;
+mod environment;
+mod error;
 mod key;
+mod known_keys;
 mod layers;
-mod print;
-mod problem;
 mod reference;
-mod refusal;
-mod schema;
-mod secret;
-mod spelling;
+mod schema_check;
+mod secret_files;
+mod suggestion;
+mod toml_document;
 mod tree;
-mod variables;
+mod typed;
 
-pub use problem::{ConfigError, Place, Problem};
+pub use error::{ConfigError, Place, Problem};
 
 use crate::{auth, http, limits, runtime, session, store, telemetry};
 use layers::{Complaint, Flag, Layered, Rules, Sources};
 
-/// The reference: every key with its default and what it is for.
+/// The reference: every key with its default and a sentence.
 pub const DEFAULTS: &str = include_str!("../config/default.toml");
 
-/// A file of this name in the working directory is used when no other is named.
+/// Used from the working directory if no file is named.
 const USUAL_FILE: &str = "switchboard.toml";
 /// Names the file, like `--config`.
 const FILE_VARIABLE: &str = "SWITCHBOARD_CONFIG";
@@ -45,7 +45,7 @@ const RULES: Rules<'static> = Rules {
     open_tables: &["agents"],
 };
 
-/// A page about every setting.
+/// The reference page.
 pub fn reference() -> String {
     reference::page(DEFAULTS, &RULES)
 }
@@ -54,7 +54,7 @@ pub fn reference() -> String {
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The HTTP door.
+    /// The HTTP server.
     pub server: http::Config,
     /// Storage.
     pub data: store::Config,
@@ -62,7 +62,7 @@ pub struct Config {
     pub auth: auth::Config,
     /// The first administrator.
     pub admin: auth::AdminConfig,
-    /// How much anyone may ask for.
+    /// Rate limits and sizes.
     pub limits: limits::Config,
     /// Sessions.
     pub sessions: session::Config,
@@ -72,7 +72,7 @@ pub struct Config {
     pub audit: store::AuditConfig,
     /// Agents.
     pub agents: runtime::Config,
-    /// How many of them run.
+    /// Limits on running agents.
     pub runtime: runtime::Limits,
     /// Metrics.
     pub metrics: http::MetricsConfig,
@@ -80,7 +80,7 @@ pub struct Config {
     pub log: telemetry::Config,
 }
 
-/// What was said on the command line.
+/// Flags of the command line that set values.
 #[derive(Clone, Debug, Default)]
 pub struct Flags {
     /// `--config`
@@ -91,7 +91,7 @@ pub struct Flags {
     pub data_dir: Option<PathBuf>,
 }
 
-/// A configuration that is good, and where its values come from.
+/// A valid configuration and where its values come from.
 #[derive(Debug)]
 pub struct Loaded {
     /// The values.
@@ -102,7 +102,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The configuration in force as TOML, without secrets.
+    /// The effective configuration as TOML, without secrets.
     pub fn print(&self) -> &str {
         &self.printed
     }

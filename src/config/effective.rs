@@ -1,18 +1,16 @@
-//! The effective configuration as text: TOML that says where each value comes from.
-//!
-//! Touches `schema`, `secret` and `tree`.
+//! Effective configuration: TOML that names the origin of each value. Touches `known_keys`, `secret_files` and `tree`.
 
 use std::fmt::{self, Write as _};
 
 use serde_json::{Map, Value};
 
+use super::error::Place;
 use super::key::{Key, written};
-use super::problem::Place;
-use super::schema::Schema;
-use super::secret::HIDDEN;
+use super::known_keys::Schema;
+use super::secret_files::HIDDEN;
 use super::tree::Node;
 
-/// Writes a configuration out as TOML, without its secrets.
+/// Writes a configuration as TOML, without its secrets.
 pub(crate) fn print(values: &Value, tree: &Node, schema: &Schema) -> String {
     let mut page = Page {
         tree,
@@ -32,7 +30,7 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// Values first: in TOML, what follows a table's header belongs to that table.
+    /// Values before tables: in TOML, what follows a table's header belongs to that table.
     fn table(&mut self, entries: &Map<String, Value>, key: &Key) {
         let is_table = |name: &str, value: &Value| {
             value.is_object() && !self.schema.is_secret(&key.child(name))
@@ -77,7 +75,7 @@ impl Page<'_> {
     fn origin(&self, key: &Key) -> String {
         match self.tree.find(key).map_or(Place::Default, Node::origin) {
             Place::Default => String::new(),
-            // A path may hold anything, a comment ends with its line.
+            // A path may contain a line break, which would end the comment.
             place => format!("  # from {place}").replace(char::is_control, " "),
         }
     }

@@ -1,27 +1,25 @@
-//! The environment as a layer: `SWITCHBOARD__SECTION__KEY`.
+//! Environment layer: `SWITCHBOARD__SECTION__KEY`.
 //!
-//! Variables are text, so the schema says what the text means. The environment itself is a
-//! parameter. Touches `schema`, `spelling`, `secret` and `tree`.
+//! Variables are text; the schema gives the type. The environment itself is a parameter. Touches `known_keys`,
+//! `suggestion`, `secret_files` and `tree`.
 
 use std::collections::BTreeMap;
 
 use toml::Value;
 
-use super::inspection::Inspection;
+use super::error::{Place, Problem};
 use super::key::Key;
-use super::problem::{Place, Problem};
-use super::schema::Kind;
+use super::known_keys::Kind;
+use super::schema_check::Validation;
 use super::tree::Node;
-use super::{secret, spelling};
+use super::{secret_files, suggestion};
 
-/// What a variable does to its key.
 enum Setting {
     To(Node),
     Unset,
 }
 
-impl Inspection<'_> {
-    /// Lays the variables over the tree.
+impl Validation<'_> {
     pub(crate) fn admit_variables(&mut self, variables: &[(String, String)], tree: &mut Node) {
         let mut ours: Vec<_> = variables.iter().collect();
         ours.sort();
@@ -47,12 +45,12 @@ impl Inspection<'_> {
     ) -> Result<(Key, Setting), Problem> {
         let place = Place::Variable(name.to_owned());
         if key.is_too_deep() {
-            return Err(spelling::unknown(key, place));
+            return Err(suggestion::unknown(key, place));
         }
         let from_file = self.schema.secret_of_file(key);
         let target = from_file.as_ref().unwrap_or(key);
         let Some(kind) = self.schema.kind(target) else {
-            return Err(spelling::unknown_key(self.schema, target, place));
+            return Err(suggestion::unknown_key(self.schema, target, place));
         };
         if let Some(other) = seen.insert(target.clone(), name.to_owned()) {
             return Err(
@@ -61,22 +59,22 @@ impl Inspection<'_> {
             );
         }
         let setting = match from_file {
-            // As with every optional key. Variables that stand in a file for many cases need a way to say no.
+            // An empty variable unsets an optional key: compose files pass variables through even when empty.
             Some(_) if text.is_empty() => Ok(Setting::Unset),
-            Some(_) => secret::read(text, target, &place).map(Setting::To),
+            Some(_) => secret_files::read(text, target, &place).map(Setting::To),
             None => read(kind, text, &place).map_err(|refused| refused.problem(key, place)),
         }?;
         Ok((target.clone(), setting))
     }
 }
 
-/// Why a text is not what its key takes.
-struct Refused {
+/// Why a text does not fit its key.
+struct InvalidText {
     message: String,
     hint: Option<&'static str>,
 }
 
-impl Refused {
+impl InvalidText {
     fn new(kind: Kind, text: &str) -> Self {
         let found = match text {
             "" => "nothing".to_owned(),
@@ -100,8 +98,8 @@ impl Refused {
     }
 }
 
-fn read(kind: Kind, text: &str, place: &Place) -> Result<Setting, Refused> {
-    let refused = || Refused::new(kind, text);
+fn read(kind: Kind, text: &str, place: &Place) -> Result<Setting, InvalidText> {
+    let refused = || InvalidText::new(kind, text);
     let node = |value: Value| Node::of_value(value, place);
     let set = match kind {
         Kind::Optional | Kind::OptionalSecret if text.is_empty() => return Ok(Setting::Unset),
@@ -117,9 +115,9 @@ fn read(kind: Kind, text: &str, place: &Place) -> Result<Setting, Refused> {
             node(number.ok_or_else(refused)?.into())
         }
         Kind::List => list(text, place)?,
-        // The text is not shown: the table may be one that holds secrets.
+        // The text is not shown: the table may hold secrets.
         Kind::Table => {
-            return Err(Refused {
+            return Err(InvalidText {
                 message: "is a table, and a variable sets one key".to_owned(),
                 hint: Some("write `SWITCHBOARD__SECTION__KEY`"),
             });
@@ -128,17 +126,17 @@ fn read(kind: Kind, text: &str, place: &Place) -> Result<Setting, Refused> {
     Ok(Setting::To(set))
 }
 
-/// A list as TOML writes it, or plain text with commas.
-fn list(text: &str, place: &Place) -> Result<Node, Refused> {
+/// A TOML list, or plain text with commas.
+fn list(text: &str, place: &Place) -> Result<Node, InvalidText> {
     let text = text.trim();
-    let refused = || Refused::new(Kind::List, text);
+    let refused = || InvalidText::new(Kind::List, text);
     if text.is_empty() {
         return Err(refused().hinting("write `[]` for an empty list"));
     }
     if let Ok(value @ Value::Array(_)) = text.parse::<Value>() {
         return Ok(Node::of_value(value, place));
     }
-    // `[::1]:80,[::]:80` begins like a list and is none.
+    // `[::1]:80,[::]:80` begins like a list but is not one.
     if text.starts_with('[') && text.ends_with(']') {
         return Err(refused().hinting(r#"write it as `["a", "b"]` or `a,b`"#));
     }

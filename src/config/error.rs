@@ -1,50 +1,50 @@
-//! What is wrong with a configuration, and where to mend it.
+//! Configuration errors: what is wrong, where, and how to fix it.
 //!
-//! Problems are collected, so that one start of the server shows all of them. Touches `key` only.
+//! All problems are collected, so that one start of the server shows all of them. Touches `key` only.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use super::key::Key;
 
-/// Where a setting comes from; in the order in which problems are listed.
+/// Where a setting comes from; also the order in which problems are listed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// A line of the configuration file; line 0 is the file as a whole.
     File {
-        /// The file as it was named on the command line.
+        /// The file, as named on the command line.
         path: PathBuf,
-        /// Counted from 1.
+        /// The line, from 1.
         line: usize,
     },
-    /// An environment variable, by its name.
+    /// An environment variable.
     Variable(String),
-    /// A flag on the command line, as it is typed.
+    /// A flag of the command line.
     Flag(String),
-    /// Nobody set it: the built-in value applies.
+    /// The built-in default.
     Default,
 }
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where it stands.
+    /// Its place.
     pub place: Place,
-    /// The dotted key that it is about, if it is about one.
+    /// The dotted key, if it concerns one.
     pub key: Option<String>,
     /// What is wrong, naming the key; never contains a secret.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
-/// Everything that is wrong with a configuration; never empty.
+/// All problems of a configuration; never empty.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", lines(.0))]
 pub struct ConfigError(pub Vec<Problem>);
 
 impl ConfigError {
-    /// These problems in the order of their places.
+    /// Sorts the problems by place.
     pub(crate) fn new(mut problems: Vec<Problem>) -> Self {
         problems.sort_by(|left, right| left.place.cmp(&right.place));
         Self(problems)
@@ -52,7 +52,7 @@ impl ConfigError {
 }
 
 impl Problem {
-    /// A problem about a place as a whole, such as a file that cannot be read.
+    /// A problem with a place as a whole, such as an unreadable file.
     pub(crate) fn at(place: Place, message: impl Into<String>) -> Self {
         Self {
             place,
@@ -72,7 +72,6 @@ impl Problem {
         }
     }
 
-    /// The same problem with advice.
     pub(crate) fn hinting(self, hint: impl Into<Option<String>>) -> Self {
         Self {
             hint: hint.into(),

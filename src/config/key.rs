@@ -1,45 +1,39 @@
-//! The name of one setting: `server.listen`, `agents.demo.command[0]`.
+//! Key: the name of one setting, such as `server.listen` or `agents.demo.command[0]`.
 //!
-//! A key is a list of steps, so that a name with a dot in it (`agents."my.agent"`) stays one step.
-//! Touches nothing else.
+//! A list of steps, so that a name with a dot in it (`agents."my.agent"`) stays one step. Touches nothing else.
 
 use std::fmt;
 
 use serde_path_to_error::{Path, Segment};
 
-/// What every variable of ours begins with.
 pub(crate) const VARIABLE_PREFIX: &str = "SWITCHBOARD__";
 
-/// No key of ours is deeper, not even inside an open table.
+/// Maximum depth; no key is deeper, not even inside an open table.
 const DEEPEST_STEPS: usize = 16;
 
-/// Where a setting stands, from the root of the configuration.
+/// The position of a setting, from the root of the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key(Vec<Step>);
 
 /// One step down: into a table or into a list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Step {
-    /// The child of a table with this name.
     Name(String),
-    /// The element of a list at this position.
     Index(usize),
 }
 
 impl Key {
-    /// The key that code writes as `section.key`.
+    /// Parses `section.key`, as written in code.
     pub(crate) fn dotted(text: &str) -> Self {
         Self(text.split('.').map(Step::name).collect())
     }
 
-    /// The key that a variable sets, if it is one of ours.
     pub(crate) fn of_variable(variable: &str) -> Option<Self> {
         let names = variable.strip_prefix(VARIABLE_PREFIX)?;
         let lower = names.to_lowercase();
         Some(Self(lower.split("__").map(Step::name).collect()))
     }
 
-    /// The key that a deserialiser was at when it failed.
     pub(crate) fn of_path(path: &Path) -> Self {
         let step = |segment: &Segment| match segment {
             Segment::Seq { index } => Some(Step::Index(*index)),
@@ -49,25 +43,21 @@ impl Key {
         Self(path.iter().filter_map(step).collect())
     }
 
-    /// The variable that sets this key.
     pub(crate) fn variable(&self) -> String {
         let names: Vec<String> = self.names().map(str::to_uppercase).collect();
         format!("{VARIABLE_PREFIX}{}", names.join("__"))
     }
 
-    /// The steps from the root.
     pub(crate) fn steps(&self) -> &[Step] {
         &self.0
     }
 
-    /// The key of a child of this table.
     pub(crate) fn child(&self, name: &str) -> Self {
         let mut steps = self.0.clone();
         steps.push(Step::name(name));
         Self(steps)
     }
 
-    /// The first `length` steps of this key.
     pub(crate) fn prefix(&self, length: usize) -> Self {
         Self(self.0.iter().take(length).cloned().collect())
     }
@@ -80,22 +70,21 @@ impl Key {
         }
     }
 
-    /// Whether this key has so many steps that looking for it would only cost time.
     pub(crate) fn is_too_deep(&self) -> bool {
         self.0.len() > DEEPEST_STEPS
     }
 
-    /// Whether this key is the other one or stands below it.
+    /// Is it the other key, or below it?
     pub(crate) fn is_within(&self, other: &Self) -> bool {
         self.0.starts_with(&other.0)
     }
 
-    /// Whether a pattern such as `agents.*.token`, where `*` is any name, means this key.
+    /// Does a pattern such as `agents.*.token`, where `*` is any name, match it?
     pub(crate) fn matches(&self, pattern: &Self) -> bool {
         self.0.len() == pattern.0.len() && self.runs_along(pattern)
     }
 
-    /// Whether this key or the beginning of it is what a pattern or the beginning of it means.
+    /// Does a prefix of the pattern match this key, or the pattern a prefix of it?
     pub(crate) fn runs_along(&self, pattern: &Self) -> bool {
         let same = |(step, wanted): (&Step, &Step)| {
             step == wanted || *wanted == Step::name("*") && matches!(step, Step::Name(_))
@@ -132,7 +121,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// A name as TOML wants it: bare if possible, else quoted.
+/// A name in TOML: bare if possible, else quoted.
 pub(crate) fn written(name: &str) -> String {
     let is_bare = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
     if !name.is_empty() && name.chars().all(is_bare) {

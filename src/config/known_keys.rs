@@ -1,17 +1,16 @@
-//! Which keys exist and what each takes, read off the built-in configuration.
+//! Known keys: which keys exist and what each takes, derived from the built-in configuration.
 //!
-//! The typed configuration is written out as JSON once; that is the list of keys. An optional key
-//! that is unset appears as null, hence a section must serialise all its keys. Touches `key` only.
+//! The typed configuration is serialised as JSON once; that is the list of keys. An unset optional key
+//! appears as null, hence a section must serialise all its keys. Touches `key` only.
 
 use serde_json::Value;
 
 use super::key::{Key, Step};
 use super::layers::Rules;
 
-/// How a secret's file is named: the key with this behind it.
+/// Suffix of the key that names a secret's file.
 const FILE_SUFFIX: &str = "_file";
 
-/// All known keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Schema {
     root: Value,
@@ -19,33 +18,25 @@ pub(crate) struct Schema {
     open_tables: Vec<Key>,
 }
 
-/// What a key takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A table with known keys, or with any names if it is open.
     Table,
-    /// Anything: it stands inside an open table and only the typed configuration knows.
+    /// Any value: inside an open table only the typed configuration knows.
     Open,
     /// An optional value of a type that only the typed configuration knows.
     Optional,
-    /// `true` or `false`.
     Boolean,
-    /// A whole number.
     Integer,
-    /// Any number.
     Float,
-    /// A string.
     Text,
-    /// A list.
     List,
-    /// A string that is never shown and that always has a value.
     Secret,
-    /// A string that is never shown and that may be unset.
     OptionalSecret,
 }
 
 impl Kind {
-    /// What a person has to write, after "must be".
+    /// The expected value, after "must be".
     pub(crate) fn wanted(self) -> &'static str {
         match self {
             Self::Table => "a table",
@@ -60,7 +51,7 @@ impl Kind {
 }
 
 impl Schema {
-    /// The schema of a configuration that was written out as JSON.
+    /// Derives the schema from a configuration serialised as JSON.
     pub(crate) fn new(root: Value, rules: &Rules<'_>) -> Self {
         let keys = |list: &[&str]| list.iter().copied().map(Key::dotted).collect();
         Self {
@@ -70,7 +61,6 @@ impl Schema {
         }
     }
 
-    /// What a key takes, if it exists.
     pub(crate) fn kind(&self, key: &Key) -> Option<Kind> {
         let length = key.steps().len();
         if (0..length).any(|length| self.is_secret(&key.prefix(length))) {
@@ -95,19 +85,17 @@ impl Schema {
         self.value(key).map(kind_of)
     }
 
-    /// Whether the value of this key must not be shown.
     pub(crate) fn is_secret(&self, key: &Key) -> bool {
         self.secrets.iter().any(|pattern| key.matches(pattern))
     }
 
-    /// Whether what stands at this key is a secret, is part of one, or was meant to hold one.
+    /// Is this key a secret, part of one, or meant to hold one?
     pub(crate) fn touches_secret(&self, key: &Key) -> bool {
         self.secrets.iter().any(|pattern| key.runs_along(pattern))
     }
 
-    /// The secret that `admin.password_file` is the file of.
-    ///
-    /// A pattern that ends in `*` has no such form: below it, every name is somebody else's.
+    /// The secret that `admin.password_file` is the file of. A pattern that ends in `*` has no such form: below it,
+    /// names are the operator's.
     pub(crate) fn secret_of_file(&self, key: &Key) -> Option<Key> {
         if self.is_secret(key) || self.value(key).is_some() {
             return None;
@@ -121,8 +109,7 @@ impl Schema {
             .then_some(secret)
     }
 
-    /// The part of the configuration that stands or falls with this key: itself, or the entry of an
-    /// open table that it belongs to.
+    /// The unit that is dropped with this key: itself, or the open table's entry that it belongs to.
     pub(crate) fn unit(&self, key: &Key) -> Key {
         let mut tables = self.open_tables.iter().filter(|table| key.is_within(table));
         match tables.next() {

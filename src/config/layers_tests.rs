@@ -1,4 +1,4 @@
-//! The layers together, as someone who runs the server meets them.
+//! Tests of all layers together, as an operator meets them.
 
 use proptest::prelude::*;
 

@@ -1,15 +1,14 @@
-//! A page about every setting, made from the defaults and what is written beside them. Pure.
+//! Reference page: every setting, from the defaults and the comments beside them. Pure.
 
 use std::fmt::Write as _;
 
 use super::layers::Rules;
 
-/// One setting.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Setting {
     section: String,
     key: String,
-    /// As it is written; an example if it is optional.
+    /// The value as written; an example if it is optional.
     value: String,
     optional: bool,
     about: String,
@@ -25,7 +24,6 @@ A variable outranks the file. A **secret** is never printed; it can also be read
 its variable with `_file` or `_FILE` behind them name it.
 ";
 
-/// Writes the page.
 pub(super) fn page(defaults: &str, rules: &Rules<'_>) -> String {
     let mut page = BEGINNING.to_owned();
     let mut section = String::new();
@@ -52,7 +50,7 @@ pub(super) fn page(defaults: &str, rules: &Rules<'_>) -> String {
     page
 }
 
-/// Every setting in the order of the file. One without words of its own shares those above it.
+/// Every setting in the file's order. One without a comment shares the one above.
 fn settings(defaults: &str) -> Vec<Setting> {
     let (mut found, mut section, mut about) = (Vec::new(), String::new(), String::new());
     let mut begins = true;
@@ -84,7 +82,7 @@ fn settings(defaults: &str) -> Vec<Setting> {
     found
 }
 
-/// `key = value`, and no sentence that happens to have an equals sign in it.
+/// Parses `key = value`, but not a sentence that contains an equals sign.
 fn assignment(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once(" = ")?;
     let is_key = !key.is_empty()

@@ -1,28 +1,24 @@
-//! Holding a layer against the schema: unknown keys, wrong types, secrets that stand in files.
+//! Schema check of a layer against the schema: unknown keys, wrong types, secrets in files.
 //!
-//! What is wrong is noted and left out, so that the rest can still be looked at. Touches `schema`,
-//! `spelling`, `secret` and `tree`.
+//! Invalid parts are reported and left out, so that the rest can still be checked. Touches `known_keys`,
+//! `suggestion`, `secret_files` and `tree`.
 
 use std::collections::BTreeMap;
 
 use toml::Value;
 
+use super::error::{Place, Problem};
 use super::key::Key;
-use super::problem::{Place, Problem};
-use super::schema::{Kind, Schema};
+use super::known_keys::{Kind, Schema};
 use super::tree::{Content, Node};
-use super::{secret, spelling};
+use super::{secret_files, suggestion};
 
-/// One look through the layers, and what it found.
-pub(crate) struct Inspection<'a> {
-    /// What the layers are held against.
+pub(crate) struct Validation<'a> {
     pub(crate) schema: &'a Schema,
-    /// What was wrong so far.
     pub(crate) problems: Vec<Problem>,
 }
 
-impl<'a> Inspection<'a> {
-    /// An inspection that has found nothing yet.
+impl<'a> Validation<'a> {
     pub(crate) fn new(schema: &'a Schema) -> Self {
         Self {
             schema,
@@ -30,14 +26,13 @@ impl<'a> Inspection<'a> {
         }
     }
 
-    /// The part of a node that may stand at this key.
     pub(crate) fn admit(&mut self, node: Node, key: &Key) -> Option<Node> {
         if key.is_too_deep() {
-            self.problems.push(spelling::unknown(key, node.place));
+            self.problems.push(suggestion::unknown(key, node.place));
             return None;
         }
         let Some(kind) = self.schema.kind(key) else {
-            let problem = spelling::unknown_key(self.schema, key, node.place);
+            let problem = suggestion::unknown_key(self.schema, key, node.place);
             self.problems.push(problem);
             return None;
         };
@@ -75,7 +70,7 @@ impl<'a> Inspection<'a> {
             };
             if admitted.contains_key(name) {
                 self.problems
-                    .push(secret::given_twice(&secret, &node.place));
+                    .push(secret_files::given_twice(&secret, &node.place));
             } else if let Some(node) = self.read_secret(&node, &key, &secret) {
                 admitted.insert(name.to_owned(), node);
             }
@@ -85,14 +80,13 @@ impl<'a> Inspection<'a> {
 
     fn read_secret(&mut self, file: &Node, key: &Key, secret: &Key) -> Option<Node> {
         let read = match &file.content {
-            Content::Leaf(Value::String(path)) => secret::read(path, secret, &file.place),
+            Content::Leaf(Value::String(path)) => secret_files::read(path, secret, &file.place),
             content => Err(wrong_type(Kind::Text, content, key, file.place.clone())),
         };
         read.map_err(|problem| self.problems.push(problem)).ok()
     }
 }
 
-/// The problem of a value that is not what its key takes.
 fn wrong_type(kind: Kind, content: &Content, key: &Key, place: Place) -> Problem {
     let message = format!("must be {}, found {}", kind.wanted(), found(content));
     Problem::with_key(place, key, message).hinting(remedy(kind, content).map(str::to_owned))
@@ -158,11 +152,11 @@ mod tests {
             "server": { "listen": "x", "port": 1, "rate": 1.5, "proxies": [], "quiet": true },
         });
         let schema = Schema::new(root, &rules);
-        let mut inspection = Inspection::new(&schema);
+        let mut validation = Validation::new(&schema);
         let table = Value::Table(text.parse().unwrap());
-        inspection.admit(Node::of_value(table, &Place::Default), &Key::default());
+        validation.admit(Node::of_value(table, &Place::Default), &Key::default());
         let shown = |problem: &Problem| problem.to_string().replace("default: ", "");
-        inspection.problems.iter().map(shown).collect()
+        validation.problems.iter().map(shown).collect()
     }
 
     #[test]

@@ -1,21 +1,17 @@
-//! Values that must not be shown: reading them from files, keeping them out of messages.
-//!
-//! Touches `schema`, `tree` and `problem` only.
+//! Secrets: reads them from files and keeps them out of messages. Touches `known_keys`, `tree` and `error` only.
 
+use super::error::{Place, Problem};
 use super::key::Key;
-use super::problem::{Place, Problem};
-use super::schema::Schema;
+use super::known_keys::Schema;
 use super::tree::{Content, Node};
 
-/// What is shown instead of a secret.
 pub(crate) const HIDDEN: &str = "********";
 
-/// So many letters of a secret in a row give it away.
+/// A message with so many letters of a secret in a row gives it away.
 const TELLING_LETTERS: usize = 4;
 
-/// Reads the file that holds a secret, without the line break at its end.
-///
-/// A relative path starts at the working directory, wherever the path was written.
+/// Reads the file that holds a secret, without its final line break. A relative path starts at the working
+/// directory.
 pub(crate) fn read(path: &str, secret: &Key, place: &Place) -> Result<Node, Problem> {
     let problem = |message: String| Problem::with_key(place.clone(), secret, message);
     let text = std::fs::read_to_string(path)
@@ -28,20 +24,19 @@ pub(crate) fn read(path: &str, secret: &Key, place: &Place) -> Result<Node, Prob
     Ok(Node::of_value(text.into(), place))
 }
 
-/// The problem of a secret that is given both as itself and as a file.
 pub(crate) fn given_twice(secret: &Key, place: &Place) -> Problem {
     let message = format!("is set both directly and as `{secret}_file`");
     Problem::with_key(place.clone(), secret, message).hinting("keep one of the two".to_owned())
 }
 
-/// Whether a message would give away a secret that stands at or below a node.
+/// Would a message give away a secret at or below a node?
 pub(crate) fn is_told_by(message: &str, node: &Node, key: &Key, schema: &Schema) -> bool {
     match &node.content {
         Content::Leaf(value) => {
             let text = value
                 .as_str()
                 .map_or_else(|| value.to_string(), str::to_owned);
-            // A message may show it the way Rust would write it.
+            // A message may show it as Rust's debug form.
             let escaped = text.escape_debug().to_string();
             schema.touches_secret(key)
                 && (shares_letters(message, &text) || shares_letters(message, &escaped))

@@ -1,12 +1,10 @@
-//! What someone probably meant by a key that does not exist.
-//!
-//! Touches `schema` and `problem` only.
+//! Suggestions: the key that was probably meant. Touches `known_keys` and `error` only.
 
+use super::error::{Place, Problem};
 use super::key::{Key, Step};
-use super::problem::{Place, Problem};
-use super::schema::Schema;
+use super::known_keys::Schema;
 
-/// The problem of a key that does not exist, with the nearest one that does.
+/// The problem of an unknown key, with the nearest known one.
 pub(crate) fn unknown_key(schema: &Schema, key: &Key, place: Place) -> Problem {
     let shown = match place {
         Place::Variable(_) => Key::variable,
@@ -19,7 +17,7 @@ pub(crate) fn unknown_key(schema: &Schema, key: &Key, place: Place) -> Problem {
     unknown(key, place).hinting(hint)
 }
 
-/// The problem of a key that does not exist, without advice.
+/// The problem of an unknown key, without advice.
 pub(crate) fn unknown(key: &Key, place: Place) -> Problem {
     Problem {
         key: Some(key.to_string()),
@@ -27,12 +25,11 @@ pub(crate) fn unknown(key: &Key, place: Place) -> Problem {
     }
 }
 
-/// The advice to write this instead.
 pub(crate) fn did_you_mean(name: &str) -> String {
     format!("did you mean `{name}`?")
 }
 
-/// The candidate that differs from a word by no more than a slip.
+/// The candidate within a typo's distance of a word.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -47,7 +44,7 @@ pub(crate) fn nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// One slip in three letters, at most three.
+/// One typo in three letters, at most three.
 fn slips(word: &str, candidate: &str) -> usize {
     let longer = word.chars().count().max(candidate.chars().count());
     (longer / 3).clamp(1, 3)
@@ -63,7 +60,7 @@ fn near(schema: &Schema, key: &Key) -> Option<Key> {
     }
 }
 
-/// The table up to which the key exists, and the name that it does not have.
+/// The longest existing prefix of the key, and the unknown name below it.
 fn first_unknown(schema: &Schema, key: &Key) -> Option<(Key, String)> {
     let exists = |length: &usize| *length == 0 || schema.kind(&key.prefix(*length)).is_some();
     let known = (0..key.steps().len()).rev().find(exists)?;
@@ -73,7 +70,7 @@ fn first_unknown(schema: &Schema, key: &Key) -> Option<(Key, String)> {
     }
 }
 
-/// The rest of a key below its mended beginning, if such a key exists.
+/// The rest of a key below its corrected prefix, if such a key exists.
 fn with_rest(schema: &Schema, key: &Key, mended: &Key) -> Key {
     let rest = key.steps().iter().skip(mended.steps().len());
     let whole = rest.fold(mended.clone(), |whole, step| match step {

@@ -1,11 +1,10 @@
-//! TOML text as a tree with line numbers.
-//!
-//! Knows the grammar, not the keys. Touches `tree` and `problem` only.
+//! TOML document: text as a tree with line numbers. Knows the grammar, not the keys. Touches `tree` and `error`
+//! only.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::problem::{Place, Problem};
+use super::error::{Place, Problem};
 use super::tree::{Content, Node};
 
 /// Parses a document; `place_of` turns a line number into the place that messages show.
@@ -68,7 +67,7 @@ impl<F: Fn(usize) -> Place> Document<F> {
         Problem::at(self.place(offset), message)
     }
 
-    /// One problem per line: what follows on the same line is mostly an echo of the first.
+    /// One problem per line: further ones on the same line mostly follow from the first.
     fn syntax_problems(&self, errors: &[toml::de::Error]) -> Vec<Problem> {
         let problem = |error: &toml::de::Error| {
             let offset = error.span().map_or(0, |span| span.start);

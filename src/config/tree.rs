@@ -1,38 +1,30 @@
-//! Settings before they have types: a tree in which every node knows where it was set.
-//!
-//! Layers are laid over one another here. Touches `key` and `problem` only.
+//! Tree of untyped settings: every node knows where it was set; layers are merged here. Touches `key` and
+//! `error` only.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
 
+use super::error::Place;
 use super::key::{Key, Step};
-use super::problem::Place;
 
-/// One setting, or a table or list of them.
 #[derive(Clone)]
 pub(crate) struct Node {
-    /// What was set.
     pub(crate) content: Content,
-    /// Where it was set.
     pub(crate) place: Place,
-    /// What the text of a variable means if the key turns out not to take text.
+    /// The other reading of a variable's text, if the key does not take text.
     pub(crate) second_reading: Option<toml::Value>,
 }
 
-/// What a node holds.
 #[derive(Clone)]
 pub(crate) enum Content {
-    /// A single value.
     Leaf(toml::Value),
     /// Values in order, each with its own line.
     List(Vec<Node>),
-    /// Settings by name.
     Table(BTreeMap<String, Node>),
 }
 
 impl Node {
-    /// A node that holds this.
     pub(crate) fn new(content: Content, place: Place) -> Self {
         Self {
             content,
@@ -41,7 +33,6 @@ impl Node {
         }
     }
 
-    /// A node for a value, all of which was set at the same place.
     pub(crate) fn of_value(value: toml::Value, place: &Place) -> Self {
         let content = match value {
             toml::Value::Array(items) => Content::List(
@@ -61,7 +52,6 @@ impl Node {
         Self::new(content, place.clone())
     }
 
-    /// The values alone, as a deserialiser wants them.
     pub(crate) fn to_value(&self) -> toml::Value {
         match &self.content {
             Content::Leaf(value) => value.clone(),
@@ -73,7 +63,7 @@ impl Node {
         }
     }
 
-    /// Lays another layer over this one: tables are united, everything else is replaced.
+    /// Merges another layer into this one: tables are united, everything else is replaced.
     pub(crate) fn overlay(&mut self, upper: Self) {
         match (&mut self.content, upper.content) {
             (Content::Table(mine), Content::Table(theirs)) => {
@@ -91,7 +81,7 @@ impl Node {
         }
     }
 
-    /// Sets one key, making the tables on the way to it; list positions are not followed.
+    /// Sets one key and creates the tables on the way; list positions are not followed.
     pub(crate) fn set(&mut self, key: &Key, node: Self) {
         let mut table = self;
         for step in key.steps() {
@@ -105,7 +95,6 @@ impl Node {
         *table = node;
     }
 
-    /// Takes a key out, if it is there.
     pub(crate) fn remove(&mut self, key: &Key) -> Option<Self> {
         let (parent, name) = key.split_last()?;
         match &mut self.find_mut(&parent)?.content {
@@ -114,14 +103,12 @@ impl Node {
         }
     }
 
-    /// The node at a key.
     pub(crate) fn find(&self, key: &Key) -> Option<&Self> {
         key.steps()
             .iter()
             .try_fold(self, |node, step| node.child(step))
     }
 
-    /// The node at a key, to change.
     pub(crate) fn find_mut(&mut self, key: &Key) -> Option<&mut Self> {
         key.steps()
             .iter()
@@ -132,7 +119,7 @@ impl Node {
             })
     }
 
-    /// The longest beginning of a key that was set.
+    /// The longest prefix of a key that was set.
     pub(crate) fn deepest(&self, key: &Key) -> Key {
         let mut node = self;
         let mut length = 0;
@@ -143,7 +130,7 @@ impl Node {
         key.prefix(length)
     }
 
-    /// Where this was set; a table that is only built in may hold something that was set.
+    /// The origin; for a built-in table, that of an entry that was set.
     pub(crate) fn origin(&self) -> Place {
         if self.place != Place::Default {
             return self.place.clone();
@@ -154,7 +141,6 @@ impl Node {
             .unwrap_or(Place::Default)
     }
 
-    /// The nodes directly below this one.
     pub(crate) fn children(&self) -> Box<dyn Iterator<Item = &Self> + '_> {
         match &self.content {
             Content::Leaf(_) => Box::new(std::iter::empty()),
@@ -163,7 +149,7 @@ impl Node {
         }
     }
 
-    /// Reads the first text at or below this node its other way; false if there is none left.
+    /// Switches the first text at or below this node to its other reading; false if there is none left.
     pub(crate) fn read_again(&mut self) -> bool {
         if let Some(value) = self.second_reading.take() {
             self.content = Self::of_value(value, &self.place).content;
@@ -195,7 +181,7 @@ impl Node {
     }
 }
 
-/// Shows where, not what: it may be a secret.
+/// Shows origins, not values: some are secrets.
 impl fmt::Debug for Node {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Node({})", self.place)

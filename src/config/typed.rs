@@ -1,35 +1,31 @@
-//! Giving the settings their types, and saying what a type refuses.
+//! Typed configuration: deserialises the tree and reports every value that its type refuses.
 //!
-//! A deserialiser stops at its first error. So the refused setting is put back to its default and
-//! the rest is tried again, until all that is refused has been named. Touches `schema`, `spelling`,
-//! `secret` and `tree`.
+//! A deserialiser stops at its first error, so the refused setting is reset to its default and the rest is
+//! tried again until all errors are found. Touches `known_keys`, `suggestion`, `secret_files` and `tree`.
 
 use serde::de::DeserializeOwned;
 
+use super::error::{Place, Problem};
 use super::key::Key;
-use super::problem::{Place, Problem};
-use super::schema::{Kind, Schema};
+use super::known_keys::{Kind, Schema};
 use super::tree::{Content, Node};
-use super::{secret, spelling};
+use super::{secret_files, suggestion};
 
-/// What a type said about a setting.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct TypeError {
     /// The setting, or a table around it.
     pub(crate) key: Key,
-    /// Why, in the words of the type.
     pub(crate) message: String,
 }
 
-/// The tree as a typed configuration.
-pub(crate) fn deserialise<T: DeserializeOwned>(tree: &Node) -> Result<T, Refusal> {
-    serde_path_to_error::deserialize(tree.to_value()).map_err(|error| Refusal {
+pub(crate) fn deserialise<T: DeserializeOwned>(tree: &Node) -> Result<T, TypeError> {
+    serde_path_to_error::deserialize(tree.to_value()).map_err(|error| TypeError {
         key: Key::of_path(error.path()),
         message: error.inner().message().trim().replace('\n', " "),
     })
 }
 
-/// The tree as a typed configuration, or everything that is refused in it.
+/// Deserialises the tree, or returns everything that is refused in it.
 pub(crate) fn deserialise_all<T: DeserializeOwned>(
     tree: &mut Node,
     defaults: &Node,
@@ -53,8 +49,8 @@ pub(crate) fn deserialise_all<T: DeserializeOwned>(
     }
 }
 
-/// Only the refused text itself, or all of an open table's entry, whose types may not say which key
-/// they refused.
+/// Only the refused text itself, or all of an open table's entry, whose types may not say which key they
+/// refused.
 fn read_again(tree: &mut Node, key: &Key, schema: &Schema) -> bool {
     let is_open = schema.kind(key) == Some(Kind::Open);
     let list = schema.unit(key);
@@ -65,7 +61,7 @@ fn read_again(tree: &mut Node, key: &Key, schema: &Schema) -> bool {
     })
 }
 
-/// Puts a key back to its default; false if that is what it is.
+/// Resets a key to its default; false if it has that already.
 fn restore(tree: &mut Node, key: &Key, defaults: &Node) -> bool {
     let is_set = |node: &Node| node.origin() != Place::Default;
     if !tree.find(key).is_some_and(is_set) {
@@ -81,20 +77,20 @@ fn restore(tree: &mut Node, key: &Key, defaults: &Node) -> bool {
 fn explain(message: &str, key: &Key, tree: &Node, schema: &Schema) -> Problem {
     let node = tree.find(key);
     let place = node.map_or(Place::Default, Node::origin);
-    if node.is_some_and(|node| secret::is_told_by(message, node, key, schema)) {
+    if node.is_some_and(|node| secret_files::is_told_by(message, node, key, schema)) {
         return Problem::with_key(place, key, "has a value that is not accepted");
     }
     let mut quoted = message.split('`').skip(1).step_by(2);
     let subject = quoted.next().unwrap_or_default();
     let known: Vec<&str> = quoted.collect();
-    let slip = || spelling::nearest(subject, known.iter().copied());
+    let slip = || suggestion::nearest(subject, known.iter().copied());
     if message.starts_with("missing field") {
         Problem::with_key(place, &key.child(subject), "is missing")
     } else if message.starts_with("unknown field") {
         unknown_field(key, subject, &known, place)
     } else if message.starts_with("unknown variant") {
         let message = format!("{}, found `{subject}`", must_be(message));
-        Problem::with_key(place, key, message).hinting(slip().map(spelling::did_you_mean))
+        Problem::with_key(place, key, message).hinting(slip().map(suggestion::did_you_mean))
     } else {
         Problem::with_key(place, key, in_plain_words(message))
     }
@@ -105,14 +101,14 @@ fn unknown_field(key: &Key, name: &str, known: &[&str], place: Place) -> Problem
         Some((table, last)) if last == name => table,
         _ => key.clone(),
     };
-    let hint = match spelling::nearest(name, known.iter().copied()) {
-        Some(meant) => spelling::did_you_mean(&table.child(meant).to_string()),
+    let hint = match suggestion::nearest(name, known.iter().copied()) {
+        Some(meant) => suggestion::did_you_mean(&table.child(meant).to_string()),
         None => format!("the keys of `{table}` are: {}", known.join(", ")),
     };
-    spelling::unknown(&table.child(name), place).hinting(hint)
+    suggestion::unknown(&table.child(name), place).hinting(hint)
 }
 
-/// Turns "invalid type: string, expected a map" round to "must be a map, found string".
+/// Rephrases "invalid type: string, expected a map" as "must be a map, found string".
 fn in_plain_words(message: &str) -> String {
     let shape = ["invalid type: ", "invalid value: "];
     let found = shape.iter().find_map(|shape| message.strip_prefix(shape));
