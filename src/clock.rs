@@ -1,16 +1,16 @@
-//! Time as a parameter.
+//! Clock: time as a parameter.
 //!
-//! Whoever needs the time takes a [`Clock`]: the gateway hands out the system's, tests hand out one
-//! they move by hand. Wall time is for what people and other machines read (expiry, audit rows);
-//! limits and timers use monotonic time, so that a clock that jumps neither locks anyone out nor
-//! lets anyone in. Touches nothing else.
+//! Code that needs the time takes a [`Clock`]: the gateway passes the system's, tests pass one they
+//! advance. Wall time is for what people and other machines read (expiry, audit entries); limits
+//! and timers use monotonic time, so that a clock jump neither locks anyone out nor lets anyone in.
+//! Touches nothing else.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-/// A source of time that is cheap to clone.
+/// A source of time. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
@@ -34,7 +34,7 @@ impl Clock {
         })
     }
 
-    /// A clock that stands still until [`advance`](Self::advance) moves it.
+    /// A clock that only [`advance`](Self::advance) moves.
     pub fn manual(wall: Timestamp) -> Self {
         Self(Source::Manual(Arc::new(Mutex::new(Reading {
             wall,
@@ -42,7 +42,7 @@ impl Clock {
         }))))
     }
 
-    /// What a calendar and a watch would say.
+    /// Wall time.
     pub fn wall(&self) -> Timestamp {
         match &self.0 {
             Source::System { .. } => Timestamp::now(),
@@ -50,7 +50,7 @@ impl Clock {
         }
     }
 
-    /// Time since some fixed moment; never goes back.
+    /// Monotonic time since an arbitrary start.
     pub fn monotonic(&self) -> Duration {
         match &self.0 {
             Source::System { started } => started.elapsed(),

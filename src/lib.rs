@@ -1,28 +1,31 @@
 //! Switchboard puts a team's coding agents behind a login.
 //!
-//! The rooms, from the door to the ground. Imports point down this list; data flows both ways.
+//! The modules, from the entrances down. Imports point down this list.
 //!
 //! - [`cli`]: arguments and sub-commands
-//! - [`gateway`]: builds the rooms, binds the doors, owns the order of shutdown
-//! - [`config`]: puts together the section that each room owns
-//! - [`shutdown`], [`telemetry`], [`clock`]: stopping, logs and metrics, time
-//! - doors: [`http`] (routes, layers, accept loop), `ws` (sockets), `web` (pages)
-//! - behind both: `desk` (one connection's part in its session), `wire` (the JSON)
-//! - who, and how much: [`auth`] (users, logins, tokens), [`limits`] (windows, rates, addresses)
-//! - the session: `session` (journal, router, state), `bus` (what crosses nodes)
-//! - the runtimes: `runtime` (agents, links, dialects)
-//! - ground: [`store`] (all SQL), [`domain`] (the words)
+//! - [`gateway`]: composition root: builds the modules, binds the listeners, owns the order of shutdown
+//! - [`config`]: puts together the section that each module owns
+//! - [`shutdown`], [`telemetry`], [`clock`]: signals, logs, traces and metrics, time
+//! - entrances: [`http`] (routes, layers, accept loop), `ws` (WebSocket upgrade and connection task),
+//!   `web` (embedded pages)
+//! - `member`: a connection's membership in its session, for WebSocket, SSE and POST alike
+//! - `wire`: the JSON of the client contract
+//! - [`auth`]: accounts, logins, tokens, keys, revocation
+//! - [`session`]: registry of live sessions; per session a router, a journal and the folded state
+//! - [`limits`] (rate limits, permits, budgets), [`runtime`] (agents, links, dialects), `bus` (notices)
+//! - [`store`]: all SQL
+//! - [`domain`]: ids, accounts, commands, events, error codes
 
 pub mod auth;
 mod bus;
 pub mod cli;
 pub mod clock;
 pub mod config;
-mod desk;
 pub mod domain;
 pub mod gateway;
 pub mod http;
 pub mod limits;
+mod member;
 pub mod runtime;
 pub mod session;
 pub mod shutdown;

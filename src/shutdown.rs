@@ -1,25 +1,25 @@
-//! Stopping: first drain, then end; asked twice, end at once.
+//! Shutdown: the first signal drains, the second ends at once.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// The two wishes to stop. Clones share them.
+/// The two stages of a shutdown. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Shutdown {
-    /// Take no new work, finish what is under way.
+    /// Accept no new work, finish the rest.
     pub drain: CancellationToken,
-    /// Drop everything.
-    pub now: CancellationToken,
+    /// End now.
+    pub stop: CancellationToken,
 }
 
-/// The signals that ask to stop, from the moment of [`install`](Self::install) on.
-pub struct Signals {
+/// Termination signals, caught from [`install`](Self::install) on.
+pub struct OsSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
-impl Signals {
-    /// From here on a signal is a wish and does not end the process by itself.
+impl OsSignals {
+    /// From here on a signal does not end the process by itself.
     pub fn install() -> std::io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -36,13 +36,13 @@ impl Signals {
 }
 
 impl Shutdown {
-    /// Turns signals into wishes until both have been made.
-    pub async fn follow(&self, mut signals: Signals) {
+    /// Cancels the tokens as signals arrive.
+    pub async fn follow_signals(&self, mut signals: OsSignals) {
         signals.next().await;
-        tracing::info!("stopping: finishing what is under way; a second signal ends at once");
+        tracing::info!("stopping: draining connections and runs; a second signal ends at once");
         self.drain.cancel();
         signals.next().await;
-        tracing::warn!("stopping at once");
-        self.now.cancel();
+        tracing::warn!("stopping at once after a second signal");
+        self.stop.cancel();
     }
 }

@@ -1,6 +1,4 @@
-//! The pages: the one that people work with, and plain ones for a gateway that was built without it.
-//!
-//! Both are embedded. Touches nothing else.
+//! Embedded pages: the full page, and plain ones for a gateway built without npm. Touches nothing else.
 
 use axum::Router;
 use axum::extract::{Path, State};
@@ -15,9 +13,9 @@ use serde::{Deserialize, Serialize};
 mod full;
 mod plain;
 
-/// A browser may keep it but asks each time whether it is still the one.
+/// Cached, but revalidated each time.
 const REVALIDATE: &str = "no-cache";
-/// A browser need not ask again.
+/// Cached for good.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 const THIS_BUILD: &str = concat!(
     "\"",
@@ -27,41 +25,37 @@ const THIS_BUILD: &str = concat!(
     "\""
 );
 
-/// Which pages are served.
+/// Which set of pages is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pages {
-    /// The one that people work with, if the gateway was built with it.
+    /// The full page, if the gateway was built with it.
     Full,
-    /// Only those to sign in, set up, and accept an invitation.
+    /// Plain pages for login, setup and invitations only.
     Plain,
 }
 
-/// One embedded file.
 #[derive(Clone, Copy)]
 struct Page {
     name: &'static str,
     content: &'static [u8],
-    /// The same compressed.
     packed: Option<&'static [u8]>,
 }
 
 impl Pages {
-    /// What there is: without the full page, the plain ones.
+    /// The full page if it was built, else the plain ones.
     fn available(self) -> Self {
         if full::is_built() { self } else { Self::Plain }
     }
 
-    /// One of the documents that people open.
     fn document(self, name: &str) -> Option<Page> {
         match self.available() {
-            // One for all: where it was opened tells it what to show.
+            // One document for all paths: its script reads the path.
             Self::Full => full::file("index.html"),
             Self::Plain => plain::document(name),
         }
     }
 
-    /// What documents are made of.
     fn asset(self, name: &str) -> Option<Page> {
         match self.available() {
             Self::Full => full::file(&format!("assets/{name}")),
@@ -70,7 +64,7 @@ impl Pages {
     }
 }
 
-/// What stands beside the page people open: other pages, and what they are made of.
+/// Routes of the other pages and of the assets.
 pub(crate) fn routes(pages: Pages) -> Router {
     Router::new()
         .route("/setup", get(setup))
@@ -79,7 +73,6 @@ pub(crate) fn routes(pages: Pages) -> Router {
         .with_state(pages)
 }
 
-/// The page people open.
 pub(crate) async fn index(State(pages): State<Pages>, headers: HeaderMap) -> Response {
     checked(pages.document("index.html"), &headers)
 }
@@ -98,7 +91,7 @@ async fn asset(
     headers: HeaderMap,
 ) -> Response {
     match pages.asset(&name) {
-        // Names of the full page's assets change with what is in them.
+        // Asset names of the full page contain a hash of their content.
         Some(asset) if asset.packed.is_some() => {
             ([(CACHE_CONTROL, FOR_EVER)], body(asset, &headers)).into_response()
         }
@@ -106,7 +99,7 @@ async fn asset(
     }
 }
 
-/// A file that a browser asks about each time.
+/// A file that browsers revalidate each time.
 fn checked(page: Option<Page>, headers: &HeaderMap) -> Response {
     let Some(page) = page else {
         return StatusCode::NOT_FOUND.into_response();
@@ -122,7 +115,6 @@ fn checked(page: Option<Page>, headers: &HeaderMap) -> Response {
     (caching, body(page, headers)).into_response()
 }
 
-/// Tells one build of a document from another.
 fn tag(page: Page) -> String {
     use std::hash::{DefaultHasher, Hash as _, Hasher as _};
     if page.packed.is_none() {
@@ -150,7 +142,7 @@ fn kind(name: &str) -> &'static str {
     }
 }
 
-/// Does whoever asks take `gzip`, and not with a weight of nothing?
+/// Does `Accept-Encoding` allow gzip, with a weight above zero?
 fn takes_gzip(headers: &HeaderMap) -> bool {
     let said = headers.get_all(ACCEPT_ENCODING).iter();
     let mut offers = said

@@ -1,7 +1,7 @@
-//! One gateway per data directory, and how commands find the one that runs.
+//! Instance lock: one gateway per data directory, and how commands find the running one.
 //!
-//! A lock on a file, which the operating system takes back when the process ends however it ends.
-//! The file says who holds it; it is only believed while it is locked.
+//! A file lock, which the operating system releases when the process ends in any way. The file names
+//! its holder; that is valid only while it is locked.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -13,26 +13,26 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 const FILE: &str = "gateway.lock";
-const LOOKS: usize = 5;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+const CLAIM_ATTEMPTS: usize = 5;
+const CLAIM_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// Why the data directory could not be claimed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstanceError {
-    /// Another gateway has it.
+    /// Another gateway holds the lock.
     #[error("another gateway{} runs on the data directory {dir}: stop it, or use another --data-dir", .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
     Taken {
-        /// The directory.
+        /// The data directory.
         dir: String,
-        /// Which process.
+        /// The other gateway's process.
         pid: Option<u32>,
     },
     /// The lock file cannot be used.
     #[error("cannot lock {dir}/{FILE}: {source}")]
     Lock {
-        /// The directory.
+        /// The data directory.
         dir: String,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
 }
@@ -40,29 +40,29 @@ pub enum InstanceError {
 /// The gateway that runs on a data directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Running {
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
-    /// Where people are sent.
+    /// Its public base URL.
     pub base_url: String,
-    /// Where it listens.
+    /// Its bound address.
     pub listening: SocketAddr,
 }
 
-/// The claim on a data directory, until dropped.
+/// The lock on a data directory, held until dropped.
 #[derive(Debug)]
-pub struct Instance {
+pub struct InstanceLock {
     file: File,
 }
 
-impl Instance {
-    /// Claims the directory for this process.
+impl InstanceLock {
+    /// Locks the directory for this process.
     pub async fn claim(dir: &Path) -> Result<Self, InstanceError> {
-        // A command that looks who runs here holds the lock for a moment.
-        for _ in 0..LOOKS {
-            if let Ok(instance) = Self::try_claim(dir) {
-                return Ok(instance);
+        // A command that looks for a running gateway holds the lock for a moment.
+        for _ in 0..CLAIM_ATTEMPTS {
+            if let Ok(lock) = Self::try_claim(dir) {
+                return Ok(lock);
             }
-            tokio::time::sleep(BETWEEN_LOOKS).await;
+            tokio::time::sleep(CLAIM_RETRY_DELAY).await;
         }
         Self::try_claim(dir)
     }
@@ -83,7 +83,7 @@ impl Instance {
         }
     }
 
-    /// Writes down where the gateway is found. Only a convenience for commands: a failure is told.
+    /// Writes the gateway's addresses into the lock file, for commands. A failure is only logged.
     pub fn announce(&self, base_url: &str, listening: SocketAddr) {
         let running = Running {
             pid: std::process::id(),
@@ -99,7 +99,7 @@ impl Instance {
                 file.write_all(&text)
             });
         if let Err(error) = written {
-            tracing::warn!(%error, "commands will not find this gateway by themselves");
+            tracing::warn!(%error, "cannot write the lock file: commands will not find this gateway by themselves");
         }
     }
 

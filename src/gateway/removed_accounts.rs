@@ -1,4 +1,4 @@
-//! Follows what becomes of accounts, for the sessions that they own.
+//! Removed accounts: ends the live sessions of removed accounts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,33 +9,38 @@ use tokio_util::sync::CancellationToken;
 use crate::session::Sessions;
 use crate::store::{Store, StoreError, Subject};
 
-/// After a failure.
-const AGAIN: Duration = Duration::from_millis(500);
+const RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// Lets the sessions know of every account that changed since, until told to stop.
+/// Reports every changed account to the sessions, until drained.
 pub(super) async fn follow(
     mut changes: watch::Receiver<i64>,
     store: Arc<dyn Store>,
     sessions: Sessions,
-    somebody_left: Arc<Notify>,
-    stop: CancellationToken,
+    account_removed: Arc<Notify>,
+    drain: CancellationToken,
 ) {
-    // What happened before is in the database, and no session was awake.
+    // Earlier changes need no report: no session was live yet.
     let mut seen = *changes.borrow_and_update();
     let following = async {
         while changes.changed().await.is_ok() {
-            // Not beyond what has been revoked by now: somebody who was removed is signed out, and
-            // then their sessions end.
+            // Only up to the revocations applied by now: a removed user is logged out first, then
+            // their sessions end.
             let until = *changes.borrow_and_update();
-            while let Err(error) =
-                catch_up(&mut seen, until, store.as_ref(), &sessions, &somebody_left).await
+            while let Err(error) = catch_up(
+                &mut seen,
+                until,
+                store.as_ref(),
+                &sessions,
+                &account_removed,
+            )
+            .await
             {
-                tracing::warn!(%error, "cannot see whose sessions are over; trying again");
-                tokio::time::sleep(AGAIN).await;
+                tracing::warn!(%error, "cannot read account changes; retrying");
+                tokio::time::sleep(RETRY_DELAY).await;
             }
         }
     };
-    stop.run_until_cancelled(following).await;
+    drain.run_until_cancelled(following).await;
 }
 
 async fn catch_up(
@@ -43,7 +48,7 @@ async fn catch_up(
     until: i64,
     store: &dyn Store,
     sessions: &Sessions,
-    somebody_left: &Notify,
+    account_removed: &Notify,
 ) -> Result<(), StoreError> {
     while *seen < until {
         let changes = store.changes_after(*seen).await?;
@@ -52,7 +57,7 @@ async fn catch_up(
             if let Subject::User(user, _) = change.subject {
                 sessions.owner_changed(user).await?;
                 if store.user(user).await?.is_none() {
-                    somebody_left.notify_one();
+                    account_removed.notify_one();
                 }
             }
         }

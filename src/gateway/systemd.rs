@@ -1,7 +1,8 @@
-//! What a service manager is told: ready, stopping, still alive.
+//! systemd notifications: ready, stopping, watchdog.
 //!
-//! The protocol of systemd's `Type=notify`: datagrams to the socket that `NOTIFY_SOCKET` names.
-//! Without that variable nobody is told anything.
+//! The protocol of `Type=notify`: datagrams to the socket named by `NOTIFY_SOCKET`; nothing is sent
+//! without that variable. Written by hand because the `sd-notify` crate connects to paths only (service
+//! managers of containers use abstract names) and blocks while the manager's queue is full.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,80 +15,79 @@ use tokio::task::JoinSet;
 
 use crate::shutdown::Shutdown;
 
-/// Whoever started this process and wants to know how it is.
-pub struct Supervisor {
-    line: Option<(UnixDatagram, SocketAddr)>,
-    /// How often it wants to hear that we are alive.
-    every: Option<Duration>,
+/// The service manager that started this process, if there is one.
+pub struct ServiceManager {
+    socket: Option<(UnixDatagram, SocketAddr)>,
+    watchdog_interval: Option<Duration>,
 }
 
-impl Supervisor {
-    /// The one that the environment names, if it names one.
+impl ServiceManager {
+    /// The service manager named by the environment.
     pub fn from_environment() -> Self {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let number = |name| variable(name)?.to_str()?.parse::<u64>().ok();
-        let line = variable("NOTIFY_SOCKET").and_then(|place| match open(&place) {
-            Ok(line) => Some(line),
+        let socket = variable("NOTIFY_SOCKET").and_then(|address| match open(&address) {
+            Ok(socket) => Some(socket),
             Err(error) => {
-                tracing::warn!(%error, "NOTIFY_SOCKET cannot be used: the service manager is told nothing");
+                tracing::warn!(%error, "cannot use NOTIFY_SOCKET: the service manager gets no notifications");
                 None
             }
         });
-        let own = u64::from(std::process::id());
-        let is_meant = variable("WATCHDOG_PID").is_none() || number("WATCHDOG_PID") == Some(own);
-        let limit = number("WATCHDOG_USEC").filter(|limit| is_meant && *limit > 0);
+        let own_pid = u64::from(std::process::id());
+        let is_ours = variable("WATCHDOG_PID").is_none() || number("WATCHDOG_PID") == Some(own_pid);
+        let timeout = number("WATCHDOG_USEC").filter(|timeout| is_ours && *timeout > 0);
         Self {
-            line,
-            // Twice as often as it must be, as systemd advises.
-            every: limit.map(|limit| Duration::from_micros(limit / 2)),
+            socket,
+            // Half the timeout, as systemd advises.
+            watchdog_interval: timeout.map(|timeout| Duration::from_micros(timeout / 2)),
         }
     }
 
-    /// Requests are served from now on.
-    pub fn ready(&self, at: &str) {
-        self.tell(&format!("READY=1\nSTATUS=Serving {at}"));
+    /// Reports that requests are served.
+    pub fn ready(&self, url: &str) {
+        self.notify(&format!("READY=1\nSTATUS=Serving {url}"));
     }
 
-    /// Tells of stopping when it begins, and of being alive as often as asked; returns never.
-    pub async fn attend(&self, shutdown: &Shutdown) {
-        let life = async {
-            let Some(every) = self.every else {
+    /// Reports the beginning of shutdown, and feeds the watchdog; never returns.
+    pub async fn keep_notified(&self, shutdown: &Shutdown) {
+        let watchdog = async {
+            let Some(interval) = self.watchdog_interval else {
                 return std::future::pending::<()>().await;
             };
             loop {
-                // Not from here: that the threads which serve take on work is the sign of life.
+                // The proof of life is that the worker threads still accept tasks.
                 let mut work = JoinSet::new();
                 work.spawn(std::future::ready(()));
                 work.join_next().await;
-                self.tell("WATCHDOG=1");
-                tokio::time::sleep(every).await;
+                self.notify("WATCHDOG=1");
+                tokio::time::sleep(interval).await;
             }
         };
-        let stop = async {
+        let stopping = async {
             shutdown.drain.cancelled().await;
-            self.tell("STOPPING=1\nSTATUS=Finishing what is under way");
+            self.notify("STOPPING=1\nSTATUS=Finishing what is under way");
         };
-        tokio::join!(life, stop);
+        tokio::join!(watchdog, stopping);
     }
 
-    fn tell(&self, word: &str) {
-        if let Some((socket, place)) = &self.line
-            && let Err(error) = socket.send_to_addr(word.as_bytes(), place)
+    fn notify(&self, state: &str) {
+        if let Some((socket, address)) = &self.socket
+            && let Err(error) = socket.send_to_addr(state.as_bytes(), address)
         {
-            tracing::warn!(%error, "the service manager cannot be told how it is going");
+            tracing::warn!(%error, "cannot notify the service manager");
         }
     }
 }
 
-/// A path, or with an `@` in front a name in the abstract namespace.
-fn open(place: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
-    let place = match place.as_bytes() {
+/// `address` is a path, or `@` and a name in the abstract namespace.
+fn open(address: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
+    let address = match address.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
-        [b'/', ..] => SocketAddr::from_pathname(place)?,
+        [b'/', ..] => SocketAddr::from_pathname(address)?,
         _ => return Err(io::Error::other("expected a path or @name")),
     };
     let socket = UnixDatagram::unbound()?;
-    // The manager's queue may be full: a word is rather lost than waited for.
+    // If the manager's queue is full, the notification is dropped rather than waited for.
     socket.set_nonblocking(true)?;
-    Ok((socket, place))
+    Ok((socket, address))
 }

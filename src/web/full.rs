@@ -1,4 +1,4 @@
-//! The page that people work with, as it was bundled when the gateway was built; see `build.rs`.
+//! The full page, bundled at build time by `build.rs`.
 
 use super::Page;
 
@@ -10,12 +10,10 @@ struct File {
 
 include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
-/// Is there one?
 pub(super) const fn is_built() -> bool {
     !FILES.is_empty()
 }
 
-/// A file by its name.
 pub(super) fn file(name: &str) -> Option<Page> {
     let file = FILES.iter().find(|file| file.name == name)?;
     Some(Page {

@@ -1,5 +1,4 @@
-//! The plain pages: sign in, first setup, invitation. They need nothing but a browser, and are what a
-//! gateway shows that was built without npm.
+//! Plain pages: login, first setup, invitation. For a gateway built without npm; they need only a browser.
 
 use super::Page;
 
@@ -24,12 +23,10 @@ const ASSETS: &[Page] = pages![
     "invite.js"
 ];
 
-/// One of the documents that people open.
 pub(super) fn document(name: &str) -> Option<Page> {
     find(DOCUMENTS, name)
 }
 
-/// What they are made of.
 pub(super) fn asset(name: &str) -> Option<Page> {
     find(ASSETS, name)
 }
