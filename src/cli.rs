@@ -1,8 +1,7 @@
-//! Arguments and sub-commands.
+//! Command line: arguments and sub-commands, each in its file under `cli/`.
 //!
-//! Each sub-command has its file under `cli/`. Commands work on the database directly, whether or
-//! not a gateway runs; a running one notices within a second. Exit codes: 0 done, 1 failed, 2 wrong
-//! usage, 78 wrong configuration. The only place beside `main` that uses `anyhow`.
+//! Commands work on the database directly, with or without a running gateway, which notices within a second.
+//! Exit codes: 0 done, 1 failed, 2 wrong usage, 78 wrong configuration. The only user of `anyhow` beside `main`.
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -11,18 +10,18 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
+mod account_leftovers;
 mod agent;
 mod backup;
 mod config;
-mod desk;
+mod context;
 mod doctor;
 mod health;
 mod key;
-mod leavings;
+mod local_health;
 mod migrate;
-mod moving;
+mod move_to_postgres;
 mod output;
-mod probe;
 mod restore;
 mod serve;
 mod session;
@@ -70,14 +69,14 @@ struct GlobalFlags {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve until told to stop (what happens without a command)
+    /// Serve until stopped (the default command)
     Serve,
     /// Add, list and change users
     #[command(subcommand)]
     User(user::Command),
-    /// Print a new one-time link that makes the first administrator
+    /// Print a new one-time link that creates the first administrator
     SetupUrl,
-    /// Make access tokens for programs
+    /// Create access tokens for programs
     #[command(subcommand)]
     Token(token::Command),
     /// List or replace the keys that sign tokens
@@ -89,7 +88,7 @@ enum Command {
     /// Bring the database's schema up to date
     Migrate(migrate::Options),
     /// Move everything from SQLite into an empty Postgres database, while no gateway runs
-    Move(moving::Options),
+    Move(move_to_postgres::Options),
     /// Copy the SQLite database into FILE, and the uploaded files beside it, while the gateway runs
     Backup {
         /// A file that does not exist yet
@@ -99,15 +98,15 @@ enum Command {
     Restore(restore::Options),
     /// Ask the running gateway whether it is ready
     Health,
-    /// Say what is wrong and how to fix it
+    /// Diagnose problems and say how to fix them
     Doctor(doctor::Options),
     /// Print the description of an interface
     #[command(subcommand)]
     Schema(SchemaCommand),
-    /// List and try the agents that are configured
+    /// List and test the configured agents
     #[command(subcommand)]
     Agent(agent::Command),
-    /// List sessions and end one, without seeing what is said in them
+    /// List sessions and end one, without access to their content
     #[command(subcommand)]
     Session(session::Command),
     /// Becomes an agent's program; only the gateway itself uses this
@@ -142,7 +141,7 @@ fn octal(text: &str) -> Result<u32, std::num::ParseIntError> {
     u32::from_str_radix(text, 8)
 }
 
-/// Runs what the command line says.
+/// Runs the command.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match dispatch(arguments) {
@@ -175,7 +174,7 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
             command,
         } => Err(launch(parent, umask, &command).into()),
         Command::Migrate(options) => block_on(migrate::run(load()?, options, out)),
-        Command::Move(options) => block_on(moving::run(load()?, options, out)),
+        Command::Move(options) => block_on(move_to_postgres::run(load()?, options, out)),
         Command::Backup { file } => block_on(backup::run(load()?, file, out)),
         Command::Restore(options) => block_on(restore::run(load()?, options, out)),
         Command::Health => health::run(&load()?, out),
@@ -185,14 +184,14 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Variables whose name or value is not text are none of ours.
+/// Variables whose name or value is not UTF-8 are not ours.
 fn environment() -> Vec<(String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect()
 }
 
-/// Commands do one thing after the other; one thread is enough.
+/// Commands work sequentially; one thread is enough.
 fn block_on(command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -222,7 +221,7 @@ fn reader_is_gone(error: &anyhow::Error) -> bool {
         .is_some_and(OutputError::reader_is_gone)
 }
 
-/// What happened and why; a cause that the text before has told already is not told again.
+/// The error and its causes; a cause already contained in the text before is not repeated.
 fn told(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -241,7 +240,7 @@ fn complain(error: &anyhow::Error) -> ExitCode {
         Some(problems) => format!("switchboard: the configuration cannot be used\n{problems}"),
         None => format!("switchboard: {}", told(error)),
     };
-    // Nobody is left to tell if this fails.
+    // Nothing left to do if standard error is closed.
     drop(writeln!(io::stderr(), "{}", text.trim_end()));
     match configuration {
         Some(_) => ExitCode::from(EXIT_CONFIG),

@@ -1,4 +1,4 @@
-//! What somebody who was removed leaves outside of the database's rows: uploaded files, free pages,
+//! Account leftovers: removes what a deleted account leaves outside of the database's rows: uploaded files, free pages,
 //! workspaces.
 
 use std::path::Path;
@@ -6,44 +6,45 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::desk::Desk;
+use super::context::CommandContext;
 use super::output::Output;
 use crate::clock::Clock;
 use crate::domain::account::Username;
-use crate::gateway::Instance;
-use crate::store::{Belonging, Contents, Scrubbed};
+use crate::gateway::InstanceLock;
+use crate::store::{BlobOwner, Blobs, ScrubOutcome};
 
-/// A running gateway feels a removal within a second, and ends that user's agents.
-const AGENTS_END: Duration = Duration::from_secs(2);
+/// A running gateway notices a removal within a second, and stops that user's agents.
+const AGENT_STOP_TIME: Duration = Duration::from_secs(2);
 const TRIES: usize = 5;
 
-/// Takes it away, and says what stays.
+/// Removes the leftovers and reports what stays.
 pub(super) async fn clear(
-    desk: &Desk,
+    context: &CommandContext,
     name: &Username,
     workspaces: bool,
     out: &mut Output,
 ) -> anyhow::Result<()> {
-    let data = &desk.config.data.dir;
-    // A running gateway looks after the files itself: only it knows what is arriving.
-    let alone = Instance::claim(data).await;
+    let data = &context.config.data.dir;
+    // A running gateway removes the files itself: only it knows about uploads in progress.
+    let alone = InstanceLock::claim(data).await;
     if alone.is_ok() {
-        let contents = Contents::open(data)?;
+        let contents = Blobs::open(data)?;
         let now = Clock::system().wall();
-        contents.sweep(desk.store.as_ref(), now).await?;
+        contents.sweep(context.store.as_ref(), now).await?;
     }
-    if let Belonging::Strange { unknown: 1.. } = Belonging::of(data, desk.store.as_ref()).await? {
+    if let BlobOwner::Other { unknown: 1.. } = BlobOwner::find(data, context.store.as_ref()).await?
+    {
         out.line(format!(
             "Their uploaded files stay in {}: `switchboard doctor` says why",
             data.join("attachments").display()
         ))?;
     }
-    // The workspaces first: once the account is gone nobody can ask for that again.
+    // Workspaces first: once the account is gone, the command cannot be repeated for it.
     clear_workspaces(data, name, workspaces, alone.is_ok(), out).await?;
-    let scrubbed = desk.store.scrub().await.context(
+    let scrubbed = context.store.scrub().await.context(
         "the rows are gone, but not yet overwritten; the gateway does that when it runs",
     )?;
-    if scrubbed == Scrubbed::LogIsRead {
+    if scrubbed == ScrubOutcome::WalInUse {
         let finishes = match &alone {
             Ok(_) => "Whatever command is run here next does that, or the gateway",
             Err(_) => "The gateway that runs here does that by itself",
@@ -51,7 +52,7 @@ pub(super) async fn clear(
         out.line(format!(
             "Words of {name} may still stand in {}-wal: another program reads the database (a backup?), \
              and only when it is done they can be written over. {finishes}",
-            desk.store.place()
+            context.store.location()
         ))?;
     }
     Ok(())
@@ -76,7 +77,7 @@ async fn clear_workspaces(
         return Ok(());
     }
     if !alone {
-        tokio::time::sleep(AGENTS_END).await;
+        tokio::time::sleep(AGENT_STOP_TIME).await;
     }
     remove(&own)
         .await
@@ -84,13 +85,13 @@ async fn clear_workspaces(
     Ok(out.line(format!("{} is removed", own.display()))?)
 }
 
-/// An agent that is being ended may still write.
+/// An agent that is being stopped may still write.
 async fn remove(dir: &Path) -> std::io::Result<()> {
     for _ in 0..TRIES {
         if std::fs::remove_dir_all(dir).is_ok() {
             return Ok(());
         }
-        tokio::time::sleep(AGENTS_END / 4).await;
+        tokio::time::sleep(AGENT_STOP_TIME / 4).await;
     }
     std::fs::remove_dir_all(dir)
 }

@@ -1,4 +1,4 @@
-//! `switchboard agent`: what is configured, and whether it works.
+//! `switchboard agent`: lists and tests the configured agents.
 
 use std::process::ExitCode;
 
@@ -9,27 +9,27 @@ use tokio_util::sync::CancellationToken;
 use super::output::Output;
 use crate::clock::Clock;
 use crate::config::Loaded;
-use crate::runtime::{Catalog, HARMLESS, Workshop, protocols};
+use crate::runtime::{Catalog, HARMLESS, Launcher, protocols};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// List the agents that are configured
+    /// List the configured agents
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// List the protocols that agents can speak
+    /// List the known agent protocols
     Protocols {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Start an agent as a session would, say what works, and end it
+    /// Start an agent as a session would, report what works, and stop it
     Test {
-        /// Which
+        /// The agent's name
         name: String,
-        /// Ask it something, too: this, or something harmless
+        /// Also send a prompt: this text, or a harmless default
         #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = HARMLESS)]
         prompt: Option<String>,
     },
@@ -51,7 +51,7 @@ pub(super) async fn run(
 fn catalog(loaded: &Loaded) -> anyhow::Result<Catalog> {
     let config = &loaded.config;
     crate::store::make_directory(&config.data)?;
-    let workshop = Workshop::open(&config.data.dir, Some("/proc/self/exe".into()), None)?;
+    let workshop = Launcher::open(&config.data.dir, Some("/proc/self/exe".into()), None)?;
     let (agents, limits) = (&config.agents, &config.runtime);
     Ok(Catalog::new(agents, limits, workshop, Clock::system()))
 }

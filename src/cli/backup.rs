@@ -1,21 +1,21 @@
-//! `switchboard backup`.
+//! `switchboard backup`: copies the database and the uploaded files.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 
-use super::desk;
+use super::context;
 use super::output::Output;
 use crate::config::Loaded;
-use crate::store::{BackupError, Contents, Store, beside};
+use crate::store::{BackupError, Blobs, Store, attachments_beside};
 
 pub(super) async fn run(
     loaded: Loaded,
     file: PathBuf,
     mut out: Output,
 ) -> anyhow::Result<ExitCode> {
-    let store = desk::open(&loaded.config.data).await?;
+    let store = context::open(&loaded.config.data).await?;
     let copied = copy(store.as_ref(), &loaded.config.data.dir, &file).await;
     store.close().await;
     let files = copied?;
@@ -27,23 +27,23 @@ pub(super) async fn run(
     if files > 0 {
         out.line(format!(
             "{} holds the uploaded files ({files})",
-            beside(&file).display()
+            attachments_beside(&file).display()
         ))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Copies the database, and the uploaded files beside it; says how many of these.
+/// Copies the database, and the uploaded files beside it; returns the number of files.
 async fn copy(store: &dyn Store, data: &Path, file: &Path) -> anyhow::Result<usize> {
-    let target = beside(file);
+    let target = attachments_beside(file);
     if target.exists() {
         bail!(BackupError::Exists(target.display().to_string()));
     }
     let copy_files = || {
-        Contents::copy(data, &target)
+        Blobs::copy(data, &target)
             .with_context(|| format!("cannot copy the uploaded files to {}", target.display()))
     };
-    // Before and after: what the database in the copy refers to was there at one of the two moments.
+    // Before and after: a file referenced by the copy existed at one of the two moments.
     let copied = async {
         copy_files()?;
         store.backup(file).await?;

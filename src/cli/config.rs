@@ -1,4 +1,4 @@
-//! `switchboard config`.
+//! `switchboard config`: checks and prints the configuration.
 
 use std::process::ExitCode;
 
@@ -9,13 +9,13 @@ use crate::config::{ConfigError, DEFAULTS, Loaded, reference};
 
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub(super) enum Command {
-    /// Say whether the configuration can be used
+    /// Check whether the configuration is valid
     Check,
-    /// Print the configuration in force and where each value comes from; secrets are hidden
+    /// Print the effective configuration and the origin of each value; secrets are hidden
     Print,
-    /// Print every setting with its default and what it is for
+    /// Print every setting with its default and a comment
     Default,
-    /// Print a page about every setting, in Markdown
+    /// Print the reference page of all settings, in Markdown
     Reference,
 }
 

@@ -1,4 +1,4 @@
-//! Where an operator's commands are carried out: the database and what signs tokens, without a gateway.
+//! Command context: the database and the signing keys, for commands that work without a gateway.
 
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use crate::auth::{Auth, MAX_PASSWORD_BYTES};
 use crate::clock::Clock;
 use crate::config::{Config, Loaded};
 use crate::domain::account::{User, Username};
-use crate::gateway::{self, Instance};
-use crate::http::Addresses;
+use crate::gateway::{self, InstanceLock};
+use crate::http::Urls;
 use crate::store::{self, Store};
 
 /// An open database and the means to change accounts in it.
-pub(super) struct Desk {
+pub(super) struct CommandContext {
     pub(super) config: Config,
     pub(super) store: Arc<dyn Store>,
     pub(super) auth: Auth,
 }
 
-impl Desk {
+impl CommandContext {
     pub(super) async fn open(loaded: Loaded) -> anyhow::Result<Self> {
         let config = loaded.config;
         let store = open(&config.data).await?;
@@ -32,9 +32,9 @@ impl Desk {
         })
     }
 
-    /// Where people are sent: by the running gateway if there is one, else by the configuration.
-    pub(super) fn addresses(&self) -> Addresses {
-        addresses(&self.config)
+    /// The URLs for users: from the running gateway if there is one, else from the configuration.
+    pub(super) fn urls(&self) -> Urls {
+        urls(&self.config)
     }
 
     pub(super) async fn user(&self, username: &Username) -> anyhow::Result<User> {
@@ -44,14 +44,14 @@ impl Desk {
             .with_context(|| format!("user {username}"))
     }
 
-    /// Finishes what is under way; a command that ends early would leave SQLite's log behind.
+    /// Closes the database; a command that exits early would leave SQLite's log behind.
     pub(super) async fn close(self) {
         self.store.close().await;
     }
 }
 
-/// Opens a database for a command, which changes nothing about where it is at home: a gateway may serve
-/// from it. Says on standard error if the next one that is started will.
+/// Opens a database for a command. Unlike a gateway, a command never renews the database's identity: a
+/// gateway may be serving from it. Warns on standard error if the next start of a gateway will.
 pub(super) async fn open(config: &store::Config) -> anyhow::Result<Arc<dyn Store>> {
     let store = store::open(config).await?;
     if store.identity().await?.is_none() {
@@ -59,23 +59,23 @@ pub(super) async fn open(config: &store::Config) -> anyhow::Result<Arc<dyn Store
             std::io::stderr(),
             "warning: {} was restored or moved, or a standby took over: \
              the next gateway that is started on it gives its journals a new epoch",
-            store.place()
+            store.location()
         );
-        // Nobody is left to tell if this fails.
+        // Nothing left to do if standard error is closed.
         drop(told);
     }
     Ok(store)
 }
 
-/// Where people are sent.
-pub(super) fn addresses(config: &Config) -> Addresses {
-    match Instance::running(&config.data.dir) {
-        Some(running) => Addresses::under(&running.base_url),
-        None => Addresses::new(&config.server, config.server.listen),
+/// The base URL for users.
+pub(super) fn urls(config: &Config) -> Urls {
+    match InstanceLock::running(&config.data.dir) {
+        Some(running) => Urls::under(&running.base_url),
+        None => Urls::new(&config.server, config.server.listen),
     }
 }
 
-/// A password from standard input; one line end is not part of it.
+/// Reads a password from standard input, without its final line break.
 pub(super) fn read_password() -> anyhow::Result<String> {
     let mut text = String::new();
     let longest = MAX_PASSWORD_BYTES as u64 + 2;

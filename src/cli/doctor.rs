@@ -1,4 +1,4 @@
-//! `switchboard doctor`: what is wrong, and how to fix it.
+//! `switchboard doctor`: diagnoses problems and says how to fix them.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,20 +8,20 @@ use std::process::ExitCode;
 use jiff::Timestamp;
 use rustix::process::{Resource, getrlimit};
 
-mod advice;
 mod finding;
-mod line;
-mod outside;
+mod http_client;
+mod proxy_advice;
+mod public_url;
 
+use super::local_health;
 use super::output::Output;
-use super::probe;
 use crate::config::{Config, Loaded};
-use crate::gateway::Instance;
-use crate::store::{self, Belonging, Store};
+use crate::gateway::InstanceLock;
+use crate::store::{self, BlobOwner, Store};
 use finding::Finding;
 
-/// Less free space than this is a reason to worry.
-const FREE_BYTES: u64 = 500 * 1024 * 1024;
+/// Below this much free space, warn.
+const MIN_FREE_BYTES: u64 = 500 * 1024 * 1024;
 /// Descriptors needed beside connections: database, logs, listeners.
 const OWN_DESCRIPTORS: u64 = 64;
 
@@ -30,7 +30,7 @@ pub(super) struct Options {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Go through the address that people use, and say what a proxy on the way lacks
+    /// Check the public address, and say what a proxy in front lacks
     /// [default: `server.public_url` and `server.base_path`]
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
     url: Option<String>,
@@ -40,10 +40,10 @@ pub(super) struct Options {
     /// Accept any certificate
     #[arg(long, requires = "url", conflicts_with = "ca")]
     insecure: bool,
-    /// Do not wait to see whether a quiet WebSocket stays open
+    /// Do not test whether a quiet WebSocket stays open
     #[arg(long, requires = "url")]
     quick: bool,
-    /// Where plain HTTP is to be redirected from
+    /// Port that must redirect plain HTTP to https
     #[arg(long, value_name = "PORT", requires = "url", default_value_t = 80)]
     http_port: u16,
 }
@@ -54,7 +54,7 @@ pub(super) async fn run(
     mut out: Output,
 ) -> anyhow::Result<ExitCode> {
     let findings = match options.url {
-        Some(_) => outside::examine(loaded, &options).await?,
+        Some(_) => public_url::examine(loaded, &options).await?,
         None => examine(&loaded).await,
     };
     if options.json {
@@ -117,7 +117,7 @@ fn clock() -> Finding {
     }
 }
 
-/// The limit that the gateway can raise itself to.
+/// The hard limit on open files, to which the gateway raises its own.
 fn descriptors(config: &Config) -> Finding {
     let needed = u64::from(config.server.max_connections.get()) + OWN_DESCRIPTORS;
     match getrlimit(Resource::Nofile).maximum {
@@ -190,7 +190,7 @@ fn space(config: &Config) -> Finding {
         Ok(disk) => {
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
             let found = format!("{} MiB free", free / (1024 * 1024));
-            if free < FREE_BYTES {
+            if free < MIN_FREE_BYTES {
                 Finding::warning("disk", found, "Make room: a full disk stops all work.")
             } else {
                 Finding::ok("disk", found)
@@ -203,7 +203,7 @@ fn space(config: &Config) -> Finding {
 async fn database(store: &dyn Store) -> Finding {
     let place = format!(
         "{} (schema version {})",
-        store.place(),
+        store.location(),
         store.schema_version()
     );
     match store.integrity().await {
@@ -221,7 +221,7 @@ async fn database(store: &dyn Store) -> Finding {
     }
 }
 
-/// Was it put here from elsewhere?
+/// Was the database copied from elsewhere?
 async fn home(store: &dyn Store) -> Option<Finding> {
     match store.identity().await {
         Ok(Some(_)) => None,
@@ -241,9 +241,11 @@ async fn home(store: &dyn Store) -> Option<Finding> {
 /// Do the uploaded files belong to the database?
 async fn files(config: &Config, store: &dyn Store) -> Finding {
     let place = config.data.dir.join("attachments").display().to_string();
-    match Belonging::of(&config.data.dir, store).await {
-        Ok(Belonging::AtHome | Belonging::Strange { unknown: 0 }) => Finding::ok("files", place),
-        Ok(Belonging::Strange { unknown }) => Finding::warning(
+    match BlobOwner::find(&config.data.dir, store).await {
+        Ok(BlobOwner::ThisDatabase | BlobOwner::Other { unknown: 0 }) => {
+            Finding::ok("files", place)
+        }
+        Ok(BlobOwner::Other { unknown }) => Finding::warning(
             "files",
             format!(
                 "{unknown} files in {place} are unknown to the database, which may be the wrong one: none is removed"
@@ -267,11 +269,11 @@ async fn accounts(store: &dyn Store) -> Finding {
 }
 
 fn gateway(config: &Config) -> Finding {
-    let Some(running) = Instance::running(&config.data.dir) else {
+    let Some(running) = InstanceLock::running(&config.data.dir) else {
         return port(config);
     };
     let found = format!("process {} on {}", running.pid, running.listening);
-    match probe::ask(running.listening) {
+    match local_health::ask(running.listening) {
         Ok(answer) if answer.ready => Finding::ok("gateway", found),
         Ok(answer) => Finding::problem(
             "gateway",

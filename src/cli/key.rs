@@ -1,4 +1,4 @@
-//! `switchboard key`.
+//! `switchboard key`: lists and rotates signing keys.
 
 use std::process::ExitCode;
 
@@ -6,11 +6,11 @@ use clap::Subcommand;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::desk;
+use super::context;
 use super::output::{Output, OutputError};
 use crate::auth;
 use crate::config::Loaded;
-use crate::domain::act::By;
+use crate::domain::audit::AuditContext;
 use crate::store::{OldKeys, StoredKey};
 
 #[derive(Debug, Subcommand)]
@@ -21,9 +21,9 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Sign with a new key from now on; the old one verifies until its last token ends
+    /// Sign with a new key from now on; the old one verifies until its last token expires
     Rotate {
-        /// The old key was stolen: its tokens are worthless at once (logins go on, with new tokens)
+        /// The old key was stolen: its tokens become invalid at once (logins continue with new tokens)
         #[arg(long)]
         drop_old: bool,
     },
@@ -35,7 +35,7 @@ pub(super) async fn run(
     mut out: Output,
 ) -> anyhow::Result<ExitCode> {
     let config = loaded.config;
-    let store = desk::open(&config.data).await?;
+    let store = context::open(&config.data).await?;
     let now = Timestamp::now();
     match command {
         Command::List { json } => {
@@ -49,7 +49,7 @@ pub(super) async fn run(
             } else {
                 OldKeys::Verify
             };
-            let by = By::operator(now);
+            let by = AuditContext::operator(now);
             let rotated = auth::rotate_key(store.as_ref(), &config.auth, old, by).await;
             store.close().await;
             out.line(format!("{} signs from now on", rotated?))?;

@@ -1,28 +1,28 @@
-//! Asking a gateway on this machine how it is: one request, no HTTP library.
+//! Local health check: one request to `/readyz` of a gateway on this machine, without an HTTP library.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(3);
-const LONGEST_ANSWER: u64 = 64 * 1024;
+const TIMEOUT: Duration = Duration::from_secs(3);
+const MAX_ANSWER_BYTES: u64 = 64 * 1024;
 
-/// What a gateway answered.
+/// The gateway's answer.
 pub(super) struct Readiness {
     pub(super) ready: bool,
     pub(super) body: String,
 }
 
-/// Asks `/readyz`.
+/// Requests `/readyz`.
 pub(super) fn ask(listening: SocketAddr) -> io::Result<Readiness> {
     let address = reachable(listening);
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     let request = format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes())?;
     let mut answer = String::new();
-    stream.take(LONGEST_ANSWER).read_to_string(&mut answer)?;
+    stream.take(MAX_ANSWER_BYTES).read_to_string(&mut answer)?;
     let (head, body) = answer
         .split_once("\r\n\r\n")
         .ok_or_else(|| io::Error::other("that is not an HTTP answer"))?;
@@ -32,7 +32,7 @@ pub(super) fn ask(listening: SocketAddr) -> io::Result<Readiness> {
     })
 }
 
-/// Who listens everywhere is reached here.
+/// A wildcard address is reached over loopback.
 fn reachable(listening: SocketAddr) -> SocketAddr {
     let ip = match listening.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

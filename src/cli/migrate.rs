@@ -1,15 +1,15 @@
-//! `switchboard migrate`.
+//! `switchboard migrate`: brings the schema up to date.
 
 use std::process::ExitCode;
 
 use anyhow::bail;
 
-use super::desk;
+use super::context;
 use super::output::Output;
 use crate::clock::Clock;
 use crate::config::Loaded;
-use crate::domain::act::{Action, By};
-use crate::store::{self, Belonging, Config, Store, StoreError};
+use crate::domain::audit::{Action, AuditContext};
+use crate::store::{self, BlobOwner, Config, Store, StoreError};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Options {
@@ -23,15 +23,15 @@ pub(super) struct Options {
     adopt_files: bool,
 }
 
-/// Opening a database brings it up to date; this command only says so, for those who upgrade in steps.
+/// Opening a database migrates it; this command only reports it, for upgrades in steps.
 pub(super) async fn run(
     loaded: Loaded,
     options: Options,
     mut out: Output,
 ) -> anyhow::Result<ExitCode> {
     let config = loaded.config.data;
-    let store = desk::open(&config).await?;
-    let (place, version) = (store.place().to_owned(), store.schema_version());
+    let store = context::open(&config).await?;
+    let (place, version) = (store.location().to_owned(), store.schema_version());
     let renewed = if options.new_epochs {
         Some(renew(store.as_ref()).await)
     } else {
@@ -53,12 +53,14 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says what is to be said about it.
+/// Prints the result.
 async fn adopt(store: &dyn Store, config: &Config) -> anyhow::Result<String> {
     let dir = config.dir.display();
-    let unknown = match Belonging::of(&config.dir, store).await? {
-        Belonging::AtHome => return Ok(format!("The uploaded files in {dir} are this database's")),
-        Belonging::Strange { unknown } => unknown,
+    let unknown = match BlobOwner::find(&config.dir, store).await? {
+        BlobOwner::ThisDatabase => {
+            return Ok(format!("The uploaded files in {dir} are this database's"));
+        }
+        BlobOwner::Other { unknown } => unknown,
     };
     if !store::adopt(&config.dir, store).await? {
         bail!(
@@ -66,7 +68,7 @@ async fn adopt(store: &dyn Store, config: &Config) -> anyhow::Result<String> {
              or give --new-epochs as well"
         );
     }
-    let by = By::operator(Clock::system().wall());
+    let by = AuditContext::operator(Clock::system().wall());
     let act = by.did(
         Action::FilesAdopted,
         format!("{unknown} unknown files in {dir}"),
@@ -80,7 +82,7 @@ async fn adopt(store: &dyn Store, config: &Config) -> anyhow::Result<String> {
 
 async fn renew(store: &dyn Store) -> Result<u64, StoreError> {
     let renewed = store.renew_epochs().await?;
-    let by = By::operator(Clock::system().wall());
+    let by = AuditContext::operator(Clock::system().wall());
     let act = by.did(Action::EpochsRenewed, format!("{renewed} journals"));
     store.record(&act).await?;
     Ok(renewed)

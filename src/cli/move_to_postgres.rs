@@ -1,5 +1,4 @@
-//! `switchboard move`: from SQLite to Postgres. Not `migrate`, which brings a schema up to date and moves
-//! nothing.
+//! `switchboard move`: moves everything from SQLite to Postgres. (`migrate` brings a schema up to date.)
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -11,20 +10,20 @@ use serde_json::json;
 use super::output::{Output, warn};
 use crate::clock::Clock;
 use crate::config::Loaded;
-use crate::domain::act::{Action, By};
+use crate::domain::audit::{Action, AuditContext};
 use crate::domain::secret::Secret;
-use crate::gateway::Instance;
-use crate::store::{self, Config, Moved, Rehearsal};
+use crate::gateway::InstanceLock;
+use crate::store::{self, Config, MoveMode, MovedTable};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Options {
     /// An empty Postgres database [default: `data.database_url`]
     #[arg(long, value_name = "URL", conflicts_with = "to_file")]
     to: Option<String>,
-    /// A file with its URL, for a password that others must not see in the list of processes
+    /// A file that holds the URL, for a password that must not show in the process list
     #[arg(long, value_name = "FILE")]
     to_file: Option<PathBuf>,
-    /// Only say what there is to move, and whether it could be
+    /// Only report what would be moved, and whether it can be
     #[arg(long)]
     dry_run: bool,
     /// Print JSON
@@ -40,14 +39,14 @@ pub(super) async fn run(
     let config = loaded.config.data;
     let target = target(&config, &options)?;
     store::make_directory(&config)?;
-    // Until the end: no gateway starts meanwhile.
-    let _alone = Instance::claim(&config.dir).await?;
+    // Held to the end: no gateway can start meanwhile.
+    let _alone = InstanceLock::claim(&config.dir).await?;
     let rehearsal = if options.dry_run {
-        Rehearsal::Only
+        MoveMode::DryRun
     } else {
-        Rehearsal::No
+        MoveMode::Move
     };
-    // Nobody is left to tell if this fails.
+    // Nothing left to do if standard error is closed.
     let mut tell =
         |table: &str, rows: u64| drop(writeln!(io::stderr(), "{table}: {rows} rows copied"));
     let moved = store::move_to_postgres(&config, &target, rehearsal, &mut tell).await?;
@@ -73,7 +72,7 @@ pub(super) async fn run(
 
 async fn record(there: &Config, from: String) -> anyhow::Result<()> {
     let store = store::open(there).await?;
-    let act = By::operator(Clock::system().wall()).did(Action::Moved, from);
+    let act = AuditContext::operator(Clock::system().wall()).did(Action::Moved, from);
     let recorded = store.record(&act).await;
     store.close().await;
     Ok(recorded?)
@@ -96,7 +95,7 @@ fn target(config: &Config, options: &Options) -> anyhow::Result<Secret> {
     }
 }
 
-fn described(moved: &[Moved], dry_run: bool) -> serde_json::Value {
+fn described(moved: &[MovedTable], dry_run: bool) -> serde_json::Value {
     let tables: Vec<_> = moved
         .iter()
         .map(|table| json!({ "table": table.table, "rows": table.rows, "checksum": (!dry_run).then_some(&table.checksum) }))
@@ -105,7 +104,7 @@ fn described(moved: &[Moved], dry_run: bool) -> serde_json::Value {
 }
 
 fn tell_all(
-    moved: &[Moved],
+    moved: &[MovedTable],
     options: &Options,
     config: &Config,
     out: &mut Output,

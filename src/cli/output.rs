@@ -1,11 +1,11 @@
-//! What a command says, to people or to programs.
+//! Output of commands, for people and for programs.
 
 use std::io::{self, Stdout, Write as _};
 
 use serde::Serialize;
 
-/// Standard output cannot be written. Apart from other input and output errors: a reader of ours that
-/// goes away is no failure, a server that does is one.
+/// Standard output cannot be written. A type of its own: a reader that goes away is no failure of the command,
+/// other I/O errors are.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write to standard output: {0}")]
 pub(super) struct OutputError(#[from] io::Error);
@@ -25,24 +25,24 @@ impl Output {
         Self(io::stdout())
     }
 
-    /// Text as it is.
+    /// Writes text as it is.
     pub(super) fn text(&mut self, text: &str) -> Result<(), OutputError> {
         self.0.write_all(text.as_bytes())?;
         Ok(self.0.flush()?)
     }
 
-    /// One line.
+    /// Writes one line.
     pub(super) fn line(&mut self, text: impl AsRef<str>) -> Result<(), OutputError> {
         self.text(&format!("{}\n", text.as_ref()))
     }
 
-    /// One value, readable.
+    /// Writes pretty-printed JSON.
     pub(super) fn json(&mut self, value: &impl Serialize) -> Result<(), OutputError> {
         let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
         self.line(text)
     }
 
-    /// Columns under their names, as wide as their widest value.
+    /// Writes columns under headers, each as wide as its widest value.
     pub(super) fn table<const N: usize>(
         &mut self,
         names: [&str; N],
@@ -62,9 +62,9 @@ impl Output {
     }
 }
 
-/// A line on standard error about something that went wrong beside what was asked for, which is done.
+/// Warns on standard error; the command itself succeeded.
 pub(super) fn warn(text: impl std::fmt::Display) {
-    // Nobody is left to tell if this fails.
+    // Nothing left to do if standard error is closed.
     drop(writeln!(io::stderr(), "warning: {text}"));
 }
 

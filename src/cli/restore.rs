@@ -1,4 +1,4 @@
-//! `switchboard restore`.
+//! `switchboard restore`: puts a backup in place.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use super::output::{Output, warn};
 use crate::clock::Clock;
 use crate::config::Loaded;
-use crate::domain::act::{Action, By};
-use crate::gateway::Instance;
-use crate::store::{self, Existing, Restored, beside, hex};
+use crate::domain::audit::{Action, AuditContext};
+use crate::gateway::InstanceLock;
+use crate::store::{self, Existing, Restored, attachments_beside, hex};
 
-/// So many missing files are named one by one.
-const NAMED: usize = 10;
+/// Missing files listed by name.
+const MAX_LISTED_FILES: usize = 10;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Options {
@@ -29,14 +29,14 @@ pub(super) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let config = loaded.config.data;
     store::make_directory(&config)?;
-    // Until the end: no gateway starts meanwhile.
-    let _alone = Instance::claim(&config.dir).await?;
+    // Held to the end: no gateway can start meanwhile.
+    let _alone = InstanceLock::claim(&config.dir).await?;
     let existing = if options.replace {
         Existing::MoveAside
     } else {
         Existing::Refuse
     };
-    let by = By::operator(Clock::system().wall());
+    let by = AuditContext::operator(Clock::system().wall());
     let act = by.did(Action::Restored, options.file.display().to_string());
     let restored = store::restore(&config, &options.file, existing, &act).await?;
     if let Some(error) = &restored.unrecorded {
@@ -67,9 +67,9 @@ fn tell(restored: &Restored, options: &Options, out: &mut Output) -> anyhow::Res
         out.line(format!(
             "MISSING: {} uploaded files are not whole in {}; downloads of them will fail:",
             restored.missing.len(),
-            beside(&options.file).display()
+            attachments_beside(&options.file).display()
         ))?;
-        for hash in restored.missing.iter().take(NAMED) {
+        for hash in restored.missing.iter().take(MAX_LISTED_FILES) {
             out.line(format!("  {}", hex(hash)))?;
         }
     }

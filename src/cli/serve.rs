@@ -1,4 +1,4 @@
-//! `switchboard serve`.
+//! `switchboard serve`: runs the gateway.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -10,12 +10,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::output::Output;
 use crate::clock::Clock;
 use crate::config::Loaded;
-use crate::gateway::{Gateway, Supervisor};
-use crate::shutdown::{Shutdown, Signals};
+use crate::gateway::{Gateway, ServiceManager};
+use crate::shutdown::{OsSignals, Shutdown};
 use crate::telemetry::{self, Destination};
 
-/// Once draining is over, threads that are still busy are not waited for longer than this.
-const LAST_MOMENT: Duration = Duration::from_millis(200);
+/// How long busy threads are waited for once draining is over.
+const THREAD_TIMEOUT: Duration = Duration::from_millis(200);
 
 pub(super) fn run(loaded: Loaded, out: Output) -> anyhow::Result<ExitCode> {
     telemetry::start_logging(&loaded.config.log);
@@ -24,82 +24,79 @@ pub(super) fn run(loaded: Loaded, out: Output) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()?;
     let served = runtime.block_on(serve(loaded, out));
-    runtime.shutdown_timeout(LAST_MOMENT);
+    runtime.shutdown_timeout(THREAD_TIMEOUT);
     served?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn serve(loaded: Loaded, mut out: Output) -> anyhow::Result<()> {
-    // Before anything is started: whoever reads the greeting may stop us at once.
-    let signals = Signals::install().context("cannot follow signals")?;
+    // Before anything starts: a supervisor that reads the banner may signal at once.
+    let signals = OsSignals::install().context("cannot follow signals")?;
     let shutdown = Shutdown::default();
-    let supervisor = Supervisor::from_environment();
+    let service_manager = ServiceManager::from_environment();
     let gateway = Gateway::build(loaded.config, Clock::system()).await?;
-    let gateway = gateway.traced(traces_to());
-    greet(&gateway, &mut out).await?;
+    let gateway = gateway.traced(trace_destination());
+    print_banner(&gateway, &mut out).await?;
     tracing::info!(address = %gateway.listening(), version = env!("CARGO_PKG_VERSION"), "serving");
-    supervisor.ready(gateway.addresses().base());
+    service_manager.ready(gateway.urls().base());
     tokio::select! {
         served = gateway.run(shutdown.clone()) => served?,
-        () = supervisor.attend(&shutdown) => {}
-        // Ends only after both wishes.
-        () = shutdown.follow(signals) => {}
+        () = service_manager.keep_notified(&shutdown) => {}
+        // Returns only after the second signal.
+        () = shutdown.follow_signals(signals) => {}
     }
     Ok(())
 }
 
-/// Where traces go, if anywhere. What is wrong with that is no reason not to serve.
-fn traces_to() -> Option<Destination> {
+/// The trace collector, if one is configured. A wrong setting only turns traces off.
+fn trace_destination() -> Option<Destination> {
     let variables = std::env::vars_os();
     let text = |(name, value): (OsString, OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
     match Destination::from_variables(variables.filter_map(text)) {
         Ok(Some(destination)) => {
-            tracing::info!(collector = destination.place(), "traces are on");
+            tracing::info!(collector = destination.place(), "sending traces");
             Some(destination)
         }
         Ok(None) => None,
         Err(error) => {
-            tracing::warn!(%error, "traces are off: a variable cannot be used");
+            tracing::warn!(%error, "traces are off: cannot use an OTEL_ variable");
             None
         }
     }
 }
 
-/// To people, on standard output: the link is a secret and does not belong into a log.
-async fn greet(gateway: &Gateway, out: &mut Output) -> anyhow::Result<()> {
-    let addresses = gateway.addresses();
+/// Prints URLs on standard output. Not logged: the setup link is a secret.
+async fn print_banner(gateway: &Gateway, out: &mut Output) -> anyhow::Result<()> {
+    let urls = gateway.urls();
     let link = gateway.issue_setup_link().await?;
-    let greeted = (|| {
+    let printed = (|| {
         out.line(format!("Switchboard {}", env!("CARGO_PKG_VERSION")))?;
         if let Some(link) = link {
-            out.line(format!(
-                "  set up    {}",
-                addresses.setup(link.secret.expose())
-            ))?;
+            out.line(format!("  set up    {}", urls.setup(link.secret.expose())))?;
             out.line(
                 "            works once, for an hour; `switchboard setup-url` prints a new one",
             )?;
         }
-        out.line(format!("  open      {}", addresses.page()))
+        out.line(format!("  open      {}", urls.page()))
     })();
-    if let Err(error) = greeted {
-        // A gateway serves whether or not anybody reads its greeting.
-        tracing::debug!(%error, "nobody reads standard output");
+    if let Err(error) = printed {
+        // The gateway serves without it.
+        tracing::debug!(%error, "cannot write to standard output");
     }
     Ok(())
 }
 
-/// Every connection needs a descriptor, and shells start programs with a low limit out of caution
-/// for old ones. What cannot be raised shows in `switchboard doctor`.
+/// Raises the limit on open files: every connection needs a descriptor, and shells set it low.
+/// `switchboard doctor` shows a limit that cannot be raised.
 fn raise_descriptor_limit() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    let wished = Rlimit {
+    let raised = Rlimit {
         current: maximum,
         maximum,
     };
-    if let Err(error) = setrlimit(Resource::Nofile, wished) {
-        tracing::debug!(%error, "the limit on open files stays as it is");
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::debug!(%error, "cannot raise the limit on open files");
     }
 }

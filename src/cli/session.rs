@@ -1,5 +1,4 @@
-//! `switchboard session`: which sessions there are, and ending one. Nothing here shows what is said
-//! in them.
+//! `switchboard session`: lists sessions and ends one. Shows nothing of their content.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -8,34 +7,34 @@ use anyhow::{Context as _, bail};
 use clap::Subcommand;
 use serde_json::json;
 
-use super::desk::Desk;
+use super::context::CommandContext;
 use super::output::Output;
 use crate::config::Loaded;
 use crate::domain::account::Username;
-use crate::domain::act::Action;
+use crate::domain::audit::Action;
 use crate::domain::id::SessionId;
 use crate::store::{SessionFacts, SessionFilter, SessionRow};
 
 const PAGE: u32 = 500;
-/// So that a table stays one: a title may have 200 characters.
+/// Titles may have 200 characters; the table shows fewer.
 const TITLE_CHARS: usize = 40;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// List the sessions that have not ended, the newest change first
+    /// List the sessions that have not ended, most recently changed first
     List {
-        /// Only those of this user
+        /// Only sessions of this user
         #[arg(long, value_name = "NAME")]
         user: Option<Username>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// End a session for good: its run stops, everybody in it is told
+    /// End a session for good: its run stops, its members are told
     End {
-        /// Which, as `session list` names it
+        /// The session's id, as in `session list`
         id: SessionId,
-        /// Do not ask; nobody is asked either where standard input is not a terminal
+        /// Do not ask for confirmation; nor without a terminal on standard input
         #[arg(long)]
         yes: bool,
     },
@@ -51,34 +50,34 @@ pub(super) async fn run(
     command: Command,
     mut out: Output,
 ) -> anyhow::Result<ExitCode> {
-    let desk = Desk::open(loaded).await?;
+    let context = CommandContext::open(loaded).await?;
     let done = match command {
-        Command::List { user, json } => list(&desk, user.as_ref(), json, &mut out).await,
-        Command::End { id, yes } => end(&desk, id, yes, &mut out).await,
+        Command::List { user, json } => list(&context, user.as_ref(), json, &mut out).await,
+        Command::End { id, yes } => end(&context, id, yes, &mut out).await,
     };
-    desk.close().await;
+    context.close().await;
     done?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn list(
-    desk: &Desk,
+    context: &CommandContext,
     user: Option<&Username>,
     json: bool,
     out: &mut Output,
 ) -> anyhow::Result<()> {
     let mut filter = SessionFilter::default();
     if let Some(name) = user {
-        filter.user = Some(desk.user(name).await?.id.to_string());
+        filter.user = Some(context.user(name).await?.id.to_string());
     }
     let mut sessions: Vec<Listed> = Vec::new();
     loop {
-        let page = desk.store.all_sessions(&filter, PAGE).await?;
+        let page = context.store.all_sessions(&filter, PAGE).await?;
         let Some(last) = page.last() else { break };
         filter.before = Some((last.updated_at, last.id));
         for facts in page {
-            // What is known from above has no title, as administrators do not see any.
-            let row = desk.store.session(facts.id).await?;
+            // The administrators' view has no titles.
+            let row = context.store.session(facts.id).await?;
             let title = row.and_then(|row| row.title);
             sessions.push(Listed { facts, title });
         }
@@ -107,7 +106,7 @@ fn row(Listed { facts, title }: &Listed) -> [String; 8] {
     ]
 }
 
-/// An agent may have made the title: nothing of it controls a terminal, and it stays on its line.
+/// An agent may have chosen the title: control characters are removed.
 fn shown(title: &str) -> String {
     let mut letters = title
         .chars()
@@ -132,8 +131,13 @@ fn described(Listed { facts, title }: &Listed) -> serde_json::Value {
     })
 }
 
-async fn end(desk: &Desk, id: SessionId, yes: bool, out: &mut Output) -> anyhow::Result<()> {
-    let Some(session) = desk.store.session(id).await? else {
+async fn end(
+    context: &CommandContext,
+    id: SessionId,
+    yes: bool,
+    out: &mut Output,
+) -> anyhow::Result<()> {
+    let Some(session) = context.store.session(id).await? else {
         bail!("there is no session {id}: `switchboard session list` shows those there are");
     };
     if let Some(at) = session.ended_at {
@@ -142,11 +146,11 @@ async fn end(desk: &Desk, id: SessionId, yes: bool, out: &mut Output) -> anyhow:
     if !yes && std::io::stdin().is_terminal() && !is_meant(&session)? {
         bail!("nothing was done");
     }
-    let act = desk
+    let act = context
         .auth
         .operator()
         .did(Action::SessionEnded, id.to_string());
-    if !desk.store.end_session(id, session.owner, &act).await? {
+    if !context.store.end_session(id, session.owner, &act).await? {
         bail!("session {id} has ended already, a moment ago");
     }
     let owner = &session.owner_name;

@@ -1,4 +1,4 @@
-//! `switchboard token`.
+//! `switchboard token`: creates access tokens for programs.
 
 use std::process::ExitCode;
 
@@ -7,22 +7,22 @@ use clap::Subcommand;
 use jiff::SignedDuration;
 use serde_json::json;
 
-use super::desk::Desk;
+use super::context::CommandContext;
 use super::output::Output;
 use crate::config::Loaded;
 use crate::domain::account::Username;
 
-/// A token cannot be longer-lived than a person's patience with forgotten ones.
-const LONGEST: SignedDuration = SignedDuration::from_hours(24 * 366);
+/// Longest lifetime of a token, so that forgotten ones expire.
+const MAX_LIFETIME: SignedDuration = SignedDuration::from_hours(24 * 366);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Print an access token for a user
     Create {
-        /// For whom
+        /// The user it acts as
         #[arg(long, value_name = "NAME")]
         user: Username,
-        /// How long it is good for: a number and s, m, h or d
+        /// Lifetime: a number and s, m, h or d
         #[arg(long, default_value = "1h", value_parser = life)]
         ttl: SignedDuration,
         /// Print JSON
@@ -37,11 +37,11 @@ pub(super) async fn run(
     mut out: Output,
 ) -> anyhow::Result<ExitCode> {
     let Command::Create { user, ttl, json } = command;
-    let desk = Desk::open(loaded).await?;
-    let account = desk.user(&user).await?;
+    let context = CommandContext::open(loaded).await?;
+    let account = context.user(&user).await?;
     ensure!(!account.disabled, "user {user} is disabled");
-    let grant = desk.auth.create_token(&account, ttl).await;
-    desk.close().await;
+    let grant = context.auth.create_token(&account, ttl).await;
+    context.close().await;
     let grant = grant.context("the token was not made")?;
     if json {
         out.json(&json!({ "token": grant.token, "expiresAt": grant.expires_at }))?;
@@ -70,7 +70,7 @@ fn life(text: &str) -> anyhow::Result<SignedDuration> {
     let life = number
         .checked_mul(seconds)
         .map(SignedDuration::from_secs)
-        .filter(|life| *life <= LONGEST)
+        .filter(|life| *life <= MAX_LIFETIME)
         .context("at most 366d")?;
     ensure!(life > SignedDuration::ZERO, "expected more than nothing");
     Ok(life)

@@ -1,4 +1,4 @@
-//! `switchboard user`.
+//! `switchboard user`: manages accounts.
 
 use std::process::ExitCode;
 
@@ -6,8 +6,8 @@ use clap::Subcommand;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::desk::{Desk, read_password};
-use super::leavings;
+use super::account_leftovers;
+use super::context::{CommandContext, read_password};
 use super::output::Output;
 use crate::config::Loaded;
 use crate::domain::account::{Role, User, Username};
@@ -16,11 +16,11 @@ const PAGE: u32 = 500;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Make an account and print an invite link, or set its password at once
+    /// Create an account and print an invite link, or set its password at once
     Add {
         /// The name to log in with
         name: Username,
-        /// What the account may do
+        /// The account's role
         #[arg(long, default_value = "member", value_name = "admin|member")]
         role: Role,
         /// Read the password from standard input instead of printing an invite link
@@ -36,37 +36,37 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Print a link with which the user sets a new password, or set it at once
+    /// Print a link for setting a new password, or set it at once
     Passwd {
-        /// Whose password
+        /// The user
         name: Username,
         /// Read the password from standard input; ends all logins of the user
         #[arg(long)]
         password_stdin: bool,
     },
-    /// Change what an account may do
+    /// Change the role of an account
     Role {
-        /// Whose role
+        /// The user
         name: Username,
         /// The new role
         #[arg(value_name = "admin|member")]
         role: Role,
     },
-    /// Shut a user out at once, on every device
+    /// Lock a user out at once, on every device
     Disable {
-        /// Whom
+        /// The user
         name: Username,
     },
     /// Let a user log in again
     Enable {
-        /// Whom
+        /// The user
         name: Username,
     },
     /// Remove an account and everything it owns
     Remove {
-        /// Whom
+        /// The user
         name: Username,
-        /// Also what agents made for them below `workspaces` in the data directory
+        /// Also delete the user's agent workspaces in the data directory
         #[arg(long)]
         workspaces: bool,
     },
@@ -77,15 +77,19 @@ pub(super) async fn run(
     command: Command,
     mut out: Output,
 ) -> anyhow::Result<ExitCode> {
-    let desk = Desk::open(loaded).await?;
-    let done = carry_out(&desk, command, &mut out).await;
-    desk.close().await;
+    let context = CommandContext::open(loaded).await?;
+    let done = carry_out(&context, command, &mut out).await;
+    context.close().await;
     done?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn carry_out(desk: &Desk, command: Command, out: &mut Output) -> anyhow::Result<()> {
-    let by = desk.auth.operator();
+async fn carry_out(
+    context: &CommandContext,
+    command: Command,
+    out: &mut Output,
+) -> anyhow::Result<()> {
+    let by = context.auth.operator();
     match command {
         Command::Add {
             name,
@@ -94,26 +98,29 @@ async fn carry_out(desk: &Desk, command: Command, out: &mut Output) -> anyhow::R
             json,
         } => {
             let password = password_stdin.then(read_password).transpose()?;
-            let user = desk
+            let user = context
                 .auth
                 .create_user(name, role, password.as_deref(), by)
                 .await?;
-            tell_added(desk, &user, json, out).await
+            tell_added(context, &user, json, out).await
         }
-        Command::List { json } => list(desk, json, out).await,
+        Command::List { json } => list(context, json, out).await,
         Command::Passwd {
             name,
             password_stdin,
         } => {
-            let user = desk.user(&name).await?;
+            let user = context.user(&name).await?;
             if password_stdin {
-                desk.auth.set_password(&user, &read_password()?, by).await?;
+                context
+                    .auth
+                    .set_password(&user, &read_password()?, by)
+                    .await?;
                 Ok(out.line(format!(
                     "{name} has a new password; all their logins have ended"
                 ))?)
             } else {
-                let link = desk.auth.invite(&user, by).await?;
-                let url = desk.addresses().invite(link.secret.expose());
+                let link = context.auth.invite(&user, by).await?;
+                let url = context.urls().invite(link.secret.expose());
                 tell_link(
                     out,
                     &format!("{name} sets a new password with this link"),
@@ -123,36 +130,45 @@ async fn carry_out(desk: &Desk, command: Command, out: &mut Output) -> anyhow::R
             }
         }
         Command::Role { name, role } => {
-            desk.auth
-                .set_role(&desk.user(&name).await?, role, by)
+            context
+                .auth
+                .set_role(&context.user(&name).await?, role, by)
                 .await?;
             Ok(out.line(format!("{name} is {role} now"))?)
         }
         Command::Disable { name } => {
-            desk.auth.disable(&desk.user(&name).await?, by).await?;
+            context
+                .auth
+                .disable(&context.user(&name).await?, by)
+                .await?;
             Ok(out.line(format!("{name} is disabled and out on every device"))?)
         }
         Command::Enable { name } => {
-            desk.auth.enable(&desk.user(&name).await?, by).await?;
+            context.auth.enable(&context.user(&name).await?, by).await?;
             Ok(out.line(format!("{name} can log in again"))?)
         }
         Command::Remove { name, workspaces } => {
-            desk.auth.remove(&desk.user(&name).await?, by).await?;
+            context.auth.remove(&context.user(&name).await?, by).await?;
             out.line(format!("{name} is removed"))?;
-            leavings::clear(desk, &name, workspaces, out).await
+            account_leftovers::clear(context, &name, workspaces, out).await
         }
     }
 }
 
-async fn tell_added(desk: &Desk, user: &User, json: bool, out: &mut Output) -> anyhow::Result<()> {
+async fn tell_added(
+    context: &CommandContext,
+    user: &User,
+    json: bool,
+    out: &mut Output,
+) -> anyhow::Result<()> {
     let link = if user.invited {
-        Some(desk.auth.invite(user, desk.auth.operator()).await?)
+        Some(context.auth.invite(user, context.auth.operator()).await?)
     } else {
         None
     };
     let url = link
         .as_ref()
-        .map(|link| desk.addresses().invite(link.secret.expose()));
+        .map(|link| context.urls().invite(link.secret.expose()));
     if json {
         let expires_at = link.as_ref().map(|link| link.expires_at);
         let invite = url.map(|url| json!({ "url": url, "expiresAt": expires_at }));
@@ -177,11 +193,11 @@ fn tell_link(out: &mut Output, what: &str, url: &str, expires_at: Timestamp) -> 
     Ok(out.line(url)?)
 }
 
-async fn list(desk: &Desk, json: bool, out: &mut Output) -> anyhow::Result<()> {
+async fn list(context: &CommandContext, json: bool, out: &mut Output) -> anyhow::Result<()> {
     let mut users: Vec<User> = Vec::new();
     loop {
         let after = users.last().map(|user| user.username.to_string());
-        let page = desk.auth.users(after.as_deref(), PAGE).await?;
+        let page = context.auth.users(after.as_deref(), PAGE).await?;
         if page.is_empty() {
             break;
         }

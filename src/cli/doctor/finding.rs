@@ -1,11 +1,11 @@
-//! What the doctor says about one thing it looked at.
+//! Finding: the doctor's result for one check.
 
 use serde::Serialize;
 
 use super::super::output::{Output, OutputError};
-use super::advice::Lines;
+use super::proxy_advice::Lines;
 
-/// How bad it is.
+/// Severity.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
@@ -14,7 +14,7 @@ pub(super) enum Verdict {
     Problem,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Serialize)]
 pub(super) struct Finding {
     what: &'static str,
@@ -22,7 +22,7 @@ pub(super) struct Finding {
     found: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<String>,
-    /// The line that is missing in each proxy.
+    /// The configuration line that each proxy lacks.
     #[serde(skip_serializing_if = "Option::is_none")]
     proxies: Option<Lines>,
 }

@@ -1,4 +1,8 @@
-//! A line to the public address: TCP, TLS, and one HTTP request on it.
+//! HTTP client for the public address: TCP, TLS, and one request per connection.
+//!
+//! Written by hand on hyper because the doctor must tell a failed TCP connect from a failed TLS handshake, see
+//! both ends' addresses, time the pieces of a body, and hand the open stream to the WebSocket check; `reqwest`
+//! hides all four.
 
 use std::io;
 use std::net::IpAddr;
@@ -24,16 +28,16 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-const PATIENCE: Duration = Duration::from_secs(10);
-/// No answer that is looked at is longer.
-const ANSWER_BYTES: usize = 64 * 1024;
-/// Where distributions keep their list of authorities.
-const SYSTEM_AUTHORITIES: [&str; 2] = [
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest answer that is read.
+const MAX_RESPONSE_BYTES: usize = 64 * 1024;
+/// Where distributions keep their certificate authorities.
+const SYSTEM_CA_FILES: [&str; 2] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
 ];
 
-/// A public address: scheme, name, port, and the path in front of every route.
+/// A public URL: scheme, host, port and base path.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) https: bool,
@@ -69,7 +73,7 @@ impl FromStr for Target {
 }
 
 impl Target {
-    /// As in the header `Host`: the port only if it is not the usual one.
+    /// As in the header `Host`: the port only if it is not the default.
     pub(super) fn authority(&self) -> String {
         if self.has_port() {
             format!("{}:{}", self.host, self.port)
@@ -87,7 +91,7 @@ impl Target {
         format!("{scheme}://{}", self.authority())
     }
 
-    /// The same place without TLS.
+    /// The same host without TLS.
     pub(super) fn plain(&self, port: u16) -> Self {
         Self {
             https: false,
@@ -97,55 +101,55 @@ impl Target {
     }
 }
 
-/// Both directions of a line.
-pub(super) trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Duplex for T {}
+/// A stream that is read and written.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// An open line, and which addresses are at its ends.
-pub(super) struct Line {
-    pub(super) stream: Box<dyn Duplex>,
+/// An open connection and the addresses of both ends.
+pub(super) struct Connection {
+    pub(super) stream: Box<dyn Stream>,
     pub(super) local: IpAddr,
     pub(super) remote: IpAddr,
 }
 
-/// Why there is no line.
+/// Why the connection failed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum DialError {
+pub(super) enum ConnectError {
     #[error("{0}")]
     Reach(io::Error),
     #[error("{0}")]
     Tls(io::Error),
 }
 
-/// Opens lines and asks over them.
-pub(super) struct Caller {
+/// Opens connections and sends requests.
+pub(super) struct HttpClient {
     tls: Arc<ClientConfig>,
     pass: String,
 }
 
-/// What came back, and when.
-pub(super) struct Answer {
+/// The response, and its timing.
+pub(super) struct Response {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
     pub(super) text: String,
-    /// Between the first bytes of the body and its end.
+    /// From the first bytes of the body to its end.
     pub(super) took: Duration,
 }
 
-impl Answer {
-    /// As JSON, if it is that.
+impl Response {
+    /// The body as JSON.
     pub(super) fn json(&self) -> Option<serde_json::Value> {
         serde_json::from_str(&self.text).ok()
     }
 
-    /// Did the gateway write this error, or somebody in front of it?
+    /// Did the gateway write this error, or a proxy in front of it?
     pub(super) fn is_problem_of_ours(&self) -> bool {
         let said = self.json().unwrap_or_default();
         said["code"].is_string() && said["requestId"].is_string()
     }
 }
 
-impl Caller {
+impl HttpClient {
     pub(super) fn new(
         pass: String,
         authority: Option<&Path>,
@@ -157,7 +161,7 @@ impl Caller {
         let tls = match trust {
             Trust::Anybody => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Credulous(provider)))
+                .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider)))
                 .with_no_client_auth(),
             Trust::Authorities => builder
                 .with_root_certificates(authorities(authority)?)
@@ -173,43 +177,48 @@ impl Caller {
         &self.pass
     }
 
-    pub(super) async fn dial(&self, target: &Target) -> Result<Line, DialError> {
-        let late = || io::Error::other(format!("nothing answers within {} s", PATIENCE.as_secs()));
+    pub(super) async fn dial(&self, target: &Target) -> Result<Connection, ConnectError> {
+        let late = || {
+            io::Error::other(format!(
+                "nothing answers within {} s",
+                REQUEST_TIMEOUT.as_secs()
+            ))
+        };
         let name = target.host.trim_matches(['[', ']']);
         let connecting = TcpStream::connect((name, target.port));
-        let stream = tokio::time::timeout(PATIENCE, connecting)
+        let stream = tokio::time::timeout(REQUEST_TIMEOUT, connecting)
             .await
             .unwrap_or_else(|_| Err(late()))
-            .map_err(DialError::Reach)?;
+            .map_err(ConnectError::Reach)?;
         let ends = (stream.local_addr(), stream.peer_addr());
         let (Ok(local), Ok(remote)) = ends else {
-            return Err(DialError::Reach(io::Error::other("closed at once")));
+            return Err(ConnectError::Reach(io::Error::other("closed at once")));
         };
-        let stream: Box<dyn Duplex> = if target.https {
+        let stream: Box<dyn Stream> = if target.https {
             let name = ServerName::try_from(name.to_owned())
-                .map_err(|error| DialError::Tls(io::Error::other(error)))?;
+                .map_err(|error| ConnectError::Tls(io::Error::other(error)))?;
             let shaking = TlsConnector::from(Arc::clone(&self.tls)).connect(name, stream);
-            let shaken = tokio::time::timeout(PATIENCE, shaking).await;
+            let shaken = tokio::time::timeout(REQUEST_TIMEOUT, shaking).await;
             Box::new(
                 shaken
                     .unwrap_or_else(|_| Err(late()))
-                    .map_err(DialError::Tls)?,
+                    .map_err(ConnectError::Tls)?,
             )
         } else {
             Box::new(stream)
         };
-        Ok(Line {
+        Ok(Connection {
             stream,
             local: local.ip().to_canonical(),
             remote: remote.ip().to_canonical(),
         })
     }
 
-    /// One request with the pass, on a line of its own.
-    pub(super) async fn ask(&self, target: &Target, path: &str) -> anyhow::Result<Answer> {
+    /// Sends one request with the pass, on a connection of its own.
+    pub(super) async fn ask(&self, target: &Target, path: &str) -> anyhow::Result<Response> {
         let line = self.dial(target).await?;
         let request = self.request(target, path);
-        exchange(line, request.body(Full::default())?, PATIENCE).await
+        exchange(line, request.body(Full::default())?, REQUEST_TIMEOUT).await
     }
 
     pub(super) fn request(&self, target: &Target, path: &str) -> axum::http::request::Builder {
@@ -222,12 +231,12 @@ impl Caller {
     }
 }
 
-/// Sends a request and reads the whole answer.
+/// Sends a request and reads the whole response.
 pub(super) async fn exchange(
-    line: Line,
+    line: Connection,
     request: Request<Full<Bytes>>,
-    patience: Duration,
-) -> anyhow::Result<Answer> {
+    timeout: Duration,
+) -> anyhow::Result<Response> {
     let talk = async {
         let (mut sender, connection) = http1::handshake(TokioIo::new(line.stream)).await?;
         let asked = async {
@@ -237,19 +246,19 @@ pub(super) async fn exchange(
             while let Some(frame) = body.frame().await {
                 first.get_or_insert_with(Instant::now);
                 if let Some(data) = frame?.data_ref()
-                    && bytes.len() < ANSWER_BYTES
+                    && bytes.len() < MAX_RESPONSE_BYTES
                 {
                     bytes.extend_from_slice(data);
                 }
             }
-            Ok(Answer {
+            Ok(Response {
                 status,
                 headers,
                 text: String::from_utf8_lossy(&bytes).into_owned(),
                 took: first.map_or(Duration::ZERO, |first| first.elapsed()),
             })
         };
-        // Its failures are those of the request.
+        // The request reports the connection's failures.
         let carried = async {
             connection.await.ok();
             std::future::pending::<()>().await;
@@ -259,28 +268,28 @@ pub(super) async fn exchange(
             () = carried => unreachable!("it goes on for ever"),
         }
     };
-    let late = || anyhow::anyhow!("no answer within {} s", patience.as_secs());
-    tokio::time::timeout(patience, talk)
+    let late = || anyhow::anyhow!("no answer within {} s", timeout.as_secs());
+    tokio::time::timeout(timeout, talk)
         .await
         .unwrap_or_else(|_| Err(late()))
 }
 
-/// Whose certificates are accepted.
+/// Which certificates are accepted.
 #[derive(Clone, Copy)]
 pub(super) enum Trust {
     Authorities,
     Anybody,
 }
 
-/// The ones in a file, else the system's, else those that browsers know.
+/// From a file, else the system's, else the built-in public ones.
 fn authorities(file: Option<&Path>) -> anyhow::Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
-    let system = SYSTEM_AUTHORITIES.iter().map(Path::new);
+    let system = SYSTEM_CA_FILES.iter().map(Path::new);
     match file.or_else(|| system.into_iter().find(|file| file.exists())) {
         Some(file) => {
             let read = || format!("cannot read certificates from {}", file.display());
             for certificate in CertificateDer::pem_file_iter(file).with_context(read)? {
-                // The system's list may hold one that is too old for us.
+                // The system's list may contain certificates that rustls rejects.
                 roots.add(certificate.with_context(read)?).ok();
             }
             anyhow::ensure!(
@@ -294,11 +303,11 @@ fn authorities(file: Option<&Path>) -> anyhow::Result<RootCertStore> {
     Ok(roots)
 }
 
-/// For `--insecure`: believes whoever answers, as the operator asked for.
+/// For `--insecure`: accepts any certificate.
 #[derive(Debug)]
-struct Credulous(Arc<CryptoProvider>);
+struct AcceptAnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Credulous {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

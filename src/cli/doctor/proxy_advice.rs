@@ -1,8 +1,8 @@
-//! What is missing in a proxy's configuration, in the words of each. The whole files are in `deploy/`.
+//! Proxy advice: the missing configuration line for nginx, Caddy and Traefik. Whole files are in `deploy/`.
 
 use serde::Serialize;
 
-/// The same thing said to three proxies.
+/// One setting in the syntax of each proxy.
 #[derive(Clone, Serialize)]
 pub(super) struct Lines {
     nginx: String,

@@ -1,6 +1,6 @@
-//! `switchboard doctor --url`: the way that people take, and what a proxy on it does to requests.
+//! `switchboard doctor --url`: checks the public address and what a proxy does to requests.
 //!
-//! The gateway itself says how they arrive, to whoever shows a pass that was made with its signing key.
+//! The gateway reports how requests arrive, to a client that shows a pass signed with its key.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -12,27 +12,27 @@ use serde::Deserialize;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use super::super::desk::Desk;
+use super::super::context::CommandContext;
 use super::Options;
-use super::advice;
 use super::finding::Finding;
-use super::line::{Answer, Caller, DialError, Target, Trust, exchange};
+use super::http_client::{ConnectError, HttpClient, Response, Target, Trust, exchange};
+use super::proxy_advice;
 use crate::config::Loaded;
-use crate::gateway::Instance;
+use crate::gateway::InstanceLock;
 
-/// From the addresses set aside for documents: nobody has it.
-const NOBODY: &str = "192.0.2.77";
-/// The gateway waits two seconds between the two events of a stream.
-const APART: Duration = Duration::from_secs(1);
-const PATIENCE: Duration = Duration::from_secs(10);
-const UPLOAD_PATIENCE: Duration = Duration::from_mins(2);
-/// A ping on its way.
+/// From the range reserved for documentation: never a real client.
+const UNUSED_ADDRESS: &str = "192.0.2.77";
+/// The gateway sends the two events of the test stream two seconds apart.
+const STREAM_GAP: Duration = Duration::from_secs(1);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+const UPLOAD_TIMEOUT: Duration = Duration::from_mins(2);
+/// Time for a ping to arrive.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// How a request arrived, in the gateway's own words.
+/// A request's arrival, as reported by the gateway.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Seen {
+struct Arrival {
     public_url: String,
     base_path: String,
     host: String,
@@ -46,25 +46,25 @@ struct Seen {
 }
 
 pub(super) async fn examine(loaded: Loaded, options: &Options) -> anyhow::Result<Vec<Finding>> {
-    let desk = Desk::open(loaded).await?;
-    let pass = desk.auth.probe_pass();
-    let base = desk.addresses().base().to_owned();
+    let context = CommandContext::open(loaded).await?;
+    let pass = context.auth.issue_doctor_pass();
+    let base = context.urls().base().to_owned();
     let url = options.url.as_deref().filter(|url| !url.is_empty());
-    let server = &desk.config.server;
-    let running = Instance::running(&desk.config.data.dir);
+    let server = &context.config.server;
+    let running = InstanceLock::running(&context.config.data.dir);
     let configured = Configured {
         base_path: server.base_path.clone(),
         listening: running.map_or(server.listen, |running| running.listening),
     };
-    desk.close().await;
+    context.close().await;
     let trust = if options.insecure {
         Trust::Anybody
     } else {
         Trust::Authorities
     };
-    let visit = Visit {
+    let visit = PublicUrlCheck {
         target: url.unwrap_or(&base).parse()?,
-        caller: Caller::new(pass, options.ca.as_deref(), trust)?,
+        caller: HttpClient::new(pass, options.ca.as_deref(), trust)?,
         configured,
     };
     let mut findings = Vec::new();
@@ -85,22 +85,22 @@ pub(super) async fn examine(loaded: Loaded, options: &Options) -> anyhow::Result
     Ok(findings)
 }
 
-/// One visit at the public address.
-struct Visit {
+/// One check of the public address.
+struct PublicUrlCheck {
     target: Target,
-    caller: Caller,
+    caller: HttpClient,
     configured: Configured,
 }
 
-/// What the gateway of this configuration expects.
+/// Expectations of the configuration.
 struct Configured {
     base_path: String,
     listening: SocketAddr,
 }
 
-impl Visit {
-    /// Is there a way to the gateway at all? If not, that is all there is to say.
-    async fn arrive(&self, findings: &mut Vec<Finding>) -> Option<Seen> {
+impl PublicUrlCheck {
+    /// Can the gateway be reached? If not, the other checks are skipped.
+    async fn arrive(&self, findings: &mut Vec<Finding>) -> Option<Arrival> {
         match self.caller.dial(&self.target).await {
             Ok(line) => findings.push(Finding::ok(
                 "address",
@@ -132,15 +132,15 @@ impl Visit {
         seen
     }
 
-    fn no_line(&self, error: &DialError) -> Finding {
+    fn no_line(&self, error: &ConnectError) -> Finding {
         let origin = self.target.origin();
         match error {
-            DialError::Reach(error) => Finding::problem(
+            ConnectError::Reach(error) => Finding::problem(
                 "address",
                 format!("{origin} cannot be reached: {error}"),
                 "Check the name in DNS, the firewall, and that the proxy runs and listens there.",
             ),
-            DialError::Tls(error) => {
+            ConnectError::Tls(error) => {
                 let said = error.to_string();
                 let fix = if said.contains("UnknownIssuer") || said.contains("CaUsedAsEndEntity") {
                     "The certificate's authority is not known here: send the whole chain \
@@ -159,8 +159,8 @@ impl Visit {
         }
     }
 
-    /// Something answered, but not as the gateway would.
-    async fn elsewhere(&self, answer: &Answer) -> Finding {
+    /// Something answered, but not this gateway.
+    async fn elsewhere(&self, answer: &Response) -> Finding {
         let listening = self.configured.listening;
         let (status, base) = (answer.status, &self.target.base);
         let problem = |found: String, fix: &str| Finding::problem("gateway", found, fix);
@@ -190,16 +190,16 @@ impl Visit {
                 format!("the proxy answers {status}: it does not reach the gateway"),
                 "Does the gateway run (`switchboard health`), and does the proxy know where?",
             )
-            .in_proxies(advice::upstream(&listening.to_string())),
+            .in_proxies(proxy_advice::upstream(&listening.to_string())),
             _ => problem(
                 format!("something else answers, with {status}"),
                 "The proxy does not send this name and path to the gateway.",
             )
-            .in_proxies(advice::routed(base)),
+            .in_proxies(proxy_advice::routed(base)),
         }
     }
 
-    /// A gateway says that there is nothing: under another path, or it is another one.
+    /// A gateway answers 404: another base path, or another gateway.
     async fn lost(&self, base: &str) -> Finding {
         let (twice, bare) = (format!("{base}{base}"), String::new());
         let problem = |found: &str, fix: String| Finding::problem("base path", found, fix);
@@ -216,7 +216,7 @@ impl Visit {
                 "the proxy takes the base path away before it asks the gateway",
                 format!("The gateway expects {base} in every path."),
             )
-            .in_proxies(advice::not_stripped(base));
+            .in_proxies(proxy_advice::not_stripped(base));
         }
         let configured = &self.configured.base_path;
         if configured != base && self.is_switchboard(configured).await {
@@ -249,8 +249,8 @@ impl Visit {
         said.is_some_and(|said| said["name"] == env!("CARGO_PKG_NAME"))
     }
 
-    /// Under which name is the gateway asked, and does it know it?
-    fn name(&self, seen: &Seen) -> Finding {
+    /// Does the proxy pass `Host` on, and is that name allowed?
+    fn name(&self, seen: &Arrival) -> Finding {
         let (authority, origin) = (self.target.authority(), self.target.origin());
         if !seen.host_is_known && seen.host != authority {
             return Finding::problem(
@@ -261,7 +261,7 @@ impl Visit {
                 ),
                 format!("The proxy must pass on the name that it was asked for, {authority}."),
             )
-            .in_proxies(advice::host(self.target.has_port()));
+            .in_proxies(proxy_advice::host(self.target.has_port()));
         }
         if !seen.host_is_known {
             return Finding::problem(
@@ -285,8 +285,8 @@ impl Visit {
         Finding::ok("name", public)
     }
 
-    /// Whom does the gateway take for the client?
-    async fn address(&self, seen: &Seen) -> Finding {
+    /// Which client address does the gateway see?
+    async fn address(&self, seen: &Arrival) -> Finding {
         let found = |text: String, fix: String| Finding::problem("client", text, fix);
         let Ok(line) = self.caller.dial(&self.target).await else {
             return found("the line broke".to_owned(), "Try again.".to_owned());
@@ -305,22 +305,22 @@ impl Visit {
             );
         }
         let request = self.caller.request(&self.target, "/api/probe");
-        let request = request.header("x-forwarded-for", NOBODY);
+        let request = request.header("x-forwarded-for", UNUSED_ADDRESS);
         let claimed = match request.body(Full::default()) {
-            Ok(request) => exchange(line, request, PATIENCE).await,
+            Ok(request) => exchange(line, request, REQUEST_TIMEOUT).await,
             Err(error) => Err(error.into()),
         };
         let claimed = claimed.ok().and_then(|answer| answer.json());
-        match claimed.and_then(|seen| serde_json::from_value::<Seen>(seen).ok()) {
-            // Added on the right, whoever this machine is: it may be a trusted one itself.
-            Some(claimed) if claimed.forwarded_for.ends_with(NOBODY) => {
+        match claimed.and_then(|seen| serde_json::from_value::<Arrival>(seen).ok()) {
+            // The proxy appends on the right; this machine may be a trusted proxy itself.
+            Some(claimed) if claimed.forwarded_for.ends_with(UNUSED_ADDRESS) => {
                 return found(
                     "the proxy believes what clients write into X-Forwarded-For: anybody can have \
                      any address"
                         .to_owned(),
                     "It must add the address it sees, or replace what is there.".to_owned(),
                 )
-                .in_proxies(advice::spoofed());
+                .in_proxies(proxy_advice::spoofed());
             }
             Some(_) => {}
             None => return found("the line broke".to_owned(), "Try again.".to_owned()),
@@ -331,7 +331,7 @@ impl Visit {
                     .to_owned(),
                 "It must send X-Forwarded-For.".to_owned(),
             )
-            .in_proxies(advice::forwarded_for());
+            .in_proxies(proxy_advice::forwarded_for());
         }
         if seen.address == local {
             return Finding::ok("client", format!("{local}, through {}", seen.peer));
@@ -346,11 +346,11 @@ impl Visit {
         )
     }
 
-    /// Does a WebSocket open, and does it stay open while it is quiet?
-    async fn socket(&self, seen: &Seen, quick: bool) -> Vec<Finding> {
+    /// Does a WebSocket open, and stay open while it is quiet?
+    async fn socket(&self, seen: &Arrival, quick: bool) -> Vec<Finding> {
         let no_upgrade = |found: String| {
             let fix = "The proxy must pass the upgrade on.";
-            vec![Finding::problem("websocket", found, fix).in_proxies(advice::upgrade())]
+            vec![Finding::problem("websocket", found, fix).in_proxies(proxy_advice::upgrade())]
         };
         let Ok(line) = self.caller.dial(&self.target).await else {
             return no_upgrade("the line broke".to_owned());
@@ -363,7 +363,7 @@ impl Visit {
             request.headers_mut().insert("authorization", pass);
         }
         let opening = tokio_tungstenite::client_async(request, line.stream);
-        let mut socket = match tokio::time::timeout(PATIENCE, opening).await {
+        let mut socket = match tokio::time::timeout(REQUEST_TIMEOUT, opening).await {
             Ok(Ok((socket, _))) => socket,
             Ok(Err(Error::Http(response))) => {
                 let status = response.status().as_u16();
@@ -375,7 +375,7 @@ impl Visit {
             Ok(Err(error)) => return no_upgrade(format!("the handshake failed: {error}")),
             Err(_) => return no_upgrade("no answer to the handshake".to_owned()),
         };
-        let word = tokio::time::timeout(PATIENCE, socket.next()).await;
+        let word = tokio::time::timeout(REQUEST_TIMEOUT, socket.next()).await;
         if !matches!(word, Ok(Some(Ok(Message::Text(_))))) {
             return no_upgrade("the socket opens, but nothing comes through it".to_owned());
         }
@@ -404,16 +404,16 @@ impl Visit {
                     seen.ping_secs
                 ),
             )
-            .in_proxies(advice::idle(3 * seen.ping_secs)),
+            .in_proxies(proxy_advice::idle(3 * seen.ping_secs)),
         });
         findings
     }
 
-    /// Does a stream come as it is sent?
+    /// Does a stream arrive unbuffered?
     async fn stream(&self) -> Finding {
         let failed = |found: String| Finding::problem("stream", found, "See the proxy's log.");
         match self.caller.ask(&self.target, "/api/probe/stream").await {
-            Ok(answer) if answer.status == 200 && answer.took >= APART => {
+            Ok(answer) if answer.status == 200 && answer.took >= STREAM_GAP => {
                 Finding::ok("stream", "events come as they are sent")
             }
             Ok(answer) if answer.status == 200 => Finding::problem(
@@ -421,19 +421,19 @@ impl Visit {
                 "events are held back until the stream ends",
                 "The proxy must not buffer server-sent events.",
             )
-            .in_proxies(advice::unbuffered()),
+            .in_proxies(proxy_advice::unbuffered()),
             Ok(answer) => failed(format!("refused with {}", answer.status)),
             Err(error) => failed(format!("broke off: {error:#}")),
         }
     }
 
-    /// Does the largest file pass?
-    async fn upload(&self, seen: &Seen) -> Finding {
+    /// Does the largest allowed file pass?
+    async fn upload(&self, seen: &Arrival) -> Finding {
         let size = seen.attachment_bytes;
         let mebibytes = size.div_ceil(1 << 20);
         let too_small = |found: String| {
             let fix = format!("Let the proxy pass bodies of limits.attachment_bytes ({size}).");
-            Finding::problem("upload", found, fix).in_proxies(advice::body(mebibytes + 1))
+            Finding::problem("upload", found, fix).in_proxies(proxy_advice::body(mebibytes + 1))
         };
         let Ok(length) = usize::try_from(size) else {
             return Finding::ok("upload", "too large to try");
@@ -444,7 +444,7 @@ impl Visit {
         let request = self.caller.request(&self.target, "/api/probe/upload");
         let body = Full::new(Bytes::from(vec![0; length]));
         let sent = match request.method("POST").body(body) {
-            Ok(request) => exchange(line, request, UPLOAD_PATIENCE).await,
+            Ok(request) => exchange(line, request, UPLOAD_TIMEOUT).await,
             Err(error) => Err(error.into()),
         };
         match sent {
@@ -461,7 +461,7 @@ impl Visit {
         }
     }
 
-    /// Are those who forget the s of https sent on?
+    /// Does plain HTTP redirect to https?
     async fn redirect(&self, port: u16) -> Option<Finding> {
         if !self.target.https || (self.target.has_port() && port == 80) {
             return None;
@@ -471,13 +471,13 @@ impl Visit {
             let found = format!("nothing answers without TLS on port {port}");
             return Some(Finding::ok("http", found));
         };
-        // Without the pass: this line can be listened to.
+        // Without the pass: this connection is not encrypted.
         let request = hyper::Request::builder()
             .uri(format!("{}/", plain.base))
             .header("host", plain.authority())
             .body(Full::default());
         let answer = match request {
-            Ok(request) => exchange(line, request, PATIENCE).await.ok()?,
+            Ok(request) => exchange(line, request, REQUEST_TIMEOUT).await.ok()?,
             Err(_) => return None,
         };
         let place = answer.headers.get("location");
@@ -491,7 +491,7 @@ impl Visit {
                 format!("port {port} answers {status} without TLS"),
                 "Passwords would go over the line in the clear: send people to https.",
             )
-            .in_proxies(advice::redirect()),
+            .in_proxies(proxy_advice::redirect()),
         })
     }
 }
