@@ -1,4 +1,4 @@
-//! What every request pays: verifying a token, asking a window.
+//! Micro-benchmarks of what every request costs: verifying a token, counting in a sliding window.
 #![allow(
     missing_docs,
     reason = "criterion's macros make functions without documentation"

@@ -1,8 +1,8 @@
-//! The yardstick: a bare axum broadcast server with tuned buffers. Nobody logs in, nothing is stored.
+//! Bare server: the yardstick, an axum broadcast server with tuned buffers, no login and no storage.
 //!
-//! Speaks so much of the protocol that the same clients can talk to it: an acknowledgement, then for
-//! the prompt `/stream N [MS]` the same frames as the demo agent's answer. Sockets that name a session
-//! all share one broadcast, the others have each their own stream.
+//! Speaks enough of the protocol for the same clients: an acknowledgement, then for the prompt
+//! `/stream N [MS]` the same frames as the demo agent's answer. Sockets that name a session share one
+//! broadcast, each of the others has a stream of its own.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ const MESSAGE: &str = "msg_00000000000000000000000000000000";
 const SESSION: &str = "ses_00000000000000000000000000000000";
 
 #[derive(Clone)]
-struct Door {
+struct AppState {
     tasks: TaskTracker,
     crowd: broadcast::Sender<Utf8Bytes>,
 }
@@ -50,24 +50,24 @@ struct Door {
 pub(crate) async fn serve() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("  open http://{}", listener.local_addr().unwrap());
-    let door = Door {
+    let state = AppState {
         tasks: TaskTracker::new(),
         crowd: broadcast::Sender::new(QUEUE),
     };
-    let routes = Router::new().route("/ws", get(upgrade)).with_state(door);
+    let routes = Router::new().route("/ws", get(upgrade)).with_state(state);
     let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap());
     axum::serve(listener, routes).await.unwrap();
 }
 
-async fn upgrade(State(door): State<Door>, mut request: Request) -> Response {
+async fn upgrade(State(state): State<AppState>, mut request: Request) -> Response {
     let key = request.headers()[SEC_WEBSOCKET_KEY].as_bytes();
     let accept = derive_accept_key(key);
     let upgrading = request.extensions_mut().remove::<OnUpgrade>().unwrap();
     let source = match request.uri().query() {
-        Some(_) => Source::Crowd(door.crowd.subscribe()),
+        Some(_) => Source::Crowd(state.crowd.subscribe()),
         None => Source::Nothing,
     };
-    door.tasks.clone().spawn(async move {
+    state.tasks.clone().spawn(async move {
         let config = WebSocketConfig::default()
             .read_buffer_size(4 * 1024)
             .write_buffer_size(128 * 1024)
@@ -76,7 +76,7 @@ async fn upgrade(State(door): State<Door>, mut request: Request) -> Response {
             .max_frame_size(Some(MESSAGE_BYTES));
         let stream = TokioIo::new(upgrading.await.unwrap());
         let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
-        talk(door, socket, source).await;
+        talk(state, socket, source).await;
     });
     let headers = [
         (CONNECTION, "upgrade"),
@@ -87,7 +87,7 @@ async fn upgrade(State(door): State<Door>, mut request: Request) -> Response {
 }
 
 /// One task per socket: whatever waits is fed, then flushed once.
-async fn talk(door: Door, mut socket: WebSocketStream<TokioIo<Upgraded>>, mut source: Source) {
+async fn talk(state: AppState, mut socket: WebSocketStream<TokioIo<Upgraded>>, mut source: Source) {
     let ack = Envelope::around(
         "CONNECTION_ACK",
         Acknowledgement {
@@ -101,7 +101,7 @@ async fn talk(door: Door, mut socket: WebSocketStream<TokioIo<Upgraded>>, mut so
         tokio::select! {
             biased;
             frame = socket.next() => match frame {
-                Some(Ok(Message::Text(text))) => begin(&door, &mut source, &text),
+                Some(Ok(Message::Text(text))) => begin(&state, &mut source, &text),
                 Some(Ok(_)) => {}
                 Some(Err(_)) | None => return,
             },
@@ -120,7 +120,7 @@ async fn talk(door: Door, mut socket: WebSocketStream<TokioIo<Upgraded>>, mut so
 }
 
 /// Starts what a prompt asks for.
-fn begin(door: &Door, source: &mut Source, frame: &str) {
+fn begin(state: &AppState, source: &mut Source, frame: &str) {
     let command: Value = serde_json::from_str(frame).unwrap();
     let text = command["payload"]["text"].as_str().unwrap();
     let mut words = text.strip_prefix("/stream ").unwrap().split(' ');
@@ -128,8 +128,8 @@ fn begin(door: &Door, source: &mut Source, frame: &str) {
     let pause = Duration::from_millis(words.next().map_or(0, |word| word.parse().unwrap()));
     match source {
         Source::Crowd(_) => {
-            let crowd = door.crowd.clone();
-            door.tasks.spawn(async move {
+            let crowd = state.crowd.clone();
+            state.tasks.spawn(async move {
                 for offset in 1..=count + 1 {
                     tokio::time::sleep(pause).await;
                     // Everybody may have left.
@@ -140,7 +140,7 @@ fn begin(door: &Door, source: &mut Source, frame: &str) {
         Source::Nothing | Source::Own(_) => {
             let (sender, receiver) = mpsc::channel(QUEUE);
             *source = Source::Own(receiver);
-            door.tasks.spawn(async move {
+            state.tasks.spawn(async move {
                 for offset in 1..=count + 1 {
                     if !pause.is_zero() {
                         tokio::time::sleep(pause).await;

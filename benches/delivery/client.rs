@@ -1,4 +1,4 @@
-//! The other end of a socket: the same for both servers.
+//! WebSocket client of the benchmark: the same for all servers.
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use jiff::Timestamp;
@@ -11,10 +11,10 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use crate::server::Server;
 
-/// How much a client reads at once: the library clears all of it before every read, so a crowd
-/// reads little and a single fast reader much.
-pub(crate) const FEW: usize = 4 * 1024;
-pub(crate) const MUCH: usize = 128 * 1024;
+/// Read buffers. The library clears the whole buffer before every read: many readers use a small one,
+/// a single fast reader a large one.
+pub(crate) const SMALL_BUFFER: usize = 4 * 1024;
+pub(crate) const LARGE_BUFFER: usize = 128 * 1024;
 
 /// A joined connection.
 pub(crate) struct Client {
@@ -77,7 +77,7 @@ impl Client {
     }
 }
 
-/// Where a frame's event stands; the last field. Cheaper than reading all of it.
+/// The offset of a frame's event: the last field, read without parsing the frame.
 pub(crate) fn offset(frame: &str) -> Option<u64> {
     let (_, rest) = frame.rsplit_once("\"offset\":")?;
     rest.strip_suffix('}')?.parse().ok()

@@ -1,4 +1,4 @@
-//! Many readers at once, and what a server spends on them while nothing but streaming goes on.
+//! Load: many readers at once, and what the server spends on them while it only streams.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::client::{Client, FEW, offset, recorded_at};
+use crate::client::{Client, SMALL_BUFFER, offset, recorded_at};
 use crate::report::{Percentile, percentile};
 use crate::server::{Kind, Server};
 
@@ -16,22 +16,22 @@ use crate::server::{Kind, Server};
 const WARM_UP: Duration = Duration::from_secs(1);
 const WINDOW: Duration = Duration::from_secs(4);
 
-/// What was seen during one window.
+/// The measurements of one window.
 pub(crate) struct Reading {
     /// Of the server, per event and reader.
     pub(crate) cpu_micros: f64,
     pub(crate) per_second: f64,
     /// From the time stamp in the frame to the client that has read it. The stamp is taken when the
     /// event is made, before the commit, and cut to whole milliseconds: half a millisecond too much
-    /// on average, for both servers. What the client itself takes to be woken and to read is in it too.
+    /// on average, for both servers. It includes the time that the client takes to wake up and read.
     pub(crate) median_millis: f64,
     pub(crate) p99_millis: f64,
     pub(crate) frame_bytes: f64,
 }
 
-/// What all readers of a run share.
+/// Counters shared by all readers of a run.
 #[derive(Default)]
-struct Tally {
+struct Counters {
     /// Whether the window is open.
     open: AtomicBool,
     events: AtomicU64,
@@ -46,7 +46,7 @@ pub(crate) async fn sessions(server: &Server, count: usize) -> Reading {
     const TICK: Duration = Duration::from_millis(50);
     let mut clients = Vec::with_capacity(count);
     for _ in 0..count {
-        clients.push(Client::join(server, "", FEW).await);
+        clients.push(Client::join(server, "", SMALL_BUFFER).await);
     }
     let step = (TICK * 21) / u32::try_from(count).unwrap();
     let begin = Instant::now();
@@ -61,8 +61,8 @@ pub(crate) async fn sessions(server: &Server, count: usize) -> Reading {
 pub(crate) async fn crowd(server: &Server, count: usize) -> Reading {
     let query = match server.kind {
         Kind::Bare => "?session=any".to_owned(),
-        Kind::Gateway => {
-            let mut first = Client::join(server, "", FEW).await;
+        Kind::Gateway | Kind::Baseline => {
+            let mut first = Client::join(server, "", SMALL_BUFFER).await;
             first
                 .prompt("/echo A session is kept once something is said in it.")
                 .await;
@@ -71,9 +71,9 @@ pub(crate) async fn crowd(server: &Server, count: usize) -> Reading {
         }
     };
     let mut load = Load::default();
-    let mut writer = Client::join(server, &query, FEW).await;
+    let mut writer = Client::join(server, &query, SMALL_BUFFER).await;
     for _ in 1..count {
-        load.read(Client::join(server, &query, FEW).await, None);
+        load.read(Client::join(server, &query, SMALL_BUFFER).await, None);
     }
     writer.prompt("/stream 1000 20").await;
     load.read(writer, None);
@@ -82,14 +82,14 @@ pub(crate) async fn crowd(server: &Server, count: usize) -> Reading {
 
 #[derive(Default)]
 struct Load {
-    tally: Arc<Tally>,
+    counters: Arc<Counters>,
     readers: JoinSet<Vec<i64>>,
 }
 
 impl Load {
     /// Reads until the window has closed, after a prompt at its time.
     fn read(&mut self, mut client: Client, prompt: Option<(Instant, &'static str)>) {
-        let tally = Arc::clone(&self.tally);
+        let counters = Arc::clone(&self.counters);
         self.readers.spawn(async move {
             if let Some((at, text)) = prompt {
                 tokio::time::sleep_until(at).await;
@@ -105,10 +105,12 @@ impl Load {
                 // A reader that lags gets several events in one frame.
                 let events = before.map_or(1, |before| offset - before);
                 before = Some(offset);
-                if tally.open.load(Ordering::Relaxed) {
-                    tally.events.fetch_add(events, Ordering::Relaxed);
-                    tally.frames.fetch_add(1, Ordering::Relaxed);
-                    tally.bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
+                if counters.open.load(Ordering::Relaxed) {
+                    counters.events.fetch_add(events, Ordering::Relaxed);
+                    counters.frames.fetch_add(1, Ordering::Relaxed);
+                    counters
+                        .bytes
+                        .fetch_add(frame.len() as u64, Ordering::Relaxed);
                     let age = Timestamp::now().duration_since(recorded_at(&frame).unwrap());
                     delays.push(i64::try_from(age.as_micros()).unwrap());
                 } else if !delays.is_empty() {
@@ -121,9 +123,9 @@ impl Load {
     async fn measure(self, server: &Server, begun: Instant) -> Reading {
         tokio::time::sleep_until(begun + WARM_UP).await;
         let (started, before) = (Instant::now(), server.cpu());
-        self.tally.open.store(true, Ordering::Relaxed);
+        self.counters.open.store(true, Ordering::Relaxed);
         tokio::time::sleep(WINDOW).await;
-        self.tally.open.store(false, Ordering::Relaxed);
+        self.counters.open.store(false, Ordering::Relaxed);
         let (took, cpu) = (started.elapsed(), server.cpu().saturating_sub(before));
         let delays: Vec<f64> = self
             .readers
@@ -133,14 +135,14 @@ impl Load {
             .flatten()
             .map(|micros| micros as f64 / 1e3)
             .collect();
-        let events = self.tally.events.load(Ordering::Relaxed) as f64;
-        let frames = self.tally.frames.load(Ordering::Relaxed) as f64;
+        let events = self.counters.events.load(Ordering::Relaxed) as f64;
+        let frames = self.counters.frames.load(Ordering::Relaxed) as f64;
         Reading {
             cpu_micros: cpu.as_secs_f64() * 1e6 / events,
             per_second: events / took.as_secs_f64(),
             median_millis: percentile(&delays, Percentile::Median),
             p99_millis: percentile(&delays, Percentile::P99),
-            frame_bytes: self.tally.bytes.load(Ordering::Relaxed) as f64 / frames,
+            frame_bytes: self.counters.bytes.load(Ordering::Relaxed) as f64 / frames,
         }
     }
 }

@@ -1,7 +1,8 @@
-//! The heart under load: the real binary, real sockets, SQLite. Prints each figure with its unit and
-//! its goal, and beside it the same figure of a bare server that stores nothing, taken in the same run.
+//! Delivery under load: the real binary, real sockets, SQLite. Prints each figure with its unit and its
+//! goal, beside the same figure of a bare server that stores nothing, and of another gateway binary if
+//! `SWITCHBOARD_BENCH_BASELINE` names one; all interleaved in one run.
 //!
-//! `cargo bench --bench heart -- [idle|stream|hot|fanout|resting]`; without a name, all of them.
+//! `cargo bench --bench delivery -- [idle|stream|hot|fanout|resting]`; without a name, all of them.
 //! Processor time and memory are read from /proc of the server's process, so the load generator
 //! beside it does not count.
 #![allow(missing_docs, reason = "a program, not a library")]

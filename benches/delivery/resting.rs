@@ -1,4 +1,4 @@
-//! Databases full of sessions at rest.
+//! Databases full of idle sessions.
 
 use std::fs::File;
 use std::path::Path;
@@ -7,11 +7,11 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, Sq
 use sqlx::{Connection as _, Executor as _};
 use tempfile::TempDir;
 
-use crate::server::{Server, empty_dir, new_dir};
+use crate::server::{Kind, Server, empty_dir, new_dir};
 
 const FILE: &str = "switchboard.db";
 
-/// Times before now and ids that sort before new ones, as those of old sessions do.
+/// Times in the past and ids that sort before new ones, like those of old sessions.
 const SESSIONS: &str = "insert into sessions
         (id, owner_id, agent, epoch, head, compacted, messages, last_prompt, created_at, updated_at)
     with recursive number (n) as (values (1) union all select n + 1 from number where n < $1)
@@ -24,12 +24,12 @@ const EVENTS: &str = "insert into journal_events (session_id, \"offset\", at, bo
 const SNAPSHOTS: &str = "insert into session_snapshots (session_id, \"offset\", body)
     select id, 20, zeroblob(300) from sessions order by id";
 
-/// A database with so many sessions, to be copied for each run.
-pub(crate) struct Resting(TempDir);
+/// A database with idle sessions, copied for each run.
+pub(crate) struct IdleSessions(TempDir);
 
-impl Resting {
+impl IdleSessions {
     pub(crate) async fn prepare(count: u32) -> Self {
-        let dir = new_dir();
+        let dir = new_dir(Kind::Gateway);
         let options = SqliteConnectOptions::new()
             .filename(dir.path().join(FILE))
             .journal_mode(SqliteJournalMode::Off)
@@ -44,17 +44,17 @@ impl Resting {
         Self(dir)
     }
 
-    /// A gateway with a copy of it.
-    pub(crate) fn gateway(&self) -> Server {
+    /// A gateway on a copy of it.
+    pub(crate) fn gateway(&self, kind: Kind) -> Server {
         let dir = empty_dir();
         let copy = dir.path().join(FILE);
         std::fs::copy(self.0.path().join(FILE), &copy).unwrap();
-        settle(&copy);
-        Server::gateway(dir)
+        sync(&copy);
+        Server::gateway(kind, dir)
     }
 }
 
-/// Nothing of the copy is still to be written while the gateway is measured.
-fn settle(file: &Path) {
+/// Flushes the copy, so that its write-back does not disturb the measurement.
+fn sync(file: &Path) {
     File::open(file).unwrap().sync_all().unwrap();
 }
