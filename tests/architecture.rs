@@ -1,28 +1,29 @@
-//! The shape of the code, checked: imports point down, and what belongs to one room stays there.
+//! Architecture: imports point down, crates stay in their modules, files stay one noun long.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The rooms from the door to the ground. A room may use itself and what stands on a later line.
-const FLOORS: [&[&str]; 12] = [
+/// The layers from the entrances down. A module may use itself and modules on later lines.
+const LAYERS: [&[&str]; 13] = [
     &["main"],
     &["cli"],
     &["gateway"],
     &["config"],
     &["http", "ws"],
-    &["desk"],
+    &["member"],
     &["web", "wire"],
     &["auth"],
     &["session"],
-    &["limits", "runtime", "bus"],
+    &["runtime", "bus"],
+    &["limits"],
     &["store"],
     &["domain"],
 ];
-/// Used by every room, using none (but the ground).
-const BESIDE: [&str; 3] = ["clock", "shutdown", "telemetry"];
+/// Used by every module; they use none but `domain`.
+const SHARED: [&str; 3] = ["clock", "shutdown", "telemetry"];
 
-/// Crates that are one room's business.
+/// Crates that only some modules may use.
 const OWNED: [(&str, &[&str]); 6] = [
     ("sqlx", &["store"]),
     ("jsonwebtoken", &["auth"]),
@@ -46,15 +47,12 @@ fn sources() -> Vec<(PathBuf, String)> {
             }
         }
     }
-    assert!(
-        found.len() > 50,
-        "the sources are not where they are looked for"
-    );
+    assert!(found.len() > 50, "sources not found");
     found
 }
 
-/// The room that a file belongs to: the first step of its path under `src`.
-fn room(path: &Path) -> String {
+/// The module that a file belongs to: the first step of its path under `src`.
+fn module(path: &Path) -> String {
     let inside = path
         .strip_prefix(Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
         .unwrap();
@@ -68,12 +66,12 @@ fn room(path: &Path) -> String {
     first.trim_end_matches(".rs").to_owned()
 }
 
-fn floor(room: &str) -> Option<usize> {
-    FLOORS.iter().position(|rooms| rooms.contains(&room))
+fn layer(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|modules| modules.contains(&module))
 }
 
-/// Every room named by `crate::room` in a text, comments aside.
-fn rooms_used(text: &str) -> Vec<String> {
+/// Every module named by `crate::module` in a text, comments aside.
+fn modules_used(text: &str) -> Vec<String> {
     let code: String = text
         .lines()
         .filter(|line| !line.trim_start().starts_with("//"))
@@ -98,10 +96,10 @@ fn rooms_used(text: &str) -> Vec<String> {
 }
 
 fn points_up(from: &str, to: &str) -> bool {
-    if from == to || from == "lib" || BESIDE.contains(&to) {
+    if from == to || from == "lib" || SHARED.contains(&to) {
         return false;
     }
-    match (floor(from), floor(to)) {
+    match (layer(from), layer(to)) {
         (Some(from), Some(to)) => to <= from,
         (None, Some(_)) => to != "domain",
         _ => false,
@@ -112,8 +110,8 @@ fn points_up(from: &str, to: &str) -> bool {
 fn no_import_points_up() {
     let mut wrong = Vec::new();
     for (path, text) in sources() {
-        let from = room(&path);
-        for to in rooms_used(&text) {
+        let from = module(&path);
+        for to in modules_used(&text) {
             if points_up(&from, &to) {
                 wrong.push(format!("{}: uses crate::{to}", path.display()));
             }
@@ -125,32 +123,43 @@ fn no_import_points_up() {
 #[test]
 fn an_import_that_points_up_would_be_found() {
     assert_eq!(
-        rooms_used("use crate::{http, auth::Auth};\n// crate::cli\n"),
+        modules_used("use crate::{http, auth::Auth};\n// crate::cli\n"),
         ["http", "auth"]
     );
     assert!(points_up("store", "http"));
     assert!(points_up("domain", "store"));
-    assert!(points_up("ws", "http"), "doors do not know each other");
+    assert!(points_up("ws", "http"), "entrances do not know each other");
     assert!(points_up("clock", "auth"));
     assert!(!points_up("http", "auth"));
     assert!(!points_up("auth", "clock"));
 }
 
 #[test]
-fn every_room_is_on_the_plan_and_says_what_it_is() {
+fn every_module_has_a_layer_and_every_file_a_header() {
     for (path, text) in sources() {
-        let room = room(&path);
-        let known = floor(&room).is_some() || BESIDE.contains(&room.as_str()) || room == "lib";
-        assert!(known, "{} is on no floor", path.display());
+        let module = module(&path);
+        let known =
+            layer(&module).is_some() || SHARED.contains(&module.as_str()) || module == "lib";
+        assert!(known, "{} is in no layer", path.display());
         assert!(
             text.starts_with("//! "),
-            "{} does not say what it is",
+            "{} has no //! header",
+            path.display()
+        );
+        let first = text.split_whitespace().nth(1).unwrap_or_default();
+        let is_riddle = [
+            "What", "How", "Who", "Whose", "Whether", "Where", "Which", "Why",
+        ]
+        .contains(&first);
+        assert!(
+            !is_riddle,
+            "{}: a header begins with a noun",
             path.display()
         );
     }
 }
 
-/// The rooms that the words after "Touches" name, at the top of a room's file.
+/// The modules named after "Touches" in a module's header.
 fn touches(text: &str) -> Option<Vec<String>> {
     let words: Vec<&str> = text
         .lines()
@@ -164,7 +173,7 @@ fn touches(text: &str) -> Option<Vec<String>> {
 }
 
 #[test]
-fn a_room_says_what_it_touches() {
+fn the_touches_sentence_names_the_imports() {
     assert_eq!(
         touches("//! A. Touches `b`\n//! and `c`. No `d`.\nuse e;").unwrap(),
         ["b", "c"]
@@ -172,19 +181,19 @@ fn a_room_says_what_it_touches() {
     let sources = sources();
     let mut compared = 0;
     for (path, text) in &sources {
-        let from = room(path);
+        let from = module(path);
         let is_top = path.ends_with(format!("src/{from}.rs"));
-        let is_room = |to: &String| floor(to).is_some() || BESIDE.contains(&to.as_str());
-        // Those that build or read everything name no rooms.
+        let is_module = |to: &String| layer(to).is_some() || SHARED.contains(&to.as_str());
+        // Composition roots touch everything.
         if !is_top || matches!(from.as_str(), "main" | "lib" | "cli" | "gateway" | "config") {
             continue;
         }
         let Some(said) = touches(text) else { continue };
-        let said: BTreeSet<String> = said.into_iter().filter(is_room).collect();
-        let files = sources.iter().filter(|(path, _)| room(path) == from);
+        let said: BTreeSet<String> = said.into_iter().filter(is_module).collect();
+        let files = sources.iter().filter(|(path, _)| module(path) == from);
         let used: BTreeSet<String> = files
-            .flat_map(|(_, text)| rooms_used(text))
-            .filter(|to| is_room(to) && *to != from)
+            .flat_map(|(_, text)| modules_used(text))
+            .filter(|to| is_module(to) && *to != from)
             .collect();
         assert_eq!(
             said, used,
@@ -192,17 +201,20 @@ fn a_room_says_what_it_touches() {
         );
         compared += 1;
     }
-    assert!(compared >= 10, "only {compared} rooms say what they touch");
+    assert!(
+        compared >= 10,
+        "only {compared} modules say what they touch"
+    );
 }
 
 #[test]
-fn crates_stay_in_their_rooms() {
+fn crates_stay_in_their_modules() {
     for (path, text) in sources() {
-        let room = room(&path);
+        let module = module(&path);
         for (owned, owners) in OWNED {
             let used = text.contains(&format!("{owned}::"));
             assert!(
-                !used || owners.contains(&room.as_str()),
+                !used || owners.contains(&module.as_str()),
                 "{} uses {owned}, which belongs to {owners:?}",
                 path.display()
             );
@@ -214,7 +226,7 @@ fn crates_stay_in_their_rooms() {
 fn error_responses_are_made_in_one_place() {
     for (path, text) in sources() {
         let makes_one = text.contains("problem+json") && !text.trim_start().is_empty();
-        let allowed = path.ends_with("http/error.rs") || path.ends_with("http/documents.rs");
+        let allowed = path.ends_with("http/error.rs") || path.ends_with("http/api_docs.rs");
         assert!(!makes_one || allowed, "{}", path.display());
     }
 }
@@ -236,8 +248,8 @@ fn files_stay_one_noun_long() {
 }
 
 #[test]
-fn no_statement_asks_for_whatever_columns_there_are() {
-    // A program that runs while another adds a column would read the wrong ones.
+fn statements_name_their_columns() {
+    // During an upgrade, an older program must not read columns that a newer one has added.
     let asks = |line: &str| {
         let all = line.contains("select * from ") && !line.trim_end().ends_with('(');
         let of_a_table = line

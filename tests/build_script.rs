@@ -1,4 +1,4 @@
-//! The build script, run as cargo would on machines that have less than this one.
+//! Build script: run as cargo would, on machines without npm.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// The build script as a program, and where it may write.
+/// The build script as a program, and its output directory.
 struct Builder {
     program: PathBuf,
     out: TempDir,
@@ -25,11 +25,11 @@ impl Builder {
             .arg(root().join("build.rs"))
             .output()
             .unwrap();
-        assert!(made.status.success(), "{}", said(&made.stderr));
+        assert!(made.status.success(), "{}", printed(&made.stderr));
         Self { program, out }
     }
 
-    /// Runs it on a machine without any program.
+    /// Runs it with an empty PATH.
     fn runs(&self, variables: &[(&str, &str)]) -> Output {
         Command::new(&self.program)
             .current_dir(root())
@@ -41,7 +41,7 @@ impl Builder {
             .unwrap()
     }
 
-    /// What is to be embedded.
+    /// The list of files to embed.
     fn listed(&self) -> String {
         fs::read_to_string(self.out.path().join("page.rs")).unwrap()
     }
@@ -51,16 +51,16 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn said(output: &[u8]) -> String {
+fn printed(output: &[u8]) -> String {
     String::from_utf8_lossy(output).into_owned()
 }
 
 #[test]
-fn without_npm_the_gateway_is_built_and_says_what_is_missing() {
+fn without_npm_the_gateway_builds_and_says_what_is_missing() {
     let builder = Builder::new();
     let built = builder.runs(&[]);
-    assert!(built.status.success(), "{}", said(&built.stderr));
-    let words = said(&built.stdout);
+    assert!(built.status.success(), "{}", printed(&built.stderr));
+    let words = printed(&built.stdout);
     let warning = words
         .lines()
         .find(|line| line.starts_with("cargo::warning="));
@@ -73,18 +73,18 @@ fn without_npm_the_gateway_is_built_and_says_what_is_missing() {
 }
 
 #[test]
-fn where_the_page_is_required_its_absence_is_an_error() {
+fn a_missing_page_is_an_error_where_it_is_required() {
     let built = Builder::new().runs(&[("SWITCHBOARD_WEB", "required")]);
     assert!(!built.status.success());
     assert!(
-        said(&built.stderr).contains("was not found"),
+        printed(&built.stderr).contains("was not found"),
         "{}",
-        said(&built.stderr)
+        printed(&built.stderr)
     );
 }
 
 #[test]
-fn a_page_that_was_bundled_before_needs_no_npm() {
+fn a_prebuilt_page_needs_no_npm() {
     let ready = tempfile::tempdir().unwrap();
     fs::create_dir(ready.path().join("assets")).unwrap();
     for name in ["index.html", "assets/page-1.js"] {
@@ -97,11 +97,11 @@ fn a_page_that_was_bundled_before_needs_no_npm() {
         ("SWITCHBOARD_WEB_DIST", dist),
         ("SWITCHBOARD_WEB", "required"),
     ]);
-    assert!(built.status.success(), "{}", said(&built.stderr));
+    assert!(built.status.success(), "{}", printed(&built.stderr));
     let listed = builder.listed();
     assert!(listed.contains("\"assets/page-1.js\""), "{listed}");
     assert!(!listed.contains("\"assets/page-1.js.gz\""), "{listed}");
     let missing = builder.runs(&[("SWITCHBOARD_WEB_DIST", "/nowhere")]);
     assert!(!missing.status.success());
-    assert!(said(&missing.stderr).contains("/nowhere"));
+    assert!(printed(&missing.stderr).contains("/nowhere"));
 }

@@ -1,5 +1,5 @@
-//! The fake runtime itself: every phrasebook is played, so that a test that fails with it has found
-//! something in the gateway.
+//! Protocol files of the fake runtime: each is tried alone, so that a failure of a test that uses
+//! it points to the gateway.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,135 +12,135 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How somebody who wants something of the agent words it.
-struct Words {
-    book: &'static str,
-    lanes: Lanes,
-    /// Said first; the last of them is answered with something.
-    open: &'static str,
-    /// Where its answers name the conversation.
+/// The lines that a client sends.
+struct ClientLines {
+    file: &'static str,
+    wire: Wire,
+    /// Sent first; the last of them is answered.
+    handshake: &'static str,
+    /// Pointers to the conversation id in the answers.
     thread: &'static [&'static str],
     prompt: &'static str,
-    /// What the last line of an answer contains.
-    ends: &'static str,
+    /// Part of the last line of an answer.
+    end_marker: &'static str,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Lanes {
+enum Wire {
     Stdio,
     Socket,
     Pair,
-    FormFeeds,
+    FormFeed,
 }
 
-const ALL: &[Words] = &[
-    Words {
-        book: "acp/phrasebook.json",
-        lanes: Lanes::Stdio,
-        open: r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}"#,
+const PROTOCOLS: &[ClientLines] = &[
+    ClientLines {
+        file: "acp/protocol.json",
+        wire: Wire::Stdio,
+        handshake: r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}"#,
         thread: &["/result/sessionId"],
         prompt: r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"THREAD","prompt":[{"type":"text","text":"TEXT"}]}}"#,
-        ends: "end_turn",
+        end_marker: "end_turn",
     },
-    Words {
-        book: "codelia/phrasebook.json",
-        lanes: Lanes::Stdio,
-        open: r#"{"jsonrpc":"2.0","id":"1","method":"initialize","params":{"protocol_version":"0","client":{},"ui_capabilities":{"supports_confirm":true}}}"#,
+    ClientLines {
+        file: "codelia/protocol.json",
+        wire: Wire::Stdio,
+        handshake: r#"{"jsonrpc":"2.0","id":"1","method":"initialize","params":{"protocol_version":"0","client":{},"ui_capabilities":{"supports_confirm":true}}}"#,
         thread: &[],
         prompt: r#"{"jsonrpc":"2.0","id":"2","method":"run.start","params":{"input":{"type":"text","text":"TEXT"}}}"#,
-        ends: "completed",
+        end_marker: "completed",
     },
-    Words {
-        book: "codex-app-server/phrasebook.json",
-        lanes: Lanes::Stdio,
-        open: r#"{"id":0,"method":"initialize","params":{"clientInfo":{"name":"g","version":"1"},"capabilities":{"experimentalApi":true}}}
+    ClientLines {
+        file: "codex-app-server/protocol.json",
+        wire: Wire::Stdio,
+        handshake: r#"{"id":0,"method":"initialize","params":{"clientInfo":{"name":"g","version":"1"},"capabilities":{"experimentalApi":true}}}
 {"id":1,"method":"thread/start","params":{"cwd":"/w"}}"#,
         thread: &["/result/thread/id"],
         prompt: r#"{"id":2,"method":"turn/start","params":{"threadId":"THREAD","input":[{"type":"text","text":"TEXT"}]}}"#,
-        ends: "turn/completed",
+        end_marker: "turn/completed",
     },
-    Words {
-        book: "nous/phrasebook.json",
-        lanes: Lanes::Pair,
-        open: r#"{"v":"1","id":"c1","type":"new_session","payload":{}}"#,
+    ClientLines {
+        file: "nous/protocol.json",
+        wire: Wire::Pair,
+        handshake: r#"{"v":"1","id":"c1","type":"new_session","payload":{}}"#,
         thread: &[],
         prompt: r#"{"v":"1","id":"c2","type":"prompt","payload":{"text":"TEXT","wait":false}}"#,
-        ends: "agent_end",
+        end_marker: "agent_end",
     },
-    Words {
-        book: "openstarry/phrasebook.json",
-        lanes: Lanes::Socket,
-        open: r#"{"id":1,"method":"agent.attach"}"#,
+    ClientLines {
+        file: "openstarry/protocol.json",
+        wire: Wire::Socket,
+        handshake: r#"{"id":1,"method":"agent.attach"}"#,
         thread: &["/result/sessionId"],
         prompt: r#"{"id":2,"method":"agent.input","params":{"sessionId":"THREAD","inputType":"user_input","data":"TEXT"}}"#,
-        ends: "finished",
+        end_marker: "finished",
     },
-    Words {
-        book: "openstarry/document.phrasebook.json",
-        lanes: Lanes::Stdio,
-        open: "",
+    ClientLines {
+        file: "openstarry/document.protocol.json",
+        wire: Wire::Stdio,
+        handshake: "",
         thread: &[],
         prompt: r#"{"type":"submitUserInput","payload":{"text":"TEXT"}}"#,
-        ends: "waiting_for_input",
+        end_marker: "waiting_for_input",
     },
-    Words {
-        book: "copilot/phrasebook.json",
-        lanes: Lanes::Stdio,
-        open: r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"clientName":"g","clientVersion":"1","capabilities":{}}}"#,
+    ClientLines {
+        file: "copilot/protocol.json",
+        wire: Wire::Stdio,
+        handshake: r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"clientName":"g","clientVersion":"1","capabilities":{}}}"#,
         thread: &[],
         prompt: r#"{"jsonrpc":"2.0","id":2,"method":"chat","params":{"message":"TEXT"}}"#,
-        ends: "suggestions",
+        end_marker: "suggestions",
     },
-    Words {
-        book: "pi/phrasebook.json",
-        lanes: Lanes::Stdio,
-        open: r#"{"id":"r1","type":"get_state"}"#,
+    ClientLines {
+        file: "pi/protocol.json",
+        wire: Wire::Stdio,
+        handshake: r#"{"id":"r1","type":"get_state"}"#,
         thread: &["/data/sessionFile"],
         prompt: r#"{"id":"r2","type":"prompt","message":"TEXT"}"#,
-        ends: "agent_end",
+        end_marker: "agent_end",
     },
-    Words {
-        book: "remoteui/phrasebook.json",
-        lanes: Lanes::Socket,
-        open: r#"{"type":"RemoteUISessionInit","data":{"sessionId":"s","clientId":"c","userInfo":{"id":"u","username":"ada"}},"requestId":"r1"}
+    ClientLines {
+        file: "remoteui/protocol.json",
+        wire: Wire::Socket,
+        handshake: r#"{"type":"RemoteUISessionInit","data":{"sessionId":"s","clientId":"c","userInfo":{"id":"u","username":"ada"}},"requestId":"r1"}
 {"type":"RemoteUIStateRequest","data":{"sessionId":"s","clientId":"c"},"requestId":"r2"}"#,
         thread: &[],
         prompt: r#"{"type":"RemoteUITaskRequest","data":{"sessionId":"s","clientId":"c","prompt":{"text":"TEXT","mode":"act"}},"requestId":"r3"}"#,
-        ends: r#""isComplete":true"#,
+        end_marker: r#""isComplete":true"#,
     },
-    Words {
-        book: "roo/phrasebook.json",
-        lanes: Lanes::FormFeeds,
-        open: "\n",
+    ClientLines {
+        file: "roo/protocol.json",
+        wire: Wire::FormFeed,
+        handshake: "\n",
         thread: &["/data/data/clientId"],
         prompt: r#"{"type":"message","data":{"type":"TaskCommand","origin":"client","clientId":"THREAD","data":{"commandName":"StartNewTask","data":{"configuration":{},"text":"TEXT"}}}}"#,
-        ends: "taskCompleted",
+        end_marker: "taskCompleted",
     },
-    Words {
-        book: "roo/cli.phrasebook.json",
-        lanes: Lanes::Stdio,
-        open: "\n",
+    ClientLines {
+        file: "roo/cli.protocol.json",
+        wire: Wire::Stdio,
+        handshake: "\n",
         thread: &[],
         prompt: r#"{"command":"start","requestId":"1","prompt":"TEXT"}"#,
-        ends: "task_completed",
+        end_marker: "task_completed",
     },
 ];
 
-fn words(book: &str) -> &'static Words {
-    ALL.iter()
-        .find(|words| words.book.starts_with(book))
+fn client_lines(file: &str) -> &'static ClientLines {
+    PROTOCOLS
+        .iter()
+        .find(|client| client.file.starts_with(file))
         .unwrap()
 }
 
-fn books() -> PathBuf {
+fn protocol_files() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts")
 }
 
-/// A fake runtime with somebody at the other end.
-struct Play {
-    words: &'static Words,
+struct FakeRuntime {
+    client: &'static ClientLines,
     child: Child,
     input: Box<dyn Write>,
     lines: Receiver<String>,
@@ -148,20 +148,20 @@ struct Play {
     _directory: tempfile::TempDir,
 }
 
-impl Drop for Play {
+impl Drop for FakeRuntime {
     fn drop(&mut self) {
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-impl Play {
-    fn start(words: &'static Words, environment: &[(&str, &str)]) -> Self {
+impl FakeRuntime {
+    fn start(client: &'static ClientLines, environment: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("s");
         let mut command = Command::new(env!("CARGO_BIN_EXE_fake-runtime"));
-        command.arg(books().join(words.book));
-        if words.lanes != Lanes::Stdio {
+        command.arg(protocol_files().join(client.file));
+        if client.wire != Wire::Stdio {
             command.arg("--socket").arg(&socket);
         }
         let mut child = command
@@ -173,7 +173,7 @@ impl Play {
             .spawn()
             .unwrap();
         let (sender, lines) = sync_channel(10_000);
-        let end = if words.lanes == Lanes::FormFeeds {
+        let end = if client.wire == Wire::FormFeed {
             0x0C
         } else {
             b'\n'
@@ -186,11 +186,11 @@ impl Play {
                 }
             });
         };
-        let input: Box<dyn Write> = if words.lanes == Lanes::Stdio {
+        let input: Box<dyn Write> = if client.wire == Wire::Stdio {
             read(Box::new(child.stdout.take().unwrap()));
             Box::new(child.stdin.take().unwrap())
         } else {
-            if words.lanes == Lanes::Pair {
+            if client.wire == Wire::Pair {
                 read(Box::new(connect(&directory.path().join("s.events"))));
             }
             let stream = connect(&socket);
@@ -198,7 +198,7 @@ impl Play {
             Box::new(stream)
         };
         Self {
-            words,
+            client,
             child,
             input,
             lines,
@@ -207,30 +207,30 @@ impl Play {
         }
     }
 
-    /// Introduced, and ready to be prompted.
-    fn open(words: &'static Words) -> Self {
-        let mut play = Self::start(words, &[]);
-        for line in words.open.lines().filter(|line| !line.is_empty()) {
-            play.say(line);
+    /// Starts it and finishes the handshake.
+    fn open(client: &'static ClientLines) -> Self {
+        let mut runtime = Self::start(client, &[]);
+        for line in client.handshake.lines().filter(|line| !line.is_empty()) {
+            runtime.send(line);
         }
-        if !words.open.is_empty() {
-            // What comes before is the answer to something said earlier.
+        if !client.handshake.is_empty() {
+            // Skips answers to earlier lines.
             let named = loop {
-                let line: Value = serde_json::from_str(&play.line()).unwrap();
+                let line: Value = serde_json::from_str(&runtime.line()).unwrap();
                 let names = |pointer: &&str| line.pointer(pointer).is_some();
-                if words.thread.iter().all(names) {
+                if client.thread.iter().all(names) {
                     break line;
                 }
             };
-            for pointer in words.thread {
-                play.thread = named.pointer(pointer).unwrap().as_str().unwrap().into();
+            for pointer in client.thread {
+                runtime.thread = named.pointer(pointer).unwrap().as_str().unwrap().into();
             }
         }
-        play
+        runtime
     }
 
-    fn say(&mut self, line: &str) {
-        let end = if self.words.lanes == Lanes::FormFeeds {
+    fn send(&mut self, line: &str) {
+        let end = if self.client.wire == Wire::FormFeed {
             "\x0C"
         } else {
             "\n"
@@ -241,14 +241,14 @@ impl Play {
     }
 
     fn prompt(&mut self, text: &str) {
-        self.say(&self.words.prompt.replace("TEXT", text));
+        self.send(&self.client.prompt.replace("TEXT", text));
     }
 
     fn line(&mut self) -> String {
-        self.lines.recv_timeout(PATIENCE).unwrap()
+        self.lines.recv_timeout(TIMEOUT).unwrap()
     }
 
-    /// Everything up to a line with this in it.
+    /// All lines up to one that contains `part`.
     fn until(&mut self, part: &str) -> Vec<String> {
         let mut lines = Vec::new();
         loop {
@@ -260,13 +260,13 @@ impl Play {
         }
     }
 
-    fn errors(&mut self) -> ChildStderr {
+    fn stderr_pipe(&mut self) -> ChildStderr {
         self.child.stderr.take().unwrap()
     }
 }
 
 fn connect(path: &Path) -> UnixStream {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         match UnixStream::connect(path) {
             Ok(stream) => return stream,
@@ -277,29 +277,29 @@ fn connect(path: &Path) -> UnixStream {
 }
 
 #[test]
-fn every_phrasebook_answers_a_prompt_and_the_next_one() {
-    for words in ALL {
-        let mut play = Play::open(words);
+fn every_protocol_answers_a_prompt_and_the_next_one() {
+    for client in PROTOCOLS {
+        let mut runtime = FakeRuntime::open(client);
         for text in ["one", "two"] {
-            play.prompt(&format!("please /echo {text} of {}", words.book));
-            let said = play.until(words.ends).join("\n");
-            let whole = format!("{text} of {}", words.book);
-            assert!(said.contains(&whole), "{}: {said}", words.book);
+            runtime.prompt(&format!("please /echo {text} of {}", client.file));
+            let said = runtime.until(client.end_marker).join("\n");
+            let whole = format!("{text} of {}", client.file);
+            assert!(said.contains(&whole), "{}: {said}", client.file);
         }
     }
 }
 
 #[test]
-fn every_phrasebook_there_is_can_be_read() {
+fn every_protocol_file_can_be_read() {
     let mut read = 0;
-    for protocol in std::fs::read_dir(books()).unwrap() {
-        for file in std::fs::read_dir(protocol.unwrap().path()).unwrap() {
-            let book = file.unwrap().path();
-            if book.to_string_lossy().ends_with("phrasebook.json") {
+    for protocol in std::fs::read_dir(protocol_files()).unwrap() {
+        for entry in std::fs::read_dir(protocol.unwrap().path()).unwrap() {
+            let file = entry.unwrap().path();
+            if file.to_string_lossy().ends_with("protocol.json") {
                 let directory = tempfile::tempdir().unwrap();
                 let socket = directory.path().join("s");
                 let mut child = Command::new(env!("CARGO_BIN_EXE_fake-runtime"))
-                    .arg(book)
+                    .arg(file)
                     .arg("--socket")
                     .arg(&socket)
                     .spawn()
@@ -311,56 +311,56 @@ fn every_phrasebook_there_is_can_be_read() {
             }
         }
     }
-    assert!(read >= ALL.len(), "only {read} were found");
+    assert!(read >= PROTOCOLS.len(), "only {read} were found");
 }
 
 #[test]
-fn every_phrasebook_gets_over_garbage_and_odd_lines() {
-    for words in ALL {
-        let mut play = Play::open(words);
-        play.prompt("/garbage 1");
-        play.until(words.ends);
+fn every_protocol_continues_after_garbage() {
+    for client in PROTOCOLS {
+        let mut runtime = FakeRuntime::open(client);
+        runtime.prompt("/garbage 1");
+        runtime.until(client.end_marker);
     }
 }
 
 #[test]
-fn a_permission_that_is_given_lets_the_tool_run_and_one_that_is_not_does_not() {
+fn a_tool_runs_only_with_permission() {
     for (option, outcome) in [("proceed_once", "allowed"), ("cancel", "denied")] {
-        let mut play = Play::open(words("acp"));
-        play.prompt("/tool");
-        let asked = play.until("request_permission").pop().unwrap();
+        let mut runtime = FakeRuntime::open(client_lines("acp"));
+        runtime.prompt("/tool");
+        let asked = runtime.until("request_permission").pop().unwrap();
         let asked: Value = serde_json::from_str(&asked).unwrap();
         let chosen = json!({ "outcome": { "outcome": "selected", "optionId": option } });
         let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": chosen });
-        play.say(&answer.to_string());
-        assert!(play.until("end_turn").join("\n").contains(outcome));
+        runtime.send(&answer.to_string());
+        assert!(runtime.until("end_turn").join("\n").contains(outcome));
     }
 }
 
 #[test]
-fn a_cancel_ends_a_scene_that_hangs() {
-    let mut play = Play::open(words("acp"));
-    play.prompt("/hang");
-    play.say(r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"THREAD"}}"#);
-    play.until(r#""stopReason":"cancelled""#);
+fn a_cancel_ends_a_hanging_run() {
+    let mut runtime = FakeRuntime::open(client_lines("acp"));
+    runtime.prompt("/hang");
+    runtime.send(r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"THREAD"}}"#);
+    runtime.until(r#""stopReason":"cancelled""#);
 }
 
 #[test]
-fn what_is_steered_appears_in_the_stream() {
-    let mut play = Play::open(words("nous"));
-    play.prompt("/stream 1000000 10");
-    play.until("message_update");
-    play.say(r#"{"v":"1","id":"c3","type":"steer","payload":{"text":"go left"}}"#);
-    play.until("steered: go left");
-    play.say(r#"{"v":"1","id":"c4","type":"abort","payload":{}}"#);
-    play.until("provider_aborted");
+fn steered_text_appears_in_the_stream() {
+    let mut runtime = FakeRuntime::open(client_lines("nous"));
+    runtime.prompt("/stream 1000000 10");
+    runtime.until("message_update");
+    runtime.send(r#"{"v":"1","id":"c3","type":"steer","payload":{"text":"go left"}}"#);
+    runtime.until("steered: go left");
+    runtime.send(r#"{"v":"1","id":"c4","type":"abort","payload":{}}"#);
+    runtime.until("provider_aborted");
 }
 
 #[test]
-fn codex_hears_a_steer_and_an_interruption_only_under_the_name_of_the_turn() {
-    let mut play = Play::open(words("codex-app-server"));
-    play.prompt("/stream 1000000 10");
-    let started = play.until("turn/started").pop().unwrap();
+fn codex_accepts_steer_and_interrupt_only_with_the_id_of_the_turn() {
+    let mut runtime = FakeRuntime::open(client_lines("codex-app-server"));
+    runtime.prompt("/stream 1000000 10");
+    let started = runtime.until("turn/started").pop().unwrap();
     let started: Value = serde_json::from_str(&started).unwrap();
     let turn = started["params"]["turn"]["id"].as_str().unwrap().to_owned();
     for (name, answer) in [
@@ -368,23 +368,23 @@ fn codex_hears_a_steer_and_an_interruption_only_under_the_name_of_the_turn() {
         (&turn, "turnId\":\""),
     ] {
         let steer = r#"{"id":3,"method":"turn/steer","params":{"threadId":"THREAD","expectedTurnId":"TURN","input":[{"type":"text","text":"go left"}]}}"#;
-        play.say(&steer.replace("TURN", name));
-        let said = play.until(r#""id":3"#).pop().unwrap();
+        runtime.send(&steer.replace("TURN", name));
+        let said = runtime.until(r#""id":3"#).pop().unwrap();
         assert!(said.contains(answer), "{said}");
     }
-    play.until("steered: go left");
+    runtime.until("steered: go left");
     let interrupt =
         r#"{"id":4,"method":"turn/interrupt","params":{"threadId":"THREAD","turnId":"TURN"}}"#;
-    play.say(&interrupt.replace("TURN", &turn));
-    let ended = play.until("turn/completed").pop().unwrap();
+    runtime.send(&interrupt.replace("TURN", &turn));
+    let ended = runtime.until("turn/completed").pop().unwrap();
     assert!(ended.contains("interrupted"), "{ended}");
 }
 
 #[test]
 fn pi_is_busy_until_its_loop_has_ended() {
-    let mut play = Play::open(words("pi/"));
-    play.prompt("/hang");
-    play.until("agent_start");
+    let mut runtime = FakeRuntime::open(client_lines("pi/"));
+    runtime.prompt("/hang");
+    runtime.until("agent_start");
     for (say, sign) in [
         (r#"{"id":"r3","type":"get_state"}"#, r#""isStreaming":true"#),
         (
@@ -392,60 +392,60 @@ fn pi_is_busy_until_its_loop_has_ended() {
             "already processing",
         ),
     ] {
-        play.say(say);
-        let said = play.until(r#""id":"r3""#).pop().unwrap();
+        runtime.send(say);
+        let said = runtime.until(r#""id":"r3""#).pop().unwrap();
         assert!(said.contains(sign), "{said}");
     }
-    play.say(r#"{"id":"r4","type":"abort"}"#);
-    let ended = play.until("agent_end").pop().unwrap();
+    runtime.send(r#"{"id":"r4","type":"abort"}"#);
+    let ended = runtime.until("agent_end").pop().unwrap();
     assert!(ended.contains("aborted"), "{ended}");
-    play.say(r#"{"id":"r5","type":"get_state"}"#);
-    let idle = play.until(r#""id":"r5""#).pop().unwrap();
+    runtime.send(r#"{"id":"r5","type":"get_state"}"#);
+    let idle = runtime.until(r#""id":"r5""#).pop().unwrap();
     assert!(idle.contains(r#""isStreaming":false"#), "{idle}");
 }
 
 #[test]
-fn a_crash_is_a_crash_and_says_something_before() {
-    let mut play = Play::open(words("codelia"));
-    play.prompt("/crash");
-    let mut last_words = String::new();
-    play.errors().read_to_string(&mut last_words).unwrap();
-    assert_eq!(play.child.wait().unwrap().code(), Some(3));
-    assert!(last_words.contains("crashed"), "{last_words}");
+fn a_crash_exits_with_3_and_writes_to_stderr() {
+    let mut runtime = FakeRuntime::open(client_lines("codelia"));
+    runtime.prompt("/crash");
+    let mut stderr = String::new();
+    runtime.stderr_pipe().read_to_string(&mut stderr).unwrap();
+    assert_eq!(runtime.child.wait().unwrap().code(), Some(3));
+    assert!(stderr.contains("crashed"), "{stderr}");
 }
 
 #[test]
-fn a_handshake_can_go_wrong() {
+fn a_handshake_can_be_made_to_fail() {
     let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
-    for (trouble, sign) in [
+    for (fault, sign) in [
         ("wrong-version", r#""protocolVersion":2"#),
         ("garbage-first", "Welcome!"),
     ] {
-        let mut play = Play::start(words("acp"), &[("FAKE_HANDSHAKE", trouble)]);
-        play.say(hello);
-        let first = play.line();
-        assert!(first.contains(sign), "{trouble}: {first}");
+        let mut runtime = FakeRuntime::start(client_lines("acp"), &[("FAKE_HANDSHAKE", fault)]);
+        runtime.send(hello);
+        let first = runtime.line();
+        assert!(first.contains(sign), "{fault}: {first}");
     }
 }
 
 #[test]
-fn the_end_of_the_input_is_the_end() {
-    let mut play = Play::open(words("copilot"));
-    play.prompt("/hang");
-    play.input = Box::new(std::io::sink());
-    assert!(play.child.wait().unwrap().success());
+fn the_end_of_the_input_ends_the_program() {
+    let mut runtime = FakeRuntime::open(client_lines("copilot"));
+    runtime.prompt("/hang");
+    runtime.input = Box::new(std::io::sink());
+    assert!(runtime.child.wait().unwrap().success());
 }
 
 #[test]
-fn a_phrasebook_with_a_typing_error_is_refused() {
+fn a_protocol_file_with_an_unknown_key_is_refused() {
     let directory = tempfile::tempdir().unwrap();
-    let book = directory.path().join("book.json");
-    std::fs::write(&book, r#"{"hear":[{"mach":{}}]}"#).unwrap();
+    let file = directory.path().join("book.json");
+    std::fs::write(&file, r#"{"rules":[{"mach":{}}]}"#).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_fake-runtime"))
-        .arg(&book)
+        .arg(&file)
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("hear[0]: what is `mach`?"), "{said}");
+    assert!(said.contains("rules[0]: what is `mach`?"), "{said}");
 }

@@ -1,15 +1,15 @@
-//! The people of these tests, and what they work with.
+//! Actors: visitors, their browsers, and the servers around them.
 
-mod beacon;
-mod chat;
 mod chromium;
-mod driver;
+mod forbidden_server;
 mod journal;
 mod nginx;
+mod page_actions;
 mod visitor;
+mod webdriver;
 
-pub(crate) use beacon::Beacon;
 pub(crate) use chromium::Chromium;
+pub(crate) use forbidden_server::ForbiddenServer;
 pub(crate) use journal::Journal;
 pub(crate) use nginx::Nginx;
 pub(crate) use visitor::{Entry, Screen, Visitor};

@@ -1,25 +1,25 @@
-//! What an administrator does in the page, and what others see of it.
+//! Administration: disabling, notices and invites in the page.
 
 use std::time::{Duration, Instant};
 
 use crate::actors::{Chromium, Visitor};
-use crate::staff::Gateway;
+use crate::api_actors::Gateway;
 
 #[tokio::test]
-async fn somebody_who_is_disabled_is_shown_the_login_and_why_within_two_seconds() {
+async fn a_disabled_user_sees_the_login_and_the_reason_within_two_seconds() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
+    gateway.adds_user("mia", "member");
     let base = format!("http://{}", gateway.address());
     let chromium = Chromium::start();
     let (root, mia, idle) = tokio::join!(
-        Visitor::comes(&chromium, &base),
-        Visitor::comes(&chromium, &base),
-        Visitor::comes(&chromium, &base)
+        Visitor::opens_browser(&chromium, &base),
+        Visitor::opens_browser(&chromium, &base),
+        Visitor::opens_browser(&chromium, &base)
     );
     root.logs_in("root").await;
     // One page with a session open, and one without.
     mia.logs_in("mia").await;
-    mia.begins("/echo here I am").await;
+    mia.starts_session("/echo here I am").await;
     mia.sees_answer("here I am").await;
     idle.logs_in("mia").await;
     idle.sees("[data-part=new]").await;
@@ -29,19 +29,19 @@ async fn somebody_who_is_disabled_is_shown_the_login_and_why_within_two_seconds(
         .await;
     root.clicks("[data-part=disable]").await;
     root.sees("[data-part=confirm]").await;
-    let told = Instant::now();
+    let started = Instant::now();
     root.clicks("[data-part=confirm] [data-part=do]").await;
-    let told_until = Instant::now();
+    let clicked = Instant::now();
     for (visitor, where_) in [(&mia, "in a session"), (&idle, "on the page for a new one")] {
         visitor.sees("#login").await;
-        let waited = told.elapsed();
+        let waited = started.elapsed();
         println!(
             "{where_}: signed out {waited:?} after the click ({:?} of it for clicking)",
-            told_until - told
+            clicked - started
         );
         assert!(waited < Duration::from_secs(2), "{where_}: {waited:?}");
         let why: String = visitor
-            .looks("return document.querySelector('[role=status].why')?.innerText ?? ''")
+            .runs_script("return document.querySelector('[role=status].why')?.innerText ?? ''")
             .await;
         assert!(why.len() > 10, "no reason: {why:?}");
         println!("{where_}: {why}");
@@ -50,43 +50,43 @@ async fn somebody_who_is_disabled_is_shown_the_login_and_why_within_two_seconds(
 }
 
 #[tokio::test]
-async fn a_notice_reaches_everybody_who_has_a_page_open() {
+async fn a_notice_reaches_every_open_page() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
+    gateway.adds_user("mia", "member");
     let base = format!("http://{}", gateway.address());
     let chromium = Chromium::start();
     let (root, mia, idle) = tokio::join!(
-        Visitor::comes(&chromium, &base),
-        Visitor::comes(&chromium, &base),
-        Visitor::comes(&chromium, &base)
+        Visitor::opens_browser(&chromium, &base),
+        Visitor::opens_browser(&chromium, &base),
+        Visitor::opens_browser(&chromium, &base)
     );
     root.logs_in("root").await;
     mia.logs_in("mia").await;
-    mia.begins("/echo here I am").await;
+    mia.starts_session("/echo here I am").await;
     mia.sees_answer("here I am").await;
     idle.logs_in("mia").await;
     root.opens("/#/admin/notice").await;
     let words = "Down for <b>five</b> minutes at noon.";
-    root.writes("#notice textarea", words).await;
+    root.fills_in("#notice textarea", words).await;
     root.clicks("#notice button[type=submit]").await;
     root.clicks("[data-part=confirm] [data-part=do]").await;
-    mia.reads("[data-part=notice]", words).await;
-    idle.reads("[data-part=notice]", words).await;
+    mia.sees_text("[data-part=notice]", words).await;
+    idle.sees_text("[data-part=notice]", words).await;
 }
 
 #[tokio::test]
-async fn an_administrator_invites_somebody_who_then_works_here() {
+async fn an_invited_user_can_log_in_and_prompt() {
     let gateway = Gateway::start().await;
     let base = format!("http://{}", gateway.address());
     let chromium = Chromium::start();
     let (root, zoe) = tokio::join!(
-        Visitor::comes(&chromium, &base),
-        Visitor::comes(&chromium, &base)
+        Visitor::opens_browser(&chromium, &base),
+        Visitor::opens_browser(&chromium, &base)
     );
     root.logs_in("root").await;
     root.opens("/#/admin/users").await;
     let link = root.invites("zoe").await;
     zoe.accepts(&link).await;
-    zoe.begins("/echo thank you").await;
+    zoe.starts_session("/echo thank you").await;
     zoe.sees_answer("thank you").await;
 }

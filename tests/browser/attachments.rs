@@ -1,16 +1,16 @@
-//! Files that go with a prompt.
+//! Attachments: files that go with a prompt.
 
 use serde_json::json;
 
 use crate::actors::{Chromium, Journal, Visitor};
-use crate::staff::Gateway;
+use crate::api_actors::Gateway;
 
 #[tokio::test]
 async fn a_file_goes_with_its_prompt_and_comes_back_byte_for_byte() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
+    gateway.adds_user("mia", "member");
     let chromium = Chromium::start();
-    let mia = Visitor::comes(&chromium, &format!("http://{}", gateway.address())).await;
+    let mia = Visitor::opens_browser(&chromium, &format!("http://{}", gateway.address())).await;
     mia.logs_in("mia").await;
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("notes of today.txt");
@@ -19,19 +19,20 @@ async fn a_file_goes_with_its_prompt_and_comes_back_byte_for_byte() {
 
     mia.sees_workbench().await;
     mia.chooses("input#attach", &file).await;
-    mia.reads(
+    mia.sees_text(
         "[data-part=attachment][data-state=ready]",
         "notes of today.txt",
     )
     .await;
     mia.prompts("/echo have a look").await;
     let session = mia.sees_session().await;
-    mia.reads("[data-entry=prompt]", "notes of today.txt").await;
+    mia.sees_text("[data-entry=prompt]", "notes of today.txt")
+        .await;
     mia.sees_answer("have a look").await;
     mia.sees_no("[data-part=attachment][data-state=ready]")
         .await;
 
-    let reader = gateway.browser("mia").await;
+    let reader = gateway.logged_in("mia").await;
     let journal = Journal::of(&session, &reader).await;
     let files = &journal.events[0]["payload"]["prompt"]["attachments"];
     assert_eq!(files[0]["name"], "notes of today.txt", "{files}");
@@ -41,5 +42,6 @@ async fn a_file_goes_with_its_prompt_and_comes_back_byte_for_byte() {
     assert_eq!(reader.gets(&path).await.is(200).text, content);
 
     mia.reloads().await;
-    mia.reads("[data-entry=prompt]", "notes of today.txt").await;
+    mia.sees_text("[data-entry=prompt]", "notes of today.txt")
+        .await;
 }

@@ -1,69 +1,71 @@
-//! Asking, being asked, and cutting short.
+//! Conversation: permissions, cancelling and drafts in the page.
 
 use crate::actors::{Chromium, Journal, Visitor};
-use crate::staff::Gateway;
+use crate::api_actors::Gateway;
 
-/// Answers without the marks around code, as they are shown.
+/// Answers without code marks, as shown.
 fn unmarked(journal: &Journal) -> Vec<String> {
     let answers = journal.answers().into_iter();
     answers.map(|answer| answer.replace('`', "")).collect()
 }
 
 #[tokio::test]
-async fn a_permission_is_given_in_the_page_and_the_card_says_by_whom() {
+async fn a_permission_given_in_the_page_shows_who_gave_it() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
+    gateway.adds_user("mia", "member");
     let chromium = Chromium::start();
-    let mia = Visitor::comes(&chromium, &format!("http://{}", gateway.address())).await;
+    let mia = Visitor::opens_browser(&chromium, &format!("http://{}", gateway.address())).await;
     mia.logs_in("mia").await;
-    let session = mia.begins("/tool").await;
+    let session = mia.starts_session("/tool").await;
     mia.sees(&format!("[data-part=waiting] [data-session={session}]"))
         .await;
     mia.allows().await;
-    mia.reads("[data-entry=question]", "Allowed by you").await;
-    mia.sees_rest().await;
+    mia.sees_text("[data-entry=question]", "Allowed by you")
+        .await;
+    mia.sees_idle().await;
     mia.sees_no(&format!("[data-part=waiting] [data-session={session}]"))
         .await;
 
-    let journal = Journal::of(&session, &gateway.browser("mia").await).await;
+    let journal = Journal::of(&session, &gateway.logged_in("mia").await).await;
     assert_eq!(journal.outcomes(), ["allowed"]);
     assert_eq!(journal.ends(), ["completed"]);
-    mia.reads("[data-entry=tool]", "").await;
+    mia.sees_text("[data-entry=tool]", "").await;
     assert_eq!(mia.reads_answers().await, unmarked(&journal));
 }
 
 #[tokio::test]
-async fn a_permission_is_denied_in_the_page() {
+async fn a_permission_can_be_denied_in_the_page() {
     let gateway = Gateway::start().await;
-    gateway.has_user("leo", "member");
+    gateway.adds_user("leo", "member");
     let chromium = Chromium::start();
-    let leo = Visitor::comes(&chromium, &format!("http://{}", gateway.address())).await;
+    let leo = Visitor::opens_browser(&chromium, &format!("http://{}", gateway.address())).await;
     leo.logs_in("leo").await;
-    let session = leo.begins("/tool").await;
+    let session = leo.starts_session("/tool").await;
     leo.denies().await;
-    leo.reads("[data-entry=question]", "Denied by you").await;
-    leo.sees_rest().await;
-    let journal = Journal::of(&session, &gateway.browser("leo").await).await;
+    leo.sees_text("[data-entry=question]", "Denied by you")
+        .await;
+    leo.sees_idle().await;
+    let journal = Journal::of(&session, &gateway.logged_in("leo").await).await;
     assert_eq!(journal.outcomes(), ["denied"]);
     assert_eq!(leo.reads_answers().await, unmarked(&journal));
 }
 
 #[tokio::test]
-async fn a_run_that_is_cancelled_in_mid_stream_leaves_the_page_usable_at_once() {
+async fn after_a_cancel_during_streaming_the_page_is_usable_at_once() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
+    gateway.adds_user("mia", "member");
     let chromium = Chromium::start();
-    let mia = Visitor::comes(&chromium, &format!("http://{}", gateway.address())).await;
+    let mia = Visitor::opens_browser(&chromium, &format!("http://{}", gateway.address())).await;
     mia.logs_in("mia").await;
-    let session = mia.begins("/stream 100000 5").await;
+    let session = mia.starts_session("/stream 100000 5").await;
     mia.sees_answer_begin("10").await;
     mia.cancels().await;
     mia.sees("[data-entry=end]").await;
-    mia.sees_rest().await;
+    mia.sees_idle().await;
     mia.prompts("/echo and on we go").await;
     mia.sees_answer("and on we go").await;
 
-    let journal = Journal::of(&session, &gateway.browser("mia").await).await;
+    let journal = Journal::of(&session, &gateway.logged_in("mia").await).await;
     assert_eq!(journal.ends(), ["cancelled", "completed"]);
     assert_eq!(mia.reads_answers().await, journal.answers());
 }
@@ -71,9 +73,9 @@ async fn a_run_that_is_cancelled_in_mid_stream_leaves_the_page_usable_at_once() 
 #[tokio::test]
 async fn a_draft_survives_a_reload() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
+    gateway.adds_user("mia", "member");
     let chromium = Chromium::start();
-    let mia = Visitor::comes(&chromium, &format!("http://{}", gateway.address())).await;
+    let mia = Visitor::opens_browser(&chromium, &format!("http://{}", gateway.address())).await;
     mia.logs_in("mia").await;
     let draft = "half of a thought,\nand its second line";
     mia.types_prompt(draft).await;
@@ -81,7 +83,7 @@ async fn a_draft_survives_a_reload() {
     mia.sees_workbench().await;
     assert_eq!(mia.reads_draft().await, draft);
 
-    // Of one session and of the page for a new one, each its own.
+    // A session and the new-session page each keep their own draft.
     mia.clicks("[data-part=send]").await;
     mia.sees_session().await;
     mia.sees_answer("demo agent").await;

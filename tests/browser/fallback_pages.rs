@@ -1,45 +1,45 @@
-//! The pages of a gateway that serves no full one.
+//! Fallback pages: a gateway without the bundled page.
 
 use crate::actors::{Chromium, Visitor};
+use crate::api_actors::{PASSWORD, Settings};
 use crate::first_run::setup_link;
-use crate::staff::{PASSWORD, Settings};
 
 #[tokio::test]
-async fn plain_pages_set_up_invite_and_log_in_and_say_how_to_get_the_full_one() {
-    let gateway = Settings::untouched()
+async fn fallback_pages_set_up_invite_and_log_in_and_say_how_to_build_the_full_page() {
+    let gateway = Settings::without_admin()
         .with("SERVER__PAGES", "plain")
         .start()
         .await;
     let base = format!("http://{}", gateway.address());
     let chromium = Chromium::start();
     let (ada, zoe) = tokio::join!(
-        Visitor::comes(&chromium, &base),
-        Visitor::comes(&chromium, &base)
+        Visitor::opens_browser(&chromium, &base),
+        Visitor::opens_browser(&chromium, &base)
     );
-    ada.opens(&setup_link(gateway.greeting())).await;
-    ada.writes("#setup #username", "ada").await;
-    ada.writes("#setup #password", PASSWORD).await;
-    ada.writes("#setup #repeat", PASSWORD).await;
+    ada.opens(&setup_link(gateway.startup_output())).await;
+    ada.fills_in("#setup #username", "ada").await;
+    ada.fills_in("#setup #password", PASSWORD).await;
+    ada.fills_in("#setup #repeat", PASSWORD).await;
     ada.clicks("#setup button[type=submit]").await;
-    ada.reads("#account h1", "ada").await;
+    ada.sees_text("#account h1", "ada").await;
 
-    let made = gateway.browser("ada").await;
+    let made = gateway.logged_in("ada").await;
     let made = made
         .posts("/api/admin/users", serde_json::json!({ "username": "zoe" }))
         .await
         .is(201)
         .json();
     zoe.opens(made["invite"]["url"].as_str().unwrap()).await;
-    zoe.writes("#invite #password", PASSWORD).await;
-    zoe.writes("#invite #repeat", PASSWORD).await;
+    zoe.fills_in("#invite #password", PASSWORD).await;
+    zoe.fills_in("#invite #repeat", PASSWORD).await;
     zoe.clicks("#invite button[type=submit]").await;
-    zoe.reads("#account h1", "zoe").await;
+    zoe.sees_text("#account h1", "zoe").await;
 
     zoe.loses_login().await;
     zoe.opens("/").await;
     zoe.fills_in_login("zoe").await;
-    zoe.reads("#account h1", "zoe").await;
-    zoe.reads("#account", "server.pages").await;
-    zoe.reads("#account", "npm").await;
+    zoe.sees_text("#account h1", "zoe").await;
+    zoe.sees_text("#account", "server.pages").await;
+    zoe.sees_text("#account", "npm").await;
     assert!(!zoe.has("textarea#prompt").await);
 }

@@ -1,11 +1,11 @@
-//! Words that want to be more than words, wherever an agent can say them.
+//! Hostile content: agent output never runs as script or markup.
 
 use serde_json::{Value, json};
 
-use crate::actors::{Beacon, Chromium, Visitor};
-use crate::staff::{Browser, Gateway, Settings};
+use crate::actors::{Chromium, ForbiddenServer, Visitor};
+use crate::api_actors::{Gateway, HttpClient, Settings};
 
-/// Markdown and HTML that would run, load or lead somewhere.
+/// Markdown and HTML that would run script, load a resource or navigate.
 fn hostile(beacon: &str) -> String {
     format!(
         r#"Look:
@@ -46,7 +46,7 @@ the end of it"#
     )
 }
 
-/// Puts words in the place of others, everywhere in a phrasebook.
+/// Replaces a text everywhere in a protocol file.
 fn reword(value: &mut Value, from: &str, to: &str) {
     match value {
         Value::String(text) if text == from => to.clone_into(text),
@@ -56,15 +56,15 @@ fn reword(value: &mut Value, from: &str, to: &str) {
     }
 }
 
-/// An agent that thinks, asks and uses tools with hostile words; returns its configuration.
+/// An agent whose thoughts, questions and tools carry hostile text; returns its configuration.
 fn hostile_agent(dir: &std::path::Path, words: &str) -> String {
     let book = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/tests/transcripts/acp/phrasebook.json"
+        "/tests/transcripts/acp/protocol.json"
     );
     let book = std::fs::read_to_string(book).unwrap();
     let mut book: Value = serde_json::from_str(&book).unwrap();
-    let scene = &mut book["scene"];
+    let scene = &mut book["run"];
     reword(&mut scene["thought"], "$text", words);
     for part in ["tool", "ask", "tool_done"] {
         for known in ["bash", "ls tests", "a\n", "Allow once"] {
@@ -77,8 +77,8 @@ fn hostile_agent(dir: &std::path::Path, words: &str) -> String {
     format!("[agents.hostile]\nprotocol = \"acp\"\ncommand = {command}\n")
 }
 
-/// How many violations of the policy browsers have reported.
-async fn reports(root: &Browser) -> u64 {
+/// The number of reported CSP violations.
+async fn reports(root: &HttpClient) -> u64 {
     let metrics = root.gets("/metrics").await.is(200).text;
     let line = metrics
         .lines()
@@ -87,7 +87,7 @@ async fn reports(root: &Browser) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// What is in the conversation that must not be there.
+/// Finds forbidden elements in the conversation.
 const FORBIDDEN: &str = "
     const room = document.querySelector('main');
     const bad = [...room.querySelectorAll('script, iframe, frame, style, link, base, meta, object, embed, svg a, [srcdoc], [formaction]')]
@@ -97,10 +97,15 @@ const FORBIDDEN: &str = "
         .concat([...room.querySelectorAll('*')].filter((one) => one.getAttributeNames().some((name) => name.startsWith('on'))));
     return bad.map((one) => one.outerHTML.slice(0, 200));";
 
-async fn nothing_has_run(visitor: &Visitor, beacon: &Beacon, root: &Browser, place: &str) {
-    let bad: Vec<String> = visitor.looks(FORBIDDEN).await;
+async fn nothing_has_run(
+    visitor: &Visitor,
+    beacon: &ForbiddenServer,
+    root: &HttpClient,
+    place: &str,
+) {
+    let bad: Vec<String> = visitor.runs_script(FORBIDDEN).await;
     assert_eq!(bad, [""; 0], "{place}");
-    let ran: Option<String> = visitor.looks("return window.pwned ?? null").await;
+    let ran: Option<String> = visitor.runs_script("return window.pwned ?? null").await;
     assert_eq!(ran, None, "{place}");
     assert!(
         !beacon.was_reached(),
@@ -114,22 +119,22 @@ async fn nothing_has_run(visitor: &Visitor, beacon: &Beacon, root: &Browser, pla
 }
 
 #[tokio::test]
-async fn nothing_that_an_agent_says_runs_or_loads_anything() {
-    let beacon = Beacon::light();
+async fn agent_output_never_runs_script_or_loads_a_resource() {
+    let beacon = ForbiddenServer::start();
     let words = hostile(&beacon.url());
     let dir = tempfile::tempdir().unwrap();
     let gateway = Settings::new()
-        .configured(&hostile_agent(dir.path(), &words))
+        .with_config_file(&hostile_agent(dir.path(), &words))
         .start()
         .await;
-    gateway.has_user("mia", "member");
-    let root = gateway.browser("root").await;
+    gateway.adds_user("mia", "member");
+    let root = gateway.logged_in("root").await;
     let chromium = Chromium::start();
-    let mia = Visitor::comes(&chromium, &format!("http://{}", gateway.address())).await;
+    let mia = Visitor::opens_browser(&chromium, &format!("http://{}", gateway.address())).await;
     mia.logs_in("mia").await;
 
-    // In prompts and answers, while they come and after they were loaded.
-    let api = gateway.browser("mia").await;
+    // In prompts and answers, while streaming and after a reload.
+    let api = gateway.logged_in("mia").await;
     mia.opens_new(&api, "demo").await;
     mia.prompts(&format!("/echo {words}")).await;
     mia.sees_answer("the end of it").await;
@@ -138,20 +143,20 @@ async fn nothing_that_an_agent_says_runs_or_loads_anything() {
     mia.sees_answer("the end of it").await;
     nothing_has_run(&mia, &beacon, &root, "an answer, loaded").await;
 
-    // In a title, and in everything that an agent of the operator tells.
+    // In a title, and in everything that a configured agent sends.
     mia.prompts(&format!(
         "/title <img src=x onerror=\"window.pwned = 'title'\"> {}",
         beacon.url()
     ))
     .await;
-    mia.reads("[data-part=sessions]", "<img src=x").await;
+    mia.sees_text("[data-part=sessions]", "<img src=x").await;
     nothing_has_run(&mia, &beacon, &root, "a title").await;
     mia.opens_new(&api, "hostile").await;
     mia.prompts("/think").await;
     mia.sees("[data-entry=thought]").await;
-    mia.sees_rest().await;
+    mia.sees_idle().await;
     mia.unfolds("[data-entry=thought]").await;
-    mia.reads("[data-entry=thought]", "the end of it").await;
+    mia.sees_text("[data-entry=thought]", "the end of it").await;
     nothing_has_run(&mia, &beacon, &root, "a thought").await;
     mia.prompts("/tool").await;
     mia.sees("[data-part=question][data-state=open]").await;
@@ -159,21 +164,21 @@ async fn nothing_that_an_agent_says_runs_or_loads_anything() {
     mia.allows().await;
     mia.sees_answer("allowed").await;
     mia.unfolds("[data-entry=tool]").await;
-    mia.reads("[data-entry=tool]", "the end of it").await;
+    mia.sees_text("[data-entry=tool]", "the end of it").await;
     nothing_has_run(&mia, &beacon, &root, "a tool").await;
 }
 
 #[tokio::test]
-async fn what_gets_into_the_page_in_spite_of_it_is_blocked_and_counted() {
-    let beacon = Beacon::light();
+async fn injected_script_is_blocked_by_csp_and_counted() {
+    let beacon = ForbiddenServer::start();
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let chromium = Chromium::start();
-    let mia = Visitor::comes(&chromium, &format!("http://{}", gateway.address())).await;
+    let mia = Visitor::opens_browser(&chromium, &format!("http://{}", gateway.address())).await;
     mia.logs_in("root").await;
     assert_eq!(reports(&root).await, 0);
 
-    mia.looks::<()>(
+    mia.runs_script::<()>(
         "const script = document.createElement('script');
          script.textContent = \"window.pwned = 'injected'\";
          document.body.append(script);",
@@ -181,16 +186,16 @@ async fn what_gets_into_the_page_in_spite_of_it_is_blocked_and_counted() {
     .await;
     let counted = async |least: u64| {
         let seen = async || (reports(&root).await >= least).then_some(());
-        mia.awaits("a report", seen).await;
+        mia.waits_for("a report", seen).await;
     };
     counted(1).await;
     let inject = format!("const one = new Image(); one.src = {}", json!(beacon.url()));
-    mia.looks::<()>(&inject).await;
+    mia.runs_script::<()>(&inject).await;
     counted(2).await;
-    let ran: Option<String> = mia.looks("return window.pwned ?? null").await;
+    let ran: Option<String> = mia.runs_script("return window.pwned ?? null").await;
     assert_eq!(ran, None);
     assert!(!beacon.was_reached());
-    // It can be reached, by whom no policy binds.
+    // The server is reachable for a client without a CSP.
     std::net::TcpStream::connect(beacon.url().split('/').nth(2).unwrap()).unwrap();
     assert!(beacon.was_reached());
 }

@@ -1,18 +1,18 @@
-//! Without a mouse.
+//! Keyboard: everything works without a mouse.
 
 use crate::actors::{Chromium, Journal, Visitor};
-use crate::staff::{Gateway, PASSWORD};
+use crate::api_actors::{Gateway, PASSWORD};
 
-/// As `WebDriver` spells them.
+/// Key codes of `WebDriver`.
 const TAB: &str = "\u{e004}";
 const ENTER: &str = "\u{e007}";
 
 impl Visitor {
-    /// Presses Tab until something has the focus.
+    /// Presses Tab until this element has the focus.
     async fn tabs_to(&self, selector: &str) {
         let is_there = format!("return document.activeElement?.matches('{selector}') ?? false");
         for _ in 0..80 {
-            if self.looks::<bool>(&is_there).await {
+            if self.runs_script::<bool>(&is_there).await {
                 return;
             }
             self.presses(TAB).await;
@@ -20,14 +20,14 @@ impl Visitor {
         panic!("Tab does not lead to {selector}");
     }
 
-    /// Types a prompt into the field with the focus, key by key, and sends it.
+    /// Types a prompt into the focused field, key by key, and sends it.
     async fn enters(&self, words: &str) {
         self.presses(words).await;
-        // The first Enter may take up what was offered to complete it.
-        self.awaits("the prompt is sent", async || {
+        // The first Enter may accept a completion.
+        self.waits_for("the prompt is sent", async || {
             self.presses(ENTER).await;
             let draft: Result<String, _> = self
-                .glances("return document.querySelector('textarea#prompt').value")
+                .tries_script("return document.querySelector('textarea#prompt').value")
                 .await;
             draft.is_ok_and(|draft| draft.is_empty()).then_some(())
         })
@@ -36,11 +36,11 @@ impl Visitor {
 }
 
 #[tokio::test]
-async fn a_keyboard_is_enough_to_log_in_ask_answer_and_cancel() {
+async fn the_keyboard_alone_can_log_in_prompt_answer_and_cancel() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
+    gateway.adds_user("mia", "member");
     let chromium = Chromium::start();
-    let mia = Visitor::comes(&chromium, &format!("http://{}", gateway.address())).await;
+    let mia = Visitor::opens_browser(&chromium, &format!("http://{}", gateway.address())).await;
     mia.opens("/").await;
     mia.sees("#login").await;
     mia.tabs_to("#username").await;
@@ -57,7 +57,7 @@ async fn a_keyboard_is_enough_to_log_in_ask_answer_and_cancel() {
     mia.tabs_to("[data-answer=allow_once]").await;
     mia.presses(ENTER).await;
     mia.sees("[data-part=question][data-state=resolved]").await;
-    mia.sees_rest().await;
+    mia.sees_idle().await;
 
     mia.tabs_to("textarea#prompt").await;
     mia.enters("/stream 100000 5").await;
@@ -65,8 +65,8 @@ async fn a_keyboard_is_enough_to_log_in_ask_answer_and_cancel() {
     mia.tabs_to("[data-part=cancel]").await;
     mia.presses(ENTER).await;
     mia.sees("[data-entry=end]").await;
-    mia.sees_rest().await;
-    let journal = Journal::of(&session, &gateway.browser("mia").await).await;
+    mia.sees_idle().await;
+    let journal = Journal::of(&session, &gateway.logged_in("mia").await).await;
     assert_eq!(journal.outcomes(), ["allowed"]);
     assert_eq!(journal.ends(), ["completed", "cancelled"]);
 }

@@ -1,7 +1,7 @@
-//! What people see and do in the page, checked in a real Chromium against the real binary.
+//! Browser tests: the page in a real Chromium, against the real binary.
 //!
-//! Everybody has a browser of their own (`Visitor`), driven by chromedriver. What the page shows is held
-//! against what the gateway's API says.
+//! Each `Visitor` has a browser of their own, driven by chromedriver. What the page shows is compared with
+//! the gateway's API.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(
     clippy::print_stdout,
@@ -10,21 +10,21 @@
 
 mod actors;
 
-/// The gateway, and people who talk to it without a page.
+/// The gateway, and clients of its API.
 #[path = "../capabilities/actors"]
 #[allow(
     dead_code,
     reason = "the capabilities need more of them than a page does"
 )]
-mod staff {
-    mod browser;
-    pub(crate) mod contract;
+mod api_actors {
+    pub(crate) mod asyncapi;
     mod gateway;
-    mod wire;
+    mod http_client;
+    mod raw_tcp;
 
-    pub(crate) use browser::Browser;
     pub(crate) use gateway::{Gateway, PASSWORD, Settings};
-    pub(crate) use wire::Wire;
+    pub(crate) use http_client::HttpClient;
+    pub(crate) use raw_tcp::RawTcp;
 }
 #[path = "../support/ports.rs"]
 mod ports;
@@ -35,16 +35,16 @@ mod postgres;
 mod schema;
 
 mod administration;
-mod attaching;
+mod attachments;
 mod base_path;
-mod company;
 mod conversation;
+mod fallback_pages;
 mod first_run;
-mod hostile;
+mod hostile_content;
 mod keyboard;
-mod narrow;
-mod plain;
+mod page_weight;
+mod phone;
 mod reconnecting;
+mod responsiveness;
 mod screenshots;
-mod sizes;
-mod speed;
+mod users_and_tabs;

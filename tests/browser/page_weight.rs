@@ -1,12 +1,12 @@
-//! What a page loads, and from where.
+//! Page weight: what the page loads, and from where.
 
 use serde::Deserialize;
 
 use crate::actors::{Chromium, Visitor};
-use crate::staff::Gateway;
+use crate::api_actors::Gateway;
 
-/// All of the page, as it comes over the wire.
-const MOST_BYTES: u64 = 120 * 1024;
+/// Limit for the whole page, as transferred.
+const MAX_BYTES: u64 = 120 * 1024;
 
 #[derive(Debug, Deserialize)]
 struct Load {
@@ -21,21 +21,21 @@ const LOADS: &str = "
         .map((one) => ({ url: one.name, kind: one.initiatorType, bytes: one.transferSize }));";
 
 #[tokio::test]
-async fn a_conversation_loads_little_and_nothing_from_elsewhere() {
+async fn a_conversation_loads_little_and_only_from_the_gateway() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
+    gateway.adds_user("mia", "member");
     let chromium = Chromium::start();
     let base = format!("http://{}", gateway.address());
-    let mia = Visitor::comes(&chromium, &base).await;
+    let mia = Visitor::opens_browser(&chromium, &base).await;
     mia.logs_in("mia").await;
-    mia.begins("/echo **hello** `there`").await;
+    mia.starts_session("/echo **hello** `there`").await;
     mia.sees_answer("hello").await;
-    mia.tells_browser("Network.clearBrowserCache", serde_json::json!({}))
+    mia.sends_devtools_command("Network.clearBrowserCache", serde_json::json!({}))
         .await;
     mia.reloads().await;
     mia.sees_answer("hello").await;
 
-    let loads: Vec<Load> = mia.looks(LOADS).await;
+    let loads: Vec<Load> = mia.runs_script(LOADS).await;
     for load in &loads {
         println!("{:>7} {:<10} {}", load.bytes, load.kind, load.url);
     }
@@ -46,7 +46,7 @@ async fn a_conversation_loads_little_and_nothing_from_elsewhere() {
             .iter()
             .any(|load| load.kind == "script" && load.bytes > 10_000)
     );
-    assert!(all <= MOST_BYTES, "{all} bytes");
+    assert!(all <= MAX_BYTES, "{all} bytes");
     let foreign: Vec<&Load> = loads
         .iter()
         .filter(|load| !load.url.starts_with(&base))
@@ -55,28 +55,28 @@ async fn a_conversation_loads_little_and_nothing_from_elsewhere() {
 }
 
 #[tokio::test]
-async fn the_first_paint_waits_for_nothing_but_the_page_itself() {
+async fn the_first_paint_waits_for_the_page_alone() {
     let gateway = Gateway::start().await;
     let chromium = Chromium::start();
-    let mia = Visitor::comes(&chromium, &format!("http://{}", gateway.address())).await;
-    // The gateway's answers never come.
-    mia.prepares("window.asked = 0; window.fetch = () => { window.asked += 1; return new Promise(() => {}); };")
+    let mia = Visitor::opens_browser(&chromium, &format!("http://{}", gateway.address())).await;
+    // API responses never arrive.
+    mia.runs_before_page("window.asked = 0; window.fetch = () => { window.asked += 1; return new Promise(() => {}); };")
         .await;
     mia.opens("/").await;
-    mia.awaits_that(
+    mia.waits_until(
         "the first paint",
         "return performance.getEntriesByName('first-contentful-paint').length > 0",
     )
     .await;
-    mia.awaits_that("a question to the gateway", "return window.asked > 0")
+    mia.waits_until("a question to the gateway", "return window.asked > 0")
         .await;
-    let loads: Vec<Load> = mia.looks(LOADS).await;
+    let loads: Vec<Load> = mia.runs_script(LOADS).await;
     for load in &loads {
         let is_page = ["navigation", "script", "link", "css"].contains(&load.kind.as_str());
         assert!(is_page || load.url.starts_with("data:"), "{load:?}");
     }
     let at: f64 = mia
-        .looks("return performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        .runs_script("return performance.getEntriesByName('first-contentful-paint')[0].startTime")
         .await;
     println!("first paint after {at:.0} ms, of {} requests", loads.len());
 }

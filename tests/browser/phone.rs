@@ -1,9 +1,9 @@
-//! On a phone.
+//! Phone: narrow screens, without sideways scrolling.
 
 use crate::actors::{Chromium, Screen, Visitor};
-use crate::staff::Gateway;
+use crate::api_actors::Gateway;
 
-/// A conversation that has what is wide.
+/// A conversation with wide content.
 const WIDE: &str = "/echo A line that has to break: https://example.org/a/very/long/address/without/a/single/space/in/it/whatever/it/may/be/good/for\n\n```rust\nfn main() { println!(\"a line of code that is far too long for any phone, and for some desks as well\"); }\n```\n\n| first | second | third | fourth | fifth | sixth |\n|---|---|---|---|---|---|\n| something | somewhere | somebody | sometimes | somehow | somewhat |\n";
 
 async fn fits(visitor: &Visitor, place: &str) {
@@ -13,7 +13,7 @@ async fn fits(visitor: &Visitor, place: &str) {
 
 async fn everything_fits(width: u32) {
     let gateway = Gateway::start().await;
-    gateway.has_user("a-user-with-quite-a-long-name", "member");
+    gateway.adds_user("a-user-with-quite-a-long-name", "member");
     let chromium = Chromium::start();
     let base = format!("http://{}", gateway.address());
     let root = Visitor::with_screen(&chromium, &base, Screen::phone(width)).await;
@@ -34,13 +34,13 @@ async fn everything_fits(width: u32) {
     root.sees("[data-part=question][data-state=open]").await;
     fits(&root, "a question").await;
     root.allows().await;
-    root.sees_rest().await;
+    root.sees_idle().await;
     fits(&root, "an answered question").await;
 
     assert!(!root.has("[data-part=sessions]").await);
     root.clicks("[data-part=drawer]").await;
     root.sees("[data-part=sessions] [data-session]").await;
-    root.awaits_that(
+    root.waits_until(
         "the drawer at rest",
         "return document.querySelector('.side').getAnimations().length === 0",
     )

@@ -1,37 +1,41 @@
-//! Long answers and long histories, and whether the page can still be used.
+//! Responsiveness: the page stays usable with long answers and long histories.
 
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::actors::{Chromium, Journal, Visitor};
-use crate::staff::{Gateway, Settings};
+use crate::api_actors::{Gateway, Settings};
 
-/// Longer than this, and somebody who types or scrolls notices.
-const LONGEST_MS: f64 = 200.0;
+/// Longer tasks are noticed while typing or scrolling.
+const MAX_TASK_MS: f64 = 200.0;
 
-/// Remembers whatever keeps a page busy for more than 50 ms.
+/// Records every task longer than 50 ms.
 const WATCH: &str = "
     window.busy = [];
     new PerformanceObserver((list) => window.busy.push(...list.getEntries().map((one) => one.duration)))
         .observe({ type: 'longtask', buffered: true });";
 
-/// What kept the page busy since this was asked last, the longest first.
+/// Long tasks since the last call, the longest first.
 async fn busy(visitor: &Visitor) -> Vec<f64> {
     visitor
-        .looks("return window.busy.splice(0).sort((one, other) => other - one)")
+        .runs_script("return window.busy.splice(0).sort((one, other) => other - one)")
         .await
 }
 
-/// Prompts, waits until so many answers are complete, and says for how long the page was busy at once.
+/// Prompts, waits for this many complete answers, and returns the longest task.
 async fn longest_task(visitor: &Visitor, prompt: &str, answers: usize) -> f64 {
     let begun = Instant::now();
     visitor.prompts(prompt).await;
     let is_complete = format!(
         "return document.querySelectorAll('[data-entry=answer][data-complete=true]').length === {answers}"
     );
-    // Streams for longer than others wait.
-    while !visitor.glances::<bool>(&is_complete).await.unwrap_or(false) {
+    // Streams for longer than the usual timeout.
+    while !visitor
+        .tries_script::<bool>(&is_complete)
+        .await
+        .unwrap_or(false)
+    {
         assert!(begun.elapsed().as_secs() < 60, "{prompt} does not end");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -42,52 +46,53 @@ async fn longest_task(visitor: &Visitor, prompt: &str, answers: usize) -> f64 {
 }
 
 #[tokio::test]
-async fn five_thousand_pieces_stream_and_the_page_stays_responsive() {
+async fn the_page_stays_responsive_while_5000_chunks_stream() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
+    gateway.adds_user("mia", "member");
     let chromium = Chromium::start();
-    let mia = Visitor::comes(&chromium, &format!("http://{}", gateway.address())).await;
-    mia.prepares(WATCH).await;
+    let mia = Visitor::opens_browser(&chromium, &format!("http://{}", gateway.address())).await;
+    mia.runs_before_page(WATCH).await;
     mia.logs_in("mia").await;
-    let session = mia.begins("/echo ready").await;
+    let session = mia.starts_session("/echo ready").await;
     mia.sees_answer("ready").await;
     println!("until ready: {:?} ms", busy(&mia).await);
     let mut answers = 1;
     for prompt in ["/chunks 5000 40", "/stream 5000 1"] {
         let mut tries = Vec::new();
-        // Whatever else this machine does makes tasks longer, never shorter: the best of three counts.
-        while tries.len() < 3 && tries.iter().all(|longest| *longest >= LONGEST_MS) {
+        // Other load makes tasks longer, never shorter: the best of three counts.
+        while tries.len() < 3 && tries.iter().all(|longest| *longest >= MAX_TASK_MS) {
             answers += 1;
             tries.push(longest_task(&mia, prompt, answers).await);
         }
         let best = tries.iter().copied().fold(f64::INFINITY, f64::min);
-        assert!(best < LONGEST_MS, "{prompt}: {tries:?} ms");
+        assert!(best < MAX_TASK_MS, "{prompt}: {tries:?} ms");
     }
-    let journal = Journal::of(&session, &gateway.browser("mia").await).await;
+    let journal = Journal::of(&session, &gateway.logged_in("mia").await).await;
     assert_eq!(mia.reads_answers().await, journal.answers());
 }
 
 #[tokio::test]
-async fn a_history_of_ten_thousand_events_is_read_to_its_beginning() {
+async fn a_history_of_10000_events_scrolls_to_its_beginning() {
     let gateway = Settings::new()
         .with("LIMITS__MESSAGES_PER_MINUTE", "1000")
         .start()
         .await;
-    gateway.has_user("mia", "member");
-    let api = gateway.browser("mia").await;
+    gateway.adds_user("mia", "member");
+    let api = gateway.logged_in("mia").await;
     let made = api.posts("/api/sessions", json!({ "title": "Long" })).await;
     let session = made.is(201).json()["id"].as_str().unwrap().to_owned();
     let mut prompts = vec!["/echo the very beginning".to_owned()];
     prompts.extend((1..=40).map(|number| format!("/stream {}", 250 + number)));
     for prompt in &prompts {
-        let said = json!({ "type": "SUBMIT_PROMPT", "payload": { "text": prompt, "mode": "act" } });
+        let printed =
+            json!({ "type": "SUBMIT_PROMPT", "payload": { "text": prompt, "mode": "act" } });
         let path = format!("/api/sessions/{session}/commands");
-        api.posts(&path, said).await.is(200);
+        api.posts(&path, printed).await.is(200);
     }
     let chromium = Chromium::start();
-    let mia = Visitor::comes(&chromium, &format!("http://{}", gateway.address())).await;
+    let mia = Visitor::opens_browser(&chromium, &format!("http://{}", gateway.address())).await;
     let path = format!("/api/sessions/{session}");
-    mia.awaits("all is said", async || {
+    mia.waits_for("all is said", async || {
         let now = api.gets(&path).await.is(200).json();
         (now["status"] == "idle" && now["queuedPrompts"] == 0).then_some(())
     })
@@ -95,19 +100,19 @@ async fn a_history_of_ten_thousand_events_is_read_to_its_beginning() {
     let journal = Journal::of(&session, &api).await;
     assert!(journal.events.len() > 10_000, "{}", journal.events.len());
 
-    mia.prepares(WATCH).await;
+    mia.runs_before_page(WATCH).await;
     mia.logs_in("mia").await;
     mia.opens_session(&session).await;
     mia.sees_answer("290").await;
     println!("until it is open: {:?} ms", busy(&mia).await);
     let begun = Instant::now();
-    mia.awaits("the beginning", async || {
+    mia.waits_for("the beginning", async || {
         let up = "
             const room = document.querySelector('[data-part=transcript]');
             room.scrollTop = 0;
             room.dispatchEvent(new Event('scroll'));
             return room.querySelector('[data-entry=prompt]')?.innerText.includes('the very beginning') ?? false";
-        mia.glances(up).await.ok().filter(|is_there: &bool| *is_there)
+        mia.tries_script(up).await.ok().filter(|is_there: &bool| *is_there)
     })
     .await;
     let busy = busy(&mia).await;
@@ -119,7 +124,7 @@ async fn a_history_of_ten_thousand_events_is_read_to_its_beginning() {
         busy.first()
     );
     assert!(
-        busy.first().copied().unwrap_or(0.0) < LONGEST_MS,
+        busy.first().copied().unwrap_or(0.0) < MAX_TASK_MS,
         "{busy:?}"
     );
     assert_eq!(mia.reads_answers().await, journal.answers());

@@ -1,14 +1,14 @@
-//! The pictures of the documents: `scripts/screenshots` makes them.
+//! Screenshots: the images of the documentation, taken by `scripts/screenshots`.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
 use crate::actors::{Chromium, Screen, Visitor};
-use crate::staff::{Browser, Settings};
+use crate::api_actors::{HttpClient, Settings};
 
-/// A picture that everybody loads with the documents.
-const MOST_BYTES: usize = 150 * 1024;
+/// Size limit of an image in the documentation.
+const MAX_BYTES: usize = 150 * 1024;
 const DARK: Screen = Screen {
     is_dark: true,
     ..Screen::WIDE
@@ -18,34 +18,41 @@ const PHONE: Screen = Screen {
     ..Screen::phone(360)
 };
 
-/// Says something in a new session, without a page.
-async fn says(api: &Browser, agent: &str, title: Option<&str>, words: &str) -> String {
+/// Sends a prompt in a new session, over the API.
+async fn prompts_in_new_session(
+    api: &HttpClient,
+    agent: &str,
+    title: Option<&str>,
+    words: &str,
+) -> String {
     let made = json!({ "agent": agent, "title": title });
     let made = api.posts("/api/sessions", made).await.is(201).json();
     let session = made["id"].as_str().unwrap().to_owned();
-    let said = json!({ "type": "SUBMIT_PROMPT", "payload": { "text": words, "mode": "act" } });
+    let printed = json!({ "type": "SUBMIT_PROMPT", "payload": { "text": words, "mode": "act" } });
     let path = format!("/api/sessions/{session}/commands");
-    api.posts(&path, said).await.is(200);
+    api.posts(&path, printed).await.is(200);
     session
 }
 
-async fn takes(visitor: &Visitor, into: &Path, name: &str) {
-    // Nothing moves, and no cursor blinks.
+async fn saves_screenshot(visitor: &Visitor, into: &Path, name: &str) {
+    // No animation, no blinking cursor.
     let hidden = json!({ "hidden": true });
     visitor
-        .tells_browser("Emulation.setScrollbarsHidden", hidden)
+        .sends_devtools_command("Emulation.setScrollbarsHidden", hidden)
         .await;
-    visitor.looks::<()>("document.activeElement?.blur()").await;
     visitor
-        .awaits_that(
+        .runs_script::<()>("document.activeElement?.blur()")
+        .await;
+    visitor
+        .waits_until(
             "a page at rest",
             "return document.getAnimations().every((one) => one.playState !== 'running' || one.effect.getComputedTiming().iterations === Infinity)",
         )
         .await;
-    let picture = visitor.photographs().await;
+    let picture = visitor.takes_screenshot().await;
     println!("{name}: {} KB", picture.len() / 1024);
     assert!(
-        picture.len() <= MOST_BYTES,
+        picture.len() <= MAX_BYTES,
         "{name}: {} bytes",
         picture.len()
     );
@@ -54,30 +61,30 @@ async fn takes(visitor: &Visitor, into: &Path, name: &str) {
 
 #[tokio::test]
 #[ignore = "writes into docs/images"]
-async fn the_pictures_of_the_documents_are_taken() {
+async fn the_screenshots_of_the_documentation_are_taken() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let images: PathBuf = here.join("docs/images");
     std::fs::create_dir_all(&images).unwrap();
     let agent = here.join("tests/browser/screenshots/agent.mjs");
     let command = json!(["node", agent]);
     let gateway = Settings::new()
-        .configured(&format!(
+        .with_config_file(&format!(
             "[agents.coder]\nprotocol = \"acp\"\ncommand = {command}\n"
         ))
         .start()
         .await;
-    gateway.has_user("mia", "member");
-    gateway.has_user("leo", "member");
-    let mia = gateway.browser("mia").await;
+    gateway.adds_user("mia", "member");
+    gateway.adds_user("leo", "member");
+    let mia = gateway.logged_in("mia").await;
     for title in [
         "Why is the login slow on Mondays?",
         "Upgrade to the new router",
         "Notes for the release",
     ] {
-        says(&mia, "demo", Some(title), "/echo Done.").await;
+        prompts_in_new_session(&mia, "demo", Some(title), "/echo Done.").await;
     }
-    let waiting = says(&mia, "coder", None, "Which branches can go?").await;
-    let session = says(
+    let waiting = prompts_in_new_session(&mia, "coder", None, "Which branches can go?").await;
+    let session = prompts_in_new_session(
         &mia,
         "coder",
         None,
@@ -87,16 +94,16 @@ async fn the_pictures_of_the_documents_are_taken() {
 
     let chromium = Chromium::start();
     let base = format!("http://{}", gateway.address());
-    let desk = Visitor::comes(&chromium, &base).await;
+    let desk = Visitor::opens_browser(&chromium, &base).await;
     desk.logs_in("mia").await;
     desk.opens_session(&session).await;
     desk.allows().await;
     desk.sees_answer("All 12 tests").await;
-    desk.sees_rest().await;
-    desk.reads("[data-part=waiting]", "Tidy up").await;
-    takes(&desk, &images, "conversation.png").await;
-    desk.looks_through(DARK).await;
-    takes(&desk, &images, "conversation-dark.png").await;
+    desk.sees_idle().await;
+    desk.sees_text("[data-part=waiting]", "Tidy up").await;
+    saves_screenshot(&desk, &images, "conversation.png").await;
+    desk.sets_screen(DARK).await;
+    saves_screenshot(&desk, &images, "conversation-dark.png").await;
     drop(desk);
 
     let phone = Visitor::with_screen(&chromium, &base, PHONE).await;
@@ -104,16 +111,16 @@ async fn the_pictures_of_the_documents_are_taken() {
     phone.opens(&format!("/#/s/{session}")).await;
     phone.sees_answer("All 12 tests").await;
     phone.sees_connection("live").await;
-    takes(&phone, &images, "phone.png").await;
+    saves_screenshot(&phone, &images, "phone.png").await;
     phone.opens(&format!("/#/s/{waiting}")).await;
     phone.sees("[data-part=question][data-state=open]").await;
     phone.sees_connection("live").await;
-    takes(&phone, &images, "phone-question.png").await;
+    saves_screenshot(&phone, &images, "phone-question.png").await;
 
-    let office = Visitor::comes(&chromium, &base).await;
+    let office = Visitor::opens_browser(&chromium, &base).await;
     office.logs_in("root").await;
     office.opens("/#/admin/overview").await;
     office.sees("[data-part=admin] h2").await;
     office.sees_no("[data-part=admin] [aria-busy=true]").await;
-    takes(&office, &images, "administration.png").await;
+    saves_screenshot(&office, &images, "administration.png").await;
 }

@@ -1,31 +1,31 @@
-//! Several people, and several tabs.
+//! Users and tabs: several users, and several tabs of one.
 
 use crate::actors::{Chromium, Visitor};
-use crate::staff::Gateway;
+use crate::api_actors::Gateway;
 
 #[tokio::test]
-async fn two_people_see_only_their_own_sessions_and_words() {
+async fn two_users_see_only_their_own_sessions_and_messages() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    gateway.has_user("leo", "member");
+    gateway.adds_user("mia", "member");
+    gateway.adds_user("leo", "member");
     let base = format!("http://{}", gateway.address());
     let chromium = Chromium::start();
     let (mia, leo) = tokio::join!(
-        Visitor::comes(&chromium, &base),
-        Visitor::comes(&chromium, &base)
+        Visitor::opens_browser(&chromium, &base),
+        Visitor::opens_browser(&chromium, &base)
     );
     mia.logs_in("mia").await;
     leo.logs_in("leo").await;
 
-    let hers = mia.begins("/echo the word of mia").await;
-    let his = leo.begins("/echo the word of leo").await;
+    let hers = mia.starts_session("/echo the word of mia").await;
+    let his = leo.starts_session("/echo the word of leo").await;
     mia.sees_answer("the word of mia").await;
     leo.sees_answer("the word of leo").await;
     for (visitor, own, foreign, word) in [
         (&mia, &hers, &his, "the word of leo"),
         (&leo, &his, &hers, "the word of mia"),
     ] {
-        // Loaded anew, so that nothing is only not there yet.
+        // Reloaded, so that nothing is merely late.
         visitor.reloads().await;
         visitor
             .sees(&format!("[data-part=sessions] [data-session={own}]"))
@@ -43,13 +43,13 @@ async fn two_people_see_only_their_own_sessions_and_words() {
 }
 
 #[tokio::test]
-async fn a_second_tab_stays_in_step() {
+async fn a_second_tab_shows_the_same() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
+    gateway.adds_user("mia", "member");
     let chromium = Chromium::start();
-    let mia = Visitor::comes(&chromium, &format!("http://{}", gateway.address())).await;
+    let mia = Visitor::opens_browser(&chromium, &format!("http://{}", gateway.address())).await;
     mia.logs_in("mia").await;
-    let session = mia.begins("/echo said in the first tab").await;
+    let session = mia.starts_session("/echo said in the first tab").await;
     mia.sees_answer("said in the first tab").await;
 
     let first = mia.tab().await;
@@ -60,18 +60,18 @@ async fn a_second_tab_stays_in_step() {
     mia.sees_answer("said in the second tab").await;
     let there = mia.reads_transcript().await;
 
-    mia.turns_to(&first).await;
+    mia.switches_to_tab(&first).await;
     mia.sees_answer("said in the second tab").await;
-    mia.sees_rest().await;
+    mia.sees_idle().await;
     assert_eq!(mia.reads_transcript().await, there);
 
-    // A question that is asked in both is answered in one.
+    // A question shown in both tabs is answered in one.
     mia.prompts("/tool").await;
     mia.sees("[data-part=question][data-state=open]").await;
-    mia.turns_to(&second).await;
+    mia.switches_to_tab(&second).await;
     mia.allows().await;
     mia.sees_answer("I ran").await;
-    mia.turns_to(&first).await;
+    mia.switches_to_tab(&first).await;
     mia.sees_no("[data-part=question][data-state=open]").await;
-    mia.sees_rest().await;
+    mia.sees_idle().await;
 }

@@ -1,11 +1,11 @@
-//! Making, changing and shutting out users.
+//! Accounts: inviting, changing, disabling and removing users.
 
 use serde_json::{Value, json};
 
-use crate::actors::{Browser, Gateway, PASSWORD};
+use crate::actors::{Gateway, HttpClient, PASSWORD};
 use crate::first_run::link_token;
 
-async fn account(admin: &Browser, name: &str) -> Value {
+async fn account(admin: &HttpClient, name: &str) -> Value {
     let users = admin.gets("/api/admin/users").await.is(200).json();
     let users = users["users"].as_array().unwrap().clone();
     users
@@ -14,7 +14,7 @@ async fn account(admin: &Browser, name: &str) -> Value {
         .unwrap()
 }
 
-async fn path(admin: &Browser, name: &str) -> String {
+async fn path(admin: &HttpClient, name: &str) -> String {
     let id = account(admin, name).await["id"]
         .as_str()
         .unwrap()
@@ -23,9 +23,9 @@ async fn path(admin: &Browser, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_invited_user_sets_a_password_and_is_in() {
+async fn an_invited_user_sets_a_password_and_is_logged_in() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let made = root
         .posts("/api/admin/users", json!({ "username": "mia" }))
         .await
@@ -33,30 +33,30 @@ async fn an_invited_user_sets_a_password_and_is_in() {
         .json();
     assert_eq!(made["user"]["invited"], true);
     let token = link_token(made["invite"]["url"].as_str().unwrap());
-    let mut mia = gateway.visitor();
+    let mut mia = gateway.anonymous();
     let accept = json!({ "token": token, "password": PASSWORD });
     let accepted = mia.posts("/api/invites/accept", accept.clone()).await;
-    let accepted = mia.keeps(accepted).is(200).json();
+    let accepted = mia.stores_login(accepted).is(200).json();
     assert_eq!(accepted["user"]["username"], "mia");
     mia.me().await.is(200);
     mia.posts("/api/invites/accept", accept)
         .await
         .refuses(403, "FORBIDDEN");
-    gateway.browser("mia").await.me().await.is(200);
+    gateway.logged_in("mia").await.me().await.is(200);
     mia.gets("/api/admin/users").await.refuses(403, "FORBIDDEN");
 }
 
 #[tokio::test]
 async fn an_invite_from_the_command_line_works_the_same() {
     let gateway = Gateway::start().await;
-    let printed = gateway.says(&["user", "add", "mia"]);
+    let printed = gateway.prints(&["user", "add", "mia"]);
     assert!(
         printed.contains(&format!("http://{}/invite#t=", gateway.address())),
         "{printed}"
     );
     let accept = json!({ "token": link_token(&printed), "password": PASSWORD });
     gateway
-        .visitor()
+        .anonymous()
         .posts("/api/invites/accept", accept)
         .await
         .is(200);
@@ -65,10 +65,10 @@ async fn an_invite_from_the_command_line_works_the_same() {
 #[tokio::test]
 async fn a_newer_link_replaces_the_older_one() {
     let gateway = Gateway::start().await;
-    let first = link_token(&gateway.says(&["user", "add", "mia"]));
-    let second = link_token(&gateway.says(&["user", "passwd", "mia"]));
+    let first = link_token(&gateway.prints(&["user", "add", "mia"]));
+    let second = link_token(&gateway.prints(&["user", "passwd", "mia"]));
     let accept = |token: &str| json!({ "token": token, "password": PASSWORD });
-    let mia = gateway.visitor();
+    let mia = gateway.anonymous();
     mia.posts("/api/invites/accept", accept(&first))
         .await
         .refuses(403, "FORBIDDEN");
@@ -78,18 +78,18 @@ async fn a_newer_link_replaces_the_older_one() {
 }
 
 #[tokio::test]
-async fn a_password_link_ends_the_logins_of_before() {
+async fn a_password_reset_ends_earlier_logins() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    let before = gateway.browser("mia").await;
-    let root = gateway.browser("root").await;
+    gateway.adds_user("mia", "member");
+    let before = gateway.logged_in("mia").await;
+    let root = gateway.logged_in("root").await;
     let path = format!("{}/invite", path(&root, "mia").await);
     let link = root.sends("POST", &path, None).await.is(200).json();
     before.me().await.is(200);
     let token = link_token(link["url"].as_str().unwrap());
     let accept = json!({ "token": token, "password": "the new password" });
     gateway
-        .visitor()
+        .anonymous()
         .posts("/api/invites/accept", accept)
         .await
         .is(200);
@@ -97,11 +97,11 @@ async fn a_password_link_ends_the_logins_of_before() {
 }
 
 #[tokio::test]
-async fn a_disabled_user_is_out_at_once_and_can_come_back() {
+async fn a_disabled_user_is_locked_out_at_once_and_can_be_enabled_again() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    let mut mia = gateway.browser("mia").await;
-    let root = gateway.browser("root").await;
+    gateway.adds_user("mia", "member");
+    let mut mia = gateway.logged_in("mia").await;
+    let root = gateway.logged_in("root").await;
     let path = path(&root, "mia").await;
     let body = root
         .sends("PATCH", &path, Some(json!({ "disabled": true })))
@@ -112,7 +112,7 @@ async fn a_disabled_user_is_out_at_once_and_can_come_back() {
     mia.me().await.refuses(401, "AUTH_FAILED");
     mia.refreshes().await.refuses(401, "AUTH_FAILED");
     gateway
-        .visitor()
+        .anonymous()
         .logs_in("mia", PASSWORD)
         .await
         .refuses(401, "AUTH_FAILED");
@@ -120,26 +120,26 @@ async fn a_disabled_user_is_out_at_once_and_can_come_back() {
         .await
         .is(200);
     mia.me().await.refuses(401, "AUTH_FAILED");
-    gateway.browser("mia").await.me().await.is(200);
+    gateway.logged_in("mia").await.me().await.is(200);
 }
 
 #[tokio::test]
-async fn a_command_in_another_process_is_felt_within_a_second() {
+async fn a_command_line_change_takes_effect_in_the_gateway_within_a_second() {
     let gateway = Gateway::start().await;
     for (name, command) in [
         ("ann", vec!["user", "disable", "ann"]),
         ("ben", vec!["user", "remove", "ben"]),
         ("cat", vec!["user", "role", "cat", "admin"]),
     ] {
-        gateway.has_user(name, "member");
-        let browser = gateway.browser(name).await;
+        gateway.adds_user(name, "member");
+        let browser = gateway.logged_in(name).await;
         browser.me().await.is(200);
-        gateway.says(&command);
+        gateway.prints(&command);
         browser.sees_within_a_second("/api/auth/me", 401).await;
     }
-    gateway.has_user("dan", "member");
-    let dan = gateway.browser("dan").await;
-    let changed = gateway.hears(
+    gateway.adds_user("dan", "member");
+    let dan = gateway.logged_in("dan").await;
+    let changed = gateway.runs_with_input(
         &["user", "passwd", "dan", "--password-stdin"],
         "the new password",
     );
@@ -150,9 +150,9 @@ async fn a_command_in_another_process_is_felt_within_a_second() {
 #[tokio::test]
 async fn a_new_role_needs_a_refresh_and_nothing_more() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    let mut mia = gateway.browser("mia").await;
-    let root = gateway.browser("root").await;
+    gateway.adds_user("mia", "member");
+    let mut mia = gateway.logged_in("mia").await;
+    let root = gateway.logged_in("root").await;
     let path = path(&root, "mia").await;
     root.sends("PATCH", &path, Some(json!({ "role": "admin" })))
         .await
@@ -165,7 +165,7 @@ async fn a_new_role_needs_a_refresh_and_nothing_more() {
 #[tokio::test]
 async fn the_last_administrator_cannot_lock_everyone_out() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let path = path(&root, "root").await;
     for body in [json!({ "disabled": true }), json!({ "role": "member" })] {
         root.sends("PATCH", &path, Some(body))
@@ -181,15 +181,15 @@ async fn the_last_administrator_cannot_lock_everyone_out() {
 }
 
 #[tokio::test]
-async fn a_member_can_do_nothing_to_accounts() {
+async fn members_cannot_manage_accounts() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    let root = gateway.browser("root").await;
+    gateway.adds_user("mia", "member");
+    let root = gateway.logged_in("root").await;
     let target = path(&root, "root").await;
-    let mia = gateway.browser("mia").await;
+    let mia = gateway.logged_in("mia").await;
     for (who, status, code) in [
         (&mia, 403, "FORBIDDEN"),
-        (&gateway.visitor(), 401, "AUTH_FAILED"),
+        (&gateway.anonymous(), 401, "AUTH_FAILED"),
     ] {
         let new = json!({ "username": "eve", "role": "admin" });
         who.posts("/api/admin/users", new)
@@ -220,7 +220,7 @@ async fn a_member_can_do_nothing_to_accounts() {
 #[tokio::test]
 async fn users_are_listed_in_pages() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     for name in ["ann", "ben", "cat"] {
         root.posts("/api/admin/users", json!({ "username": name }))
             .await
@@ -247,9 +247,9 @@ async fn users_are_listed_in_pages() {
 #[tokio::test]
 async fn a_removed_user_is_gone() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    let mia = gateway.browser("mia").await;
-    let root = gateway.browser("root").await;
+    gateway.adds_user("mia", "member");
+    let mia = gateway.logged_in("mia").await;
+    let root = gateway.logged_in("root").await;
     let path = path(&root, "mia").await;
     root.sends("DELETE", &path, None).await.is(204);
     mia.me().await.refuses(401, "AUTH_FAILED");
@@ -257,6 +257,6 @@ async fn a_removed_user_is_gone() {
     root.sends("DELETE", &path, None)
         .await
         .refuses(404, "NOT_FOUND");
-    gateway.has_user("mia", "member");
+    gateway.adds_user("mia", "member");
     mia.me().await.refuses(401, "AUTH_FAILED");
 }

@@ -1,26 +1,26 @@
-//! The people of the tests: a gateway, those who run it, and those who log in.
+//! Actors: a gateway process, its proxies and collector, and the clients that talk to it.
 
-mod authority;
-mod browser;
-mod collector;
-pub(crate) mod contract;
+pub(crate) mod asyncapi;
+mod certificate_authority;
 mod gateway;
-mod listener;
-mod member;
+mod http_client;
 mod proxy;
-mod wire;
+mod raw_tcp;
+mod sse_client;
+mod trace_collector;
+mod ws_client;
 
-pub(crate) use authority::Authority;
-pub(crate) use browser::{Answer, Browser};
-pub(crate) use collector::{Collector, spans};
+pub(crate) use certificate_authority::CertificateAuthority;
 pub(crate) use gateway::{Gateway, PASSWORD, Settings, Storage, program};
-pub(crate) use listener::{Heard, Listener};
-pub(crate) use member::{Member, next_json};
+pub(crate) use http_client::{HttpClient, HttpResponse};
 pub(crate) use proxy::{Caddy, Nginx, Ports};
-pub(crate) use wire::Wire;
+pub(crate) use raw_tcp::RawTcp;
+pub(crate) use sse_client::{SseClient, SseEvent};
+pub(crate) use trace_collector::{Collector, spans};
+pub(crate) use ws_client::{WsClient, next_json};
 
-/// How much of something a test does: more than the default where a variable asks for it.
-pub(crate) fn wanted(variable: &str, default: usize) -> usize {
+/// The size of a load test: the default, or the number in an environment variable.
+pub(crate) fn count_from_env(variable: &str, default: usize) -> usize {
     match std::env::var(variable) {
         Ok(number) => number.parse().expect("a number"),
         Err(_) => default,

@@ -1,17 +1,17 @@
-//! What those who run the gateway see and do, and what stays hidden from them.
+//! Admin: what administrators see and do, and the content that stays hidden from them.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::actors::{Browser, Gateway, Member, PASSWORD, Settings};
+use crate::actors::{Gateway, HttpClient, PASSWORD, Settings, WsClient};
 
-/// Said in a session, and nowhere else.
+/// Appears in a conversation and nowhere else.
 const CANARY: &str = "canary-7f3a";
 
-/// Every route of administrators, from the document: method, path with `x` for what it names.
+/// Every admin route in OpenAPI: method, and path with `x` for its parameters.
 async fn admin_routes(gateway: &Gateway) -> Vec<(String, String)> {
-    let document = gateway.visitor().gets("/api/openapi.json").await.json();
+    let document = gateway.anonymous().gets("/api/openapi.json").await.json();
     let mut routes = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         if path.starts_with("/api/admin/") {
@@ -24,12 +24,12 @@ async fn admin_routes(gateway: &Gateway) -> Vec<(String, String)> {
     routes
 }
 
-async fn joins(page: &Browser, query: &str) -> Member {
-    Member::joins(page.address(), page.token.as_deref().unwrap(), query).await
+async fn joins(page: &HttpClient, query: &str) -> WsClient {
+    WsClient::connects(page.address(), page.token.as_deref().unwrap(), query).await
 }
 
 /// The audit log as `actor action target`, the newest first.
-async fn acts(page: &Browser, query: &str) -> Vec<String> {
+async fn acts(page: &HttpClient, query: &str) -> Vec<String> {
     let log = page.gets(&format!("/api/admin/audit{query}")).await.is(200);
     let word = |act: &Value, name: &str| act[name].as_str().unwrap().to_owned();
     let line = |act: &Value| {
@@ -53,25 +53,25 @@ fn limit(body: &Value, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn members_get_403_on_every_route_of_administrators() {
+async fn members_get_403_on_every_admin_route() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    let mia = gateway.browser("mia").await;
+    gateway.adds_user("mia", "member");
+    let mia = gateway.logged_in("mia").await;
     for (method, path) in admin_routes(&gateway).await {
         let concrete = path.replace("{id}", "x");
         let body = (method != "GET" && method != "DELETE").then(|| json!({}));
         let answer = mia.sends(&method, &concrete, body.clone()).await;
         answer.refuses(403, "FORBIDDEN");
-        let visitor = gateway.visitor();
+        let visitor = gateway.anonymous();
         visitor.sends(&method, &concrete, body).await.is(401);
     }
 }
 
 #[tokio::test]
-async fn nothing_that_is_said_in_a_session_is_in_any_answer_to_an_administrator() {
+async fn admin_responses_contain_no_conversation_content() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    let page = gateway.browser("mia").await;
+    gateway.adds_user("mia", "member");
+    let page = gateway.logged_in("mia").await;
     let titled = json!({ "title": format!("title {CANARY}") });
     let made = page.posts("/api/sessions", titled).await.is(201).json();
     let id = made["id"].as_str().unwrap().to_owned();
@@ -83,7 +83,7 @@ async fn nothing_that_is_said_in_a_session_is_in_any_answer_to_an_administrator(
     let owners = page.gets("/api/sessions").await.text;
     assert!(owners.matches(CANARY).count() >= 2, "{owners}");
 
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let user = page_id(&page);
     for (method, path) in admin_routes(&gateway).await {
         if method != "GET" {
@@ -100,8 +100,8 @@ async fn nothing_that_is_said_in_a_session_is_in_any_answer_to_an_administrator(
     assert!(!log.text.contains(CANARY));
 }
 
-/// The id in somebody's own token.
-fn page_id(page: &Browser) -> String {
+/// The user id, from the token.
+fn page_id(page: &HttpClient) -> String {
     use base64::Engine as _;
     let claims = page.token.as_deref().unwrap().split('.').nth(1).unwrap();
     let claims = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(claims);
@@ -110,16 +110,19 @@ fn page_id(page: &Browser) -> String {
 }
 
 #[tokio::test]
-async fn administrators_find_everybodys_sessions_by_user_agent_and_status() {
+async fn administrators_filter_all_sessions_by_user_agent_and_status() {
     let gateway = Settings::new()
         .with("AGENTS__TOY__PROTOCOL", "demo")
         .start()
         .await;
     for name in ["mia", "tom"] {
-        gateway.has_user(name, "member");
+        gateway.adds_user(name, "member");
     }
-    let (mia, tom) = (gateway.browser("mia").await, gateway.browser("tom").await);
-    let root = gateway.browser("root").await;
+    let (mia, tom) = (
+        gateway.logged_in("mia").await,
+        gateway.logged_in("tom").await,
+    );
+    let root = gateway.logged_in("root").await;
     let mut running = joins(&mia, "?agent=toy").await;
     running.prompts("/hang").await;
     running.sees("TASK_STATUS_UPDATE").await;
@@ -196,16 +199,19 @@ async fn administrators_find_everybodys_sessions_by_user_agent_and_status() {
 }
 
 #[tokio::test]
-async fn a_session_that_an_administrator_ends_closes_for_everybody_in_it() {
+async fn a_session_ended_by_an_administrator_disconnects_every_member() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    gateway.has_user("tom", "member");
-    let (page, root) = (gateway.browser("mia").await, gateway.browser("root").await);
+    gateway.adds_user("mia", "member");
+    gateway.adds_user("tom", "member");
+    let (page, root) = (
+        gateway.logged_in("mia").await,
+        gateway.logged_in("root").await,
+    );
     let mut mia = joins(&page, "").await;
     mia.prompts("/hang").await;
     mia.sees("TASK_STATUS_UPDATE").await;
     let mut second = joins(&page, &format!("?session={}", mia.session())).await;
-    let mut tom = joins(&gateway.browser("tom").await, "").await;
+    let mut tom = joins(&gateway.logged_in("tom").await, "").await;
     let route = format!("/api/admin/sessions/{}", mia.session());
     root.sends("DELETE", &route, None).await.is(204);
     assert_eq!(mia.sees_close().await.code, 4409);
@@ -230,13 +236,13 @@ async fn administrators_see_which_agents_are_configured_and_used() {
         .with("AGENTS__OLD__ENABLED", "false")
         .start()
         .await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let mut toy = joins(&root, "?agent=toy").await;
     toy.prompts("/echo x").await;
     toy.sees_run_end().await;
     let body = root.gets("/api/admin/agents").await.is(200).json();
     let agents = body["agents"].as_array().unwrap();
-    let told: Vec<_> = agents
+    let reported: Vec<_> = agents
         .iter()
         .map(|agent| {
             (
@@ -248,7 +254,7 @@ async fn administrators_see_which_agents_are_configured_and_used() {
         .collect();
     let expected = [("demo", true, 0), ("old", false, 0), ("toy", true, 1)];
     assert_eq!(
-        told,
+        reported,
         expected.map(|(name, enabled, count)| (json!(name), json!(enabled), json!(count)))
     );
     assert_eq!(agents[2]["protocol"], "demo");
@@ -260,12 +266,12 @@ async fn administrators_see_which_agents_are_configured_and_used() {
 #[tokio::test]
 async fn the_audit_log_is_filtered_and_paged() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    let root = gateway.browser("root").await;
+    gateway.adds_user("mia", "member");
+    let root = gateway.logged_in("root").await;
     for _ in 0..3 {
-        gateway.visitor().logs_in("mia", "wrong").await.is(401);
+        gateway.anonymous().logs_in("mia", "wrong").await.is(401);
     }
-    let mia = gateway.browser("mia").await;
+    let mia = gateway.logged_in("mia").await;
     mia.sends("POST", "/api/auth/logout", None).await.is(204);
 
     let failed = acts(&root, "?action=login.failed").await;
@@ -323,9 +329,9 @@ async fn the_audit_log_is_filtered_and_paged() {
 }
 
 #[tokio::test]
-async fn a_changed_limit_is_exact_from_its_first_moment() {
+async fn a_changed_limit_is_exact_at_once() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let mut member = joins(&root, "").await;
     member.prompts("/echo 1").await;
     member.sees_run_end().await;
@@ -394,7 +400,7 @@ async fn limits_by_address_size_and_heartbeat_are_shown_and_logins_can_be_change
         .with("LIMITS__PROMPT_CHARS", "10")
         .start()
         .await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let mut member = joins(&root, "").await;
     member.sees_nothing().await;
     member.sees_nothing().await;
@@ -411,7 +417,7 @@ async fn limits_by_address_size_and_heartbeat_are_shown_and_logins_can_be_change
     .is(200);
     let wrong = json!({ "username": "root", "password": PASSWORD });
     let refused = gateway
-        .visitor()
+        .anonymous()
         .posts("/api/auth/login", wrong.clone())
         .await;
     refused.refuses(429, "RATE_LIMITED");
@@ -425,7 +431,7 @@ async fn limits_by_address_size_and_heartbeat_are_shown_and_logins_can_be_change
         assert_eq!(limit(&shown, name)["refused"], refused, "{name}");
     }
     gateway.restart();
-    let back = gateway.browser("root").await;
+    let back = gateway.logged_in("root").await;
     let shown = back.gets("/api/admin/limits").await.json();
     assert_eq!(limit(&shown, "loginsPerMinute")["value"], 100_000);
 }
@@ -433,7 +439,7 @@ async fn limits_by_address_size_and_heartbeat_are_shown_and_logins_can_be_change
 #[tokio::test]
 async fn a_limit_out_of_range_changes_nothing() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     for bad in [
         json!({ "messagesPerMinute": 0 }),
         json!({ "messagesPerMinute": 50, "loginsPerMinute": 100_001 }),
@@ -451,10 +457,13 @@ async fn a_limit_out_of_range_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_overview_counts_what_is_there() {
+async fn the_overview_counts_users_sessions_runs_and_connections() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    let (root, page) = (gateway.browser("root").await, gateway.browser("mia").await);
+    gateway.adds_user("mia", "member");
+    let (root, page) = (
+        gateway.logged_in("root").await,
+        gateway.logged_in("mia").await,
+    );
     let mut mia = joins(&page, "").await;
     let _draft = joins(&page, "").await;
     mia.prompts("/hang").await;
@@ -477,8 +486,11 @@ async fn the_overview_counts_what_is_there() {
 #[tokio::test]
 async fn connections_are_filtered_and_paged() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    let (root, page) = (gateway.browser("root").await, gateway.browser("mia").await);
+    gateway.adds_user("mia", "member");
+    let (root, page) = (
+        gateway.logged_in("root").await,
+        gateway.logged_in("mia").await,
+    );
     let mia = joins(&page, "").await;
     let _others = [joins(&page, "").await, joins(&root, "").await];
     let found = async |query: &str| {
@@ -503,14 +515,14 @@ async fn connections_are_filtered_and_paged() {
 }
 
 #[tokio::test]
-async fn every_act_of_an_administrator_is_in_the_audit_log() {
+async fn every_admin_action_is_in_the_audit_log() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let new = json!({ "username": "mia", "password": PASSWORD });
     let made = root.posts("/api/admin/users", new).await.is(201).json();
     let user = made["user"]["id"].as_str().unwrap().to_owned();
     let route = format!("/api/admin/users/{user}");
-    let page = gateway.browser("mia").await;
+    let page = gateway.logged_in("mia").await;
     let mut mia = joins(&page, "").await;
     mia.prompts("/echo x").await;
     mia.sees_run_end().await;
@@ -557,9 +569,9 @@ async fn every_act_of_an_administrator_is_in_the_audit_log() {
 }
 
 #[tokio::test]
-async fn an_administrator_tries_an_agent_out() {
+async fn an_administrator_can_test_an_agent() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let tried = |prompt: bool| json!({ "prompt": prompt });
     let answer = root.posts("/api/admin/agents/demo/test", tried(true)).await;
     let answer = answer.is(200).json();
@@ -569,8 +581,8 @@ async fn an_administrator_tries_an_agent_out() {
     root.posts("/api/admin/agents/nobody/test", tried(false))
         .await
         .refuses(404, "NOT_FOUND");
-    gateway.has_user("mia", "member");
-    let mia = gateway.browser("mia").await;
+    gateway.adds_user("mia", "member");
+    let mia = gateway.logged_in("mia").await;
     mia.posts("/api/admin/agents/demo/test", tried(false))
         .await
         .refuses(403, "FORBIDDEN");
@@ -581,7 +593,7 @@ async fn an_administrator_tries_an_agent_out() {
 }
 
 #[tokio::test]
-async fn what_an_agent_says_is_not_for_somebody_who_is_no_administrator_any_more() {
+async fn the_output_of_an_agent_test_is_withheld_from_a_demoted_administrator() {
     let place = tempfile::tempdir().unwrap();
     let agent = |name: &str| {
         let dir = place.path().display();
@@ -593,13 +605,13 @@ async fn what_an_agent_says_is_not_for_somebody_who_is_no_administrator_any_more
     };
     let names = ["kept", "demoted", "disabled", "loggedout"];
     let gateway = Settings::new()
-        .configured(&names.map(agent).concat())
+        .with_config_file(&names.map(agent).concat())
         .start()
         .await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     for name in names {
-        gateway.has_user(name, "admin");
-        let admin = gateway.browser(name).await;
+        gateway.adds_user(name, "admin");
+        let admin = gateway.logged_in(name).await;
         let path = format!("/api/admin/agents/{name}/test");
         let asks = admin.posts(&path, json!({}));
         let meanwhile = async {
@@ -620,9 +632,9 @@ async fn what_an_agent_says_is_not_for_somebody_who_is_no_administrator_any_more
         };
         let (answer, ()) = tokio::join!(asks, meanwhile);
         if name == "kept" {
-            let told = answer.is(200).json();
-            assert_eq!(told["ok"], false, "{told}");
-            assert!(told.to_string().contains("hush"), "{told}");
+            let reported = answer.is(200).json();
+            assert_eq!(reported["ok"], false, "{reported}");
+            assert!(reported.to_string().contains("hush"), "{reported}");
         } else {
             assert!(!answer.text.contains("hush"), "{name}: {}", answer.text);
             answer.refuses(401, "AUTH_FAILED");

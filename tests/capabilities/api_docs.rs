@@ -1,17 +1,17 @@
-//! The descriptions of both doors tell the truth.
+//! API docs: OpenAPI and AsyncAPI describe exactly what the gateway serves.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::actors::{Gateway, Member, Settings, program};
+use crate::actors::{Gateway, Settings, WsClient, program};
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
 #[tokio::test]
-async fn the_document_and_the_routes_are_the_same() {
+async fn openapi_lists_exactly_the_routes() {
     let gateway = Gateway::start().await;
-    let visitor = gateway.visitor();
+    let visitor = gateway.anonymous();
     let document = visitor.gets("/api/openapi.json").await.is(200).json();
     let paths = document["paths"].as_object().unwrap();
     assert!(paths.len() >= 15, "{}", paths.len());
@@ -32,9 +32,9 @@ async fn the_document_and_the_routes_are_the_same() {
 }
 
 #[tokio::test]
-async fn the_command_prints_the_same_document() {
+async fn the_openapi_command_prints_the_served_document() {
     let gateway = Gateway::start().await;
-    let served = gateway.visitor().gets("/api/openapi.json").await.json();
+    let served = gateway.anonymous().gets("/api/openapi.json").await.json();
     let dir = tempfile::tempdir().unwrap();
     let printed = program(dir.path(), &["schema", "openapi"], &[]);
     assert!(printed.status.success());
@@ -47,9 +47,9 @@ async fn the_command_prints_the_same_document() {
 }
 
 #[tokio::test]
-async fn whoever_needs_a_token_says_so() {
+async fn openapi_marks_every_route_that_needs_a_token() {
     let gateway = Gateway::start().await;
-    let visitor = gateway.visitor();
+    let visitor = gateway.anonymous();
     let document = visitor.gets("/api/openapi.json").await.json();
     for (path, item) in document["paths"].as_object().unwrap() {
         for method in METHODS {
@@ -71,7 +71,7 @@ async fn whoever_needs_a_token_says_so() {
     }
 }
 
-/// What an AsyncAPI 3 document must have, as far as its structure shows.
+/// Checks the structure of an AsyncAPI 3 document.
 fn is_asyncapi(document: &Value, address: &str) {
     assert_eq!(document["asyncapi"], "3.0.0");
     for field in ["title", "version"] {
@@ -134,9 +134,9 @@ fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
 }
 
 #[tokio::test]
-async fn the_socket_is_described_and_every_reference_leads_somewhere() {
+async fn asyncapi_describes_the_websocket_and_every_reference_resolves() {
     let gateway = Gateway::start().await;
-    let document = gateway.visitor().gets("/api/asyncapi.json").await.is(200);
+    let document = gateway.anonymous().gets("/api/asyncapi.json").await.is(200);
     let document = document.json();
     is_asyncapi(&document, "/ws");
     let mut found = Vec::new();
@@ -158,25 +158,25 @@ async fn the_socket_is_described_and_every_reference_leads_somewhere() {
 }
 
 #[tokio::test]
-async fn the_socket_is_described_under_its_base_path() {
+async fn asyncapi_uses_the_base_path() {
     let gateway = Settings::new()
         .with("SERVER__BASE_PATH", "/agents")
         .start()
         .await;
-    let visitor = gateway.visitor();
+    let visitor = gateway.anonymous();
     let document = visitor.gets("/agents/api/asyncapi.json").await.is(200);
     is_asyncapi(&document.json(), "/agents/ws");
     visitor.gets("/api/asyncapi.json").await.is(404);
-    let printed: Value = serde_json::from_str(&gateway.says(&["schema", "asyncapi"])).unwrap();
+    let printed: Value = serde_json::from_str(&gateway.prints(&["schema", "asyncapi"])).unwrap();
     assert_eq!(printed, document.json());
 }
 
 #[tokio::test]
-async fn the_types_that_a_connection_is_told_of_are_the_described_ones() {
+async fn the_message_types_of_the_acknowledgement_are_those_of_asyncapi() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     let token = page.token.as_deref().unwrap();
-    let mut root = Member::joins(gateway.address(), token, "").await;
+    let mut root = WsClient::connects(gateway.address(), token, "").await;
     let document = page.gets("/api/asyncapi.json").await.json();
     let messages = document["components"]["messages"].as_object().unwrap();
     let kinds = messages
@@ -201,9 +201,9 @@ async fn the_types_that_a_connection_is_told_of_are_the_described_ones() {
 }
 
 #[tokio::test]
-async fn the_document_names_every_answer_of_commands_files_and_grants() {
+async fn openapi_lists_every_response_of_commands_files_and_grants() {
     let gateway = Gateway::start().await;
-    let document = gateway.visitor().gets("/api/openapi.json").await.json();
+    let document = gateway.anonymous().gets("/api/openapi.json").await.json();
     let described = |method: &str, path: &str| {
         let path = format!("/api/sessions/{path}");
         let responses = document["paths"][&path][method]["responses"].clone();

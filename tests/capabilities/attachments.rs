@@ -1,4 +1,4 @@
-//! Files for a session: uploaded, downloaded, named in prompts, and gone when nobody needs them.
+//! Attachments: upload, download, references in prompts, quotas, and deletion when unreferenced.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -6,23 +6,18 @@ use std::time::{Duration, Instant};
 use reqwest::Response;
 use serde_json::{Value, json};
 
-use crate::actors::{Answer, Browser, Gateway, Member, Settings};
+use crate::actors::{Gateway, HttpClient, HttpResponse, Settings, WsClient};
 
-const MOST: usize = 10_485_760;
+const MAX_FILE_BYTES: usize = 10_485_760;
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n0000IHDR";
 
-impl Browser {
-    pub(crate) async fn opens_a_session(&self) -> String {
-        let made = self.posts("/api/sessions", json!({})).await.is(201).json();
-        made["id"].as_str().unwrap().to_owned()
-    }
-
+impl HttpClient {
     pub(crate) async fn uploads(
         &self,
         session: &str,
         name: &str,
         content: impl Into<Vec<u8>>,
-    ) -> Answer {
+    ) -> HttpResponse {
         let path = format!("/api/sessions/{session}/attachments?name={name}");
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         let request = client
@@ -31,7 +26,7 @@ impl Browser {
             .header("content-type", "text/html")
             .body(content.into());
         let response = request.send().await.unwrap();
-        Answer {
+        HttpResponse {
             status: response.status().as_u16(),
             headers: response.headers().clone(),
             text: response.text().await.unwrap(),
@@ -49,7 +44,7 @@ impl Browser {
     }
 }
 
-/// Every file below the directory of attachments, by its name.
+/// The name of every file below the attachments directory.
 fn files(gateway: &Gateway) -> Vec<String> {
     let mut found = Vec::new();
     let mut places: Vec<PathBuf> = vec![gateway.sqlite_file().with_file_name("attachments")];
@@ -66,7 +61,7 @@ fn files(gateway: &Gateway) -> Vec<String> {
     found
 }
 
-/// Looks again and again until the files are as wanted.
+/// Polls until the files are as wanted.
 async fn sees_files(gateway: &Gateway, wanted: impl Fn(&[String]) -> bool) {
     let started = Instant::now();
     loop {
@@ -80,10 +75,10 @@ async fn sees_files(gateway: &Gateway, wanted: impl Fn(&[String]) -> bool) {
 }
 
 #[tokio::test]
-async fn a_file_comes_back_as_it_was() {
+async fn a_file_downloads_as_it_was_uploaded() {
     let mut gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
-    let session = page.opens_a_session().await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
     let made = page
         .uploads(&session, "a%20b.png", PNG)
         .await
@@ -102,7 +97,7 @@ async fn a_file_comes_back_as_it_was() {
     assert_eq!(listed["attachments"], json!([made]));
 
     gateway.restart();
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     let response = page.downloads(&session, &made).await;
     assert_eq!(response.status(), 200);
     let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
@@ -132,10 +127,10 @@ async fn a_file_comes_back_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_form_with_one_file_is_as_good_as_its_bytes() {
+async fn a_multipart_form_uploads_like_a_raw_body() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
-    let session = page.opens_a_session().await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
     let sends = async |query: &str, body: Vec<u8>| {
         let path = format!("/api/sessions/{session}/attachments{query}");
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -160,19 +155,27 @@ async fn a_form_with_one_file_is_as_good_as_its_bytes() {
     let back = page.downloads(&session, &made).await;
     assert_eq!(back.bytes().await.unwrap(), PNG);
 
-    assert_eq!(sends("", form(&vec![b'x'; MOST], end)).await.0, 201);
+    assert_eq!(
+        sends("", form(&vec![b'x'; MAX_FILE_BYTES], end)).await.0,
+        201
+    );
     assert_eq!(files(&gateway).len(), 2);
-    assert_eq!(sends("", form(&vec![b'y'; MOST + 1], end)).await.0, 413);
+    assert_eq!(
+        sends("", form(&vec![b'y'; MAX_FILE_BYTES + 1], end))
+            .await
+            .0,
+        413
+    );
     assert_eq!(sends("", form(b"cut", "")).await.0, 400);
     assert_eq!(sends("", b"--XX--\r\n".to_vec()).await.0, 422);
     assert_eq!(files(&gateway).len(), 2, "nothing is left of those");
 }
 
 #[tokio::test]
-async fn what_could_hold_a_script_is_never_shown_in_place() {
+async fn files_that_could_contain_script_are_never_served_inline() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
-    let session = page.opens_a_session().await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
     for (name, content, kind) in [
         (
             "x.html",
@@ -200,32 +203,36 @@ async fn what_could_hold_a_script_is_never_shown_in_place() {
 }
 
 #[tokio::test]
-async fn the_largest_file_passes_and_one_byte_more_leaves_nothing() {
+async fn the_largest_file_is_accepted_and_one_byte_more_leaves_nothing() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
-    let session = page.opens_a_session().await;
-    let refused = page.uploads(&session, "big", vec![b'x'; MOST + 1]).await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
+    let refused = page
+        .uploads(&session, "big", vec![b'x'; MAX_FILE_BYTES + 1])
+        .await;
     let refused = refused.refuses(413, "VALIDATION_ERROR").json();
     assert_eq!(
         refused["details"],
-        json!({ "limit": "attachmentBytes", "max": MOST, "actual": MOST + 1 })
+        json!({ "limit": "attachmentBytes", "max": MAX_FILE_BYTES, "actual": MAX_FILE_BYTES + 1 })
     );
-    // What is much too large is not even waited for.
-    let mut wire = gateway.wire().await;
+    // A far too large body is refused before it arrives.
+    let mut tcp = gateway.raw_tcp().await;
     let head = format!(
         "POST /api/sessions/{session}/attachments HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Length: {}\r\n\r\n",
         gateway.address(),
         page.token.as_deref().unwrap(),
-        3 * MOST
+        3 * MAX_FILE_BYTES
     );
-    let answer = wire.writes(&head).await.reads_some().await;
+    let answer = tcp.writes(&head).await.reads_some().await;
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
     assert_eq!(files(&gateway), [""; 0]);
-    let made = page.uploads(&session, "big", vec![b'x'; MOST]).await;
+    let made = page
+        .uploads(&session, "big", vec![b'x'; MAX_FILE_BYTES])
+        .await;
     let made = made.is(201).json();
-    assert_eq!(made["size"], MOST);
+    assert_eq!(made["size"], MAX_FILE_BYTES);
     let back = page.downloads(&session, &made).await;
-    assert_eq!(back.bytes().await.unwrap().len(), MOST);
+    assert_eq!(back.bytes().await.unwrap().len(), MAX_FILE_BYTES);
     for name in ["", "a%00b", "a%0Ab", &"x".repeat(256)] {
         page.uploads(&session, name, "x")
             .await
@@ -234,79 +241,79 @@ async fn the_largest_file_passes_and_one_byte_more_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn an_upload_that_breaks_off_leaves_nothing() {
+async fn an_aborted_upload_leaves_nothing() {
     let mut gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
-    let session = page.opens_a_session().await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
     let head = format!(
         "POST /api/sessions/{session}/attachments?name=x HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Length: 1000000\r\n\r\n{}",
         gateway.address(),
         page.token.as_deref().unwrap(),
         "x".repeat(100_000)
     );
-    let mut wire = gateway.wire().await;
-    wire.writes(&head).await;
+    let mut tcp = gateway.raw_tcp().await;
+    tcp.writes(&head).await;
     sees_files(&gateway, |files| files.len() == 1).await;
     assert!(files(&gateway)[0].starts_with("tmp-"));
-    drop(wire);
+    drop(tcp);
     sees_files(&gateway, <[String]>::is_empty).await;
 
-    let mut wire = gateway.wire().await;
-    wire.writes(&head).await;
+    let mut tcp = gateway.raw_tcp().await;
+    tcp.writes(&head).await;
     sees_files(&gateway, |files| files.len() == 1).await;
     gateway.signal("-KILL");
     gateway.restart();
     assert_eq!(files(&gateway), [""; 0]);
     let listed = gateway
-        .browser("root")
+        .logged_in("root")
         .await
         .gets(&format!("/api/sessions/{session}/attachments"))
         .await;
     assert_eq!(listed.is(200).json()["attachments"], json!([]));
 }
 
-/// Longer than any other request may take, as long as something arrives. Time is what this is about.
+/// Takes longer than any other request may, as long as bytes arrive. Runs in real time.
 #[tokio::test]
-async fn a_slow_upload_is_not_cut_off() {
+async fn a_slow_upload_is_not_timed_out() {
     let gateway = Settings::new()
         .with("SERVER__BODY_TIMEOUT_MS", "500")
         .with("SERVER__REQUEST_TIMEOUT_MS", "500")
         .start()
         .await;
-    let page = gateway.browser("root").await;
-    let session = page.opens_a_session().await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
     let head = format!(
         "POST /api/sessions/{session}/attachments?name=x HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nConnection: close\r\nContent-Length: 10\r\n\r\n",
         gateway.address(),
         page.token.as_deref().unwrap(),
     );
-    let mut wire = gateway.wire().await;
-    wire.writes(&head).await;
+    let mut tcp = gateway.raw_tcp().await;
+    tcp.writes(&head).await;
     let mut beat = tokio::time::interval(Duration::from_millis(150));
     for _ in 0..10 {
         beat.tick().await;
-        wire.writes("x").await;
+        tcp.writes("x").await;
     }
-    let (answer, _) = wire.reads_to_the_end().await;
+    let (answer, _) = tcp.reads_to_end().await;
     assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
 }
 
 #[tokio::test]
-async fn quotas_are_exact_also_for_those_who_come_at_once() {
+async fn quotas_are_exact_under_concurrent_uploads() {
     let gateway = Settings::new()
         .with("LIMITS__SESSION_ATTACHMENT_BYTES", "1000")
         .with("LIMITS__USER_ATTACHMENT_BYTES", "1500")
         .start()
         .await;
-    gateway.has_user("mia", "member");
-    let page = gateway.browser("root").await;
-    let session = page.opens_a_session().await;
+    gateway.adds_user("mia", "member");
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
     let contents: Vec<String> = (0..10)
         .map(|number| number.to_string().repeat(200))
         .collect();
     let uploads = contents.iter().map(async |content| {
         loop {
-            // Of one user, only two are under way.
+            // One user may have two uploads at a time.
             let answer = page.uploads(&session, "x", content.as_str()).await;
             if answer.status != 503 {
                 return answer;
@@ -326,7 +333,7 @@ async fn quotas_are_exact_also_for_those_who_come_at_once() {
     }
     assert_eq!(files(&gateway).len(), 5, "what was refused is not there");
 
-    let other = page.opens_a_session().await;
+    let other = page.creates_session().await;
     page.uploads(&other, "x", "a".repeat(500)).await.is(201);
     let refused = page.uploads(&other, "x", "b").await;
     let details = refused.refuses(422, "VALIDATION_ERROR").json()["details"].clone();
@@ -334,10 +341,10 @@ async fn quotas_are_exact_also_for_those_who_come_at_once() {
         details,
         json!({ "limit": "userAttachmentBytes", "max": 1500, "actual": 1501 })
     );
-    let mia = gateway.browser("mia").await;
-    let hers = mia.opens_a_session().await;
+    let mia = gateway.logged_in("mia").await;
+    let hers = mia.creates_session().await;
     mia.uploads(&hers, "x", "b").await.is(201);
-    // Ending a session gives its part back.
+    // Ending a session frees its quota.
     page.sends("DELETE", &format!("/api/sessions/{session}"), None)
         .await
         .is(204);
@@ -345,13 +352,13 @@ async fn quotas_are_exact_also_for_those_who_come_at_once() {
 }
 
 #[tokio::test]
-async fn a_stranger_gets_no_file_and_brings_none() {
+async fn a_user_without_access_can_neither_download_nor_upload() {
     let gateway = Gateway::start().await;
-    gateway.has_user("eve", "member");
-    let page = gateway.browser("root").await;
-    let eve = gateway.browser("eve").await;
-    let session = page.opens_a_session().await;
-    let own = eve.opens_a_session().await;
+    gateway.adds_user("eve", "member");
+    let page = gateway.logged_in("root").await;
+    let eve = gateway.logged_in("eve").await;
+    let session = page.creates_session().await;
+    let own = eve.creates_session().await;
     let made = page.uploads(&session, "x", PNG).await.is(201).json();
     eve.uploads(&session, "x", "x")
         .await
@@ -369,7 +376,7 @@ async fn a_stranger_gets_no_file_and_brings_none() {
     ] {
         eve.gets(&path).await.refuses(404, "NOT_FOUND");
     }
-    let visitor = gateway.visitor();
+    let visitor = gateway.anonymous();
     visitor.gets(&listing).await.refuses(401, "AUTH_FAILED");
     visitor
         .posts(&listing, json!({}))
@@ -390,12 +397,12 @@ async fn a_stranger_gets_no_file_and_brings_none() {
 }
 
 #[tokio::test]
-async fn a_prompt_shows_its_files_by_reference() {
+async fn a_prompt_references_its_files_by_id() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     let token = page.token.clone().unwrap();
-    // A session that is not stored yet is stored with its first file.
-    let mut member = Member::joins(gateway.address(), &token, "").await;
+    // A draft session is stored with its first file.
+    let mut member = WsClient::connects(gateway.address(), &token, "").await;
     let made = page.uploads(&member.session(), "cat.png", PNG).await;
     let made = made.is(201).json();
     let prompt = json!({
@@ -413,11 +420,11 @@ async fn a_prompt_shows_its_files_by_reference() {
     ]);
     assert_eq!(starting["payload"]["prompt"]["attachments"], shown);
     member.sees_run_end().await;
-    let mut back = Member::joins(gateway.address(), &token, &member.position_after(0)).await;
+    let mut back = WsClient::connects(gateway.address(), &token, &member.position_after(0)).await;
     let again = back.sees("TASK_STATUS_UPDATE").await;
     assert_eq!(again, starting, "the same on every replay");
 
-    let other = page.opens_a_session().await;
+    let other = page.creates_session().await;
     let elsewhere = page.uploads(&other, "x", "x").await.is(201).json();
     let prompt = json!({
         "text": "/echo look", "mode": "act",
@@ -433,12 +440,12 @@ async fn a_prompt_shows_its_files_by_reference() {
 }
 
 #[tokio::test]
-async fn a_content_is_kept_once_and_as_long_as_somebody_needs_it() {
+async fn identical_files_are_stored_once_and_as_long_as_referenced() {
     let mut gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    let page = gateway.browser("root").await;
-    let mia = gateway.browser("mia").await;
-    let (one, hers) = (page.opens_a_session().await, mia.opens_a_session().await);
+    gateway.adds_user("mia", "member");
+    let page = gateway.logged_in("root").await;
+    let mia = gateway.logged_in("mia").await;
+    let (one, hers) = (page.creates_session().await, mia.creates_session().await);
     page.uploads(&one, "a", "the same").await.is(201);
     page.uploads(&one, "b", "the same").await.is(201);
     let made = mia.uploads(&hers, "c", "the same").await.is(201).json();
@@ -449,41 +456,41 @@ async fn a_content_is_kept_once_and_as_long_as_somebody_needs_it() {
         .await
         .is(204);
     gateway.restart();
-    let mia = gateway.browser("mia").await;
+    let mia = gateway.logged_in("mia").await;
     let back = mia.downloads(&hers, &made).await;
     assert_eq!(back.text().await.unwrap(), "the same");
     assert_eq!(files(&gateway).len(), 2);
 
-    gateway.says(&["user", "remove", "mia"]);
+    gateway.prints(&["user", "remove", "mia"]);
     gateway.restart();
     sees_files(&gateway, <[String]>::is_empty).await;
-    // And what comes afterwards stays.
-    let page = gateway.browser("root").await;
-    let session = page.opens_a_session().await;
+    // Later uploads stay.
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
     let made = page.uploads(&session, "a", "the same").await.is(201).json();
     gateway.restart();
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     let back = page.downloads(&session, &made).await;
     assert_eq!(back.text().await.unwrap(), "the same");
 }
 
 #[tokio::test]
-async fn a_backup_has_the_files_and_can_be_used() {
+async fn a_backup_contains_the_files_and_can_be_started_from() {
     let gateway = Gateway::start().await;
     if gateway.is_on_postgres() {
         return;
     }
-    let page = gateway.browser("root").await;
-    let session = page.opens_a_session().await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
     let kept = page.uploads(&session, "kept", "kept").await.is(201).json();
     let target = tempfile::tempdir().unwrap();
     let file = target.path().join("copy.db");
-    let told = gateway.says(&["backup", file.to_str().unwrap()]);
+    let reported = gateway.prints(&["backup", file.to_str().unwrap()]);
     assert!(
-        told.contains("copy.db.attachments") && told.contains("(1)"),
-        "{told}"
+        reported.contains("copy.db.attachments") && reported.contains("(1)"),
+        "{reported}"
     );
-    // What happens here afterwards does not reach the copy.
+    // Later changes do not reach the copy.
     let path = format!("/api/sessions/{session}");
     page.sends("DELETE", &path, None).await.is(204);
 
@@ -501,7 +508,7 @@ async fn a_backup_has_the_files_and_can_be_used() {
     std::fs::remove_dir_all(&attachments).unwrap();
     std::fs::rename(target.path().join("copy.db.attachments"), attachments).unwrap();
     restored.restart();
-    let page = restored.browser("root").await;
+    let page = restored.logged_in("root").await;
     let response = page.downloads(&session, &kept).await;
     assert_eq!(response.text().await.unwrap(), "kept");
 
@@ -510,17 +517,18 @@ async fn a_backup_has_the_files_and_can_be_used() {
 }
 
 #[tokio::test]
-async fn a_branch_has_the_files_of_its_prompts_also_when_the_other_has_ended() {
+async fn a_branch_keeps_its_files_when_the_original_session_is_deleted() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
-    let session = page.opens_a_session().await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
     let file = page
         .uploads(&session, "plan", "the plan")
         .await
         .is(201)
         .json();
     let token = page.token.as_deref().unwrap();
-    let mut member = Member::joins(page.address(), token, &format!("?session={session}")).await;
+    let mut member =
+        WsClient::connects(page.address(), token, &format!("?session={session}")).await;
     let prompt = json!({
         "text": "/echo look",
         "mode": "act",
@@ -529,14 +537,14 @@ async fn a_branch_has_the_files_of_its_prompts_also_when_the_other_has_ended() {
     member.sends("SUBMIT_PROMPT", prompt.clone()).await;
     member.sees_run_end().await;
     member.sends("BRANCH_SESSION", json!({})).await;
-    let told = member.sees("ACK").await["payload"].clone();
-    let branch = told["sessionId"].as_str().unwrap();
+    let reported = member.sees("ACK").await["payload"].clone();
+    let branch = reported["sessionId"].as_str().unwrap();
     page.sends("DELETE", &format!("/api/sessions/{session}"), None)
         .await
         .is(204);
     let response = page.downloads(branch, &file).await;
     assert_eq!(response.text().await.unwrap(), "the plan");
-    let mut there = Member::joins(page.address(), token, &format!("?session={branch}")).await;
+    let mut there = WsClient::connects(page.address(), token, &format!("?session={branch}")).await;
     there.sends("SUBMIT_PROMPT", prompt).await;
     there.sees_run_end().await;
 }

@@ -1,18 +1,18 @@
-//! Input that must be refused: clearly, with the right code, changing nothing.
+//! Bad input: refused with the right code, changing nothing.
 
 use serde_json::{Value, json};
 
 use crate::actors::{Gateway, PASSWORD, Settings};
 
 async fn raw(gateway: &Gateway, path: &str, content_type: &str, body: &str) -> String {
-    let mut wire = gateway.wire().await;
-    wire.writes(&format!(
+    let mut tcp = gateway.raw_tcp().await;
+    tcp.writes(&format!(
         "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         gateway.address(),
         body.len(),
     ))
     .await;
-    wire.reads_to_the_end().await.0
+    tcp.reads_to_end().await.0
 }
 
 #[track_caller]
@@ -26,7 +26,7 @@ fn refused_as(answer: &str, status: u16, code: &str) {
 }
 
 #[tokio::test]
-async fn what_is_not_json_is_an_invalid_message() {
+async fn a_body_that_is_not_json_is_an_invalid_message() {
     let gateway = Gateway::start().await;
     for body in [
         "",
@@ -55,9 +55,9 @@ async fn what_is_not_json_is_an_invalid_message() {
 }
 
 #[tokio::test]
-async fn wrong_types_name_the_field() {
+async fn a_wrong_type_is_refused_and_names_the_field() {
     let gateway = Gateway::start().await;
-    let visitor = gateway.visitor();
+    let visitor = gateway.anonymous();
     for (body, field) in [
         (json!({ "username": 7, "password": "x" }), "username"),
         (json!({ "username": "root", "password": null }), "password"),
@@ -97,16 +97,16 @@ async fn unknown_fields_are_ignored() {
     let gateway = Gateway::start().await;
     let body = json!({ "username": "root", "password": PASSWORD, "remember": true });
     gateway
-        .visitor()
+        .anonymous()
         .posts("/api/auth/login", body)
         .await
         .is(200);
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_refused() {
+async fn an_oversized_body_is_refused() {
     let gateway = Gateway::start().await;
-    let visitor = gateway.visitor();
+    let visitor = gateway.anonymous();
     let long = "x".repeat(70_000);
     visitor
         .posts(
@@ -129,21 +129,21 @@ async fn what_is_too_large_is_refused() {
         )
         .await
         .refuses(401, "AUTH_FAILED");
-    let mut wire = gateway.wire().await;
-    wire.tries(&format!(
+    let mut tcp = gateway.raw_tcp().await;
+    tcp.tries_to_write(&format!(
         "GET / HTTP/1.1\r\nHost: {}\r\nX-Long: {}\r\n\r\n",
         gateway.address(),
         "x".repeat(100_000)
     ))
     .await;
-    let (answer, _) = wire.reads_to_the_end().await;
+    let (answer, _) = tcp.reads_to_end().await;
     assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
 }
 
 #[tokio::test]
-async fn odd_names_and_roles_are_refused() {
+async fn invalid_names_and_roles_are_refused() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     for body in [
         json!({ "username": "" }),
         json!({ "username": "a b" }),
@@ -167,9 +167,9 @@ async fn odd_names_and_roles_are_refused() {
 }
 
 #[tokio::test]
-async fn odd_paths_and_queries_are_problems_too() {
+async fn bad_paths_and_queries_get_problem_json() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     root.gets("/api/nothing").await.refuses(404, "NOT_FOUND");
     root.gets("/assets/nothing.js")
         .await
@@ -198,13 +198,13 @@ async fn odd_paths_and_queries_are_problems_too() {
 }
 
 #[tokio::test]
-async fn a_foreign_page_or_name_is_refused() {
+async fn a_foreign_origin_or_host_is_refused() {
     let gateway = Settings::new()
         .with("SERVER__PUBLIC_URL", "https://agents.example.org")
         .start()
         .await;
     let with = |name: &'static str, value: &str| {
-        let mut browser = gateway.visitor();
+        let mut browser = gateway.anonymous();
         browser.headers.push((name, value.to_owned()));
         browser
     };
@@ -242,9 +242,9 @@ async fn a_foreign_page_or_name_is_refused() {
 }
 
 #[tokio::test]
-async fn only_configured_pages_may_call_from_elsewhere() {
+async fn only_configured_origins_may_call_cross_origin() {
     let preflight = async |gateway: &Gateway| {
-        let mut page = gateway.visitor();
+        let mut page = gateway.anonymous();
         page.headers = vec![
             ("origin", "https://tools.example.org".to_owned()),
             ("access-control-request-method", "POST".to_owned()),
@@ -276,7 +276,7 @@ async fn only_configured_pages_may_call_from_elsewhere() {
     for name in ["if-none-match", "last-event-id"] {
         assert!(headers.contains(name), "{headers}");
     }
-    let mut page = open.visitor();
+    let mut page = open.anonymous();
     page.headers = vec![("origin", "https://tools.example.org".to_owned())];
     let answer = page.gets("/version").await.is(200);
     let shown = answer.header("access-control-expose-headers");
@@ -299,7 +299,7 @@ async fn a_body_that_nests_too_deep_is_refused() {
 }
 
 #[tokio::test]
-async fn nothing_that_arrives_broken_stops_the_gateway() {
+async fn malformed_http_does_not_stop_the_gateway() {
     let gateway = Gateway::start().await;
     for garbage in [
         "\r\n\r\n",
@@ -312,14 +312,14 @@ async fn nothing_that_arrives_broken_stops_the_gateway() {
         "POST /api/auth/login HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\nzz\r\n",
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     ] {
-        let mut wire = gateway.wire().await;
-        wire.tries(garbage).await;
-        wire.tries("\r\n\r\n").await;
-        let first = wire.reads_some().await;
+        let mut tcp = gateway.raw_tcp().await;
+        tcp.tries_to_write(garbage).await;
+        tcp.tries_to_write("\r\n\r\n").await;
+        let first = tcp.reads_some().await;
         assert!(
             !first.starts_with("HTTP/1.1 5") && !first.starts_with("HTTP/1.1 2"),
             "{garbage:?}: {first}"
         );
     }
-    gateway.visitor().gets("/healthz").await.is(200);
+    gateway.anonymous().gets("/healthz").await.is(200);
 }

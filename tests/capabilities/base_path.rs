@@ -1,16 +1,16 @@
-//! Under which paths the gateway answers when a proxy gives it one of its own.
+//! Base path: routes and links of a gateway under a path of a proxy.
 
 use crate::actors::Settings;
 
 #[tokio::test]
 async fn everything_is_under_the_base_path() {
-    let gateway = Settings::untouched()
+    let gateway = Settings::without_admin()
         .with("SERVER__BASE_PATH", "/agents")
         .start()
         .await;
-    let greeting = gateway.greeting().to_owned();
+    let greeting = gateway.startup_output().to_owned();
     assert!(greeting.contains("/agents/setup#t="), "{greeting}");
-    let visitor = gateway.visitor();
+    let visitor = gateway.anonymous();
     for path in [
         "/agents/",
         "/agents/setup",
@@ -37,19 +37,19 @@ async fn everything_is_under_the_base_path() {
 }
 
 #[tokio::test]
-async fn links_lead_to_the_public_address() {
-    let gateway = Settings::untouched()
+async fn links_use_the_public_url() {
+    let gateway = Settings::without_admin()
         .with("SERVER__PUBLIC_URL", "https://agents.example.org")
         .start()
         .await;
     assert!(
         gateway
-            .greeting()
+            .startup_output()
             .contains("https://agents.example.org/setup#t="),
         "{}",
-        gateway.greeting()
+        gateway.startup_output()
     );
-    let printed = gateway.says(&["user", "add", "mia"]);
+    let printed = gateway.prints(&["user", "add", "mia"]);
     assert!(
         printed.contains("https://agents.example.org/invite#t="),
         "{printed}"

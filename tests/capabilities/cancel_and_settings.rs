@@ -1,14 +1,14 @@
-//! Everything else that a client does with a run and with its agent: stop it, set it, ask it.
+//! Cancel and settings: cancelling runs, changing settings and tools, querying the agent.
 
 use serde_json::{Value, json};
 
-use crate::actors::{Browser, Gateway, Member, Settings};
+use crate::actors::{Gateway, HttpClient, Settings, WsClient};
 
-async fn joins(browser: &Browser, query: &str) -> Member {
-    Member::joins(browser.address(), browser.token.as_deref().unwrap(), query).await
+async fn joins(browser: &HttpClient, query: &str) -> WsClient {
+    WsClient::connects(browser.address(), browser.token.as_deref().unwrap(), query).await
 }
 
-impl Member {
+impl WsClient {
     async fn cancels(&mut self, task: &Value) {
         self.sends("CANCEL_TASK", json!({ "taskId": task })).await;
         let ack = self.sees("ACK").await;
@@ -17,16 +17,16 @@ impl Member {
 
     async fn asks(&mut self, kind: &str, payload: Value) -> Value {
         self.sends(kind, payload).await;
-        self.hears_back().await
+        self.receives_reply().await
     }
 
-    /// The same, with what no client should send.
+    /// The same for payloads that violate the schema.
     async fn asks_oddly(&mut self, kind: &str, payload: Value) -> Value {
         self.sends_raw(kind, payload).await;
-        self.hears_back().await
+        self.receives_reply().await
     }
 
-    async fn hears_back(&mut self) -> Value {
+    async fn receives_reply(&mut self) -> Value {
         loop {
             let frame = self.receives().await.unwrap();
             if ["ACK", "QUERY_RESULT", "ERROR_MESSAGE"].contains(&frame["type"].as_str().unwrap()) {
@@ -37,9 +37,9 @@ impl Member {
 }
 
 #[tokio::test]
-async fn a_run_can_be_cancelled_in_every_phase_and_nothing_follows() {
+async fn a_run_can_be_cancelled_in_every_phase_and_sends_nothing_afterwards() {
     let gateway = Gateway::start().await;
-    let browser = gateway.browser("root").await;
+    let browser = gateway.logged_in("root").await;
     for (prompt, phase) in [
         ("/stream 100000 1", "TASK_STATUS_UPDATE"),
         ("/stream 100000 1", "TASK_OUTPUT_CHUNK"),
@@ -52,7 +52,7 @@ async fn a_run_can_be_cancelled_in_every_phase_and_nothing_follows() {
         let seen = root.sees(phase).await;
         let task = root.events[0]["payload"]["taskId"].clone();
         assert!(seen["offset"].is_u64());
-        // As often as one likes, also when it is over.
+        // Cancelling is idempotent, also after the end.
         root.cancels(&task).await;
         root.cancels(&task).await;
         if root.ends().is_empty() {
@@ -67,9 +67,9 @@ async fn a_run_can_be_cancelled_in_every_phase_and_nothing_follows() {
 }
 
 #[tokio::test]
-async fn cancelling_twice_does_not_hit_the_next_run() {
+async fn cancelling_twice_does_not_cancel_the_next_run() {
     let gateway = Gateway::start().await;
-    let browser = gateway.browser("root").await;
+    let browser = gateway.logged_in("root").await;
     let mut root = joins(&browser, "").await;
     root.prompts("/hang").await;
     root.sees("AGENT_STATE").await;
@@ -84,13 +84,13 @@ async fn cancelling_twice_does_not_hit_the_next_run() {
 }
 
 #[tokio::test]
-async fn settings_stay_within_what_the_agent_allows() {
+async fn only_settings_that_the_agent_allows_are_accepted() {
     let settings = Settings::new()
         .with("AGENTS__DEMO__MODELS", r#"["small","large"]"#)
         .with("AGENTS__DEMO__MODES", r#"["careful"]"#)
         .with("AGENTS__DEMO__MAX_TOKENS", "1000");
     let gateway = settings.start().await;
-    let browser = gateway.browser("root").await;
+    let browser = gateway.logged_in("root").await;
     let mut root = joins(&browser, "").await;
     for (change, field) in [
         (json!({ "model": "huge" }), "model"),
@@ -116,9 +116,9 @@ async fn settings_stay_within_what_the_agent_allows() {
 }
 
 #[tokio::test]
-async fn an_agent_tells_about_itself_also_during_a_run() {
+async fn agent_queries_are_answered_during_a_run_too() {
     let gateway = Gateway::start().await;
-    let browser = gateway.browser("root").await;
+    let browser = gateway.logged_in("root").await;
     let mut root = joins(&browser, "").await;
     for busy in [false, true] {
         if busy {
@@ -132,9 +132,9 @@ async fn an_agent_tells_about_itself_also_during_a_run() {
             ("commands", "commands"),
             ("tree", "nodes"),
         ] {
-            let told = root.asks("QUERY", json!({ "kind": kind })).await;
-            assert_eq!(told["kind"], kind);
-            assert!(told["result"][key].is_array(), "{told}");
+            let shown = root.asks("QUERY", json!({ "kind": kind })).await;
+            assert_eq!(shown["kind"], kind);
+            assert!(shown["result"][key].is_array(), "{shown}");
         }
     }
     let odd = root.asks_oddly("QUERY", json!({ "kind": "secrets" })).await;
@@ -151,9 +151,9 @@ async fn an_agent_tells_about_itself_also_during_a_run() {
 }
 
 #[tokio::test]
-async fn a_question_about_the_agent_makes_no_session() {
+async fn an_agent_query_creates_no_session() {
     let gateway = Gateway::start().await;
-    let browser = gateway.browser("root").await;
+    let browser = gateway.logged_in("root").await;
     let mut root = joins(&browser, "").await;
     root.asks("QUERY", json!({ "kind": "commands" })).await;
     let context = json!({ "cwd": "/src", "active_file": { "path": "a.rs" } });
@@ -163,9 +163,9 @@ async fn a_question_about_the_agent_makes_no_session() {
 }
 
 #[tokio::test]
-async fn tools_can_be_chosen_and_the_choice_survives() {
+async fn enabled_tools_can_be_set_and_survive_a_restart() {
     let mut gateway = Gateway::start().await;
-    let browser = gateway.browser("root").await;
+    let browser = gateway.logged_in("root").await;
     let mut root = joins(&browser, "").await;
     root.asks("SET_TOOLS", json!({ "tools": ["other"] })).await;
     root.prompts("/tool").await;
@@ -173,7 +173,7 @@ async fn tools_can_be_chosen_and_the_choice_survives() {
     assert!(root.text().contains("switched off"), "{}", root.text());
     let query = format!("?session={}", root.session());
     gateway.restart();
-    let mut back = joins(&gateway.browser("root").await, &query).await;
+    let mut back = joins(&gateway.logged_in("root").await, &query).await;
     back.prompts("/tool").await;
     back.sees_run_end().await;
     assert!(back.text().contains("switched off"), "{}", back.text());
@@ -185,9 +185,9 @@ async fn tools_can_be_chosen_and_the_choice_survives() {
 }
 
 #[tokio::test]
-async fn titles_commands_and_what_is_left_reach_every_client() {
+async fn title_commands_and_context_usage_reach_every_client() {
     let gateway = Gateway::start().await;
-    let browser = gateway.browser("root").await;
+    let browser = gateway.logged_in("root").await;
     let mut root = joins(&browser, "").await;
     root.prompts("/title My work").await;
     assert_eq!(
@@ -210,7 +210,7 @@ async fn titles_commands_and_what_is_left_reach_every_client() {
     assert!(state["commands"].as_array().unwrap().len() > 10);
     let listed = browser.gets("/api/sessions").await.json();
     assert_eq!(listed["sessions"][0]["title"], "My work");
-    // A person's word counts more, also after the next prompt.
+    // A title set by a user outranks the agent's, also after the next prompt.
     let path = format!("/api/sessions/{}", root.session());
     let renamed = json!({ "title": "Ours" });
     browser.sends("PATCH", &path, Some(renamed)).await.is(200);
@@ -220,9 +220,9 @@ async fn titles_commands_and_what_is_left_reach_every_client() {
 }
 
 #[tokio::test]
-async fn odd_requests_are_refused_by_the_name_of_what_is_wrong() {
+async fn invalid_requests_are_refused_and_name_the_wrong_field() {
     let gateway = Gateway::start().await;
-    let browser = gateway.browser("root").await;
+    let browser = gateway.logged_in("root").await;
     let mut root = joins(&browser, "").await;
     let long = "x".repeat(70_000);
     for (kind, payload, field) in [

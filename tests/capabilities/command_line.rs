@@ -1,31 +1,31 @@
-//! The command line.
+//! Command line: sub-commands, exit codes, offline use, backup and doctor.
 
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::actors::{Browser, Gateway, Member, PASSWORD, program};
+use crate::actors::{Gateway, HttpClient, PASSWORD, WsClient, program};
 use crate::ports::free_port;
 
-/// Said in a session, and nowhere else.
+/// Appears in a conversation and nowhere else.
 const CANARY: &str = "canary-51c9";
 
-async fn joins(page: &Browser, query: &str) -> Member {
-    Member::joins(page.address(), page.token.as_deref().unwrap(), query).await
+async fn joins(page: &HttpClient, query: &str) -> WsClient {
+    WsClient::connects(page.address(), page.token.as_deref().unwrap(), query).await
 }
 
 fn sessions(gateway: &Gateway, arguments: &[&str]) -> Vec<Value> {
-    let told = gateway.says(&[&["session", "list", "--json"], arguments].concat());
-    serde_json::from_str(&told).unwrap()
+    let shown = gateway.prints(&[&["session", "list", "--json"], arguments].concat());
+    serde_json::from_str(&shown).unwrap()
 }
 
 #[tokio::test]
 async fn commands_work_without_a_gateway() {
     let mut gateway = Gateway::start().await;
     gateway.kill();
-    gateway.has_user("mia", "admin");
-    gateway.says(&["user", "disable", "mia"]);
-    let users: Value = serde_json::from_str(&gateway.says(&["user", "list", "--json"])).unwrap();
+    gateway.adds_user("mia", "admin");
+    gateway.prints(&["user", "disable", "mia"]);
+    let users: Value = serde_json::from_str(&gateway.prints(&["user", "list", "--json"])).unwrap();
     let mia = users
         .as_array()
         .unwrap()
@@ -36,20 +36,20 @@ async fn commands_work_without_a_gateway() {
         (&mia["role"], &mia["disabled"]),
         (&Value::from("admin"), &Value::from(true))
     );
-    let table = gateway.says(&["user", "list"]);
+    let table = gateway.prints(&["user", "list"]);
     assert!(
         table.contains("mia") && table.contains("disabled"),
         "{table}"
     );
-    gateway.says(&["user", "enable", "mia"]);
+    gateway.prints(&["user", "enable", "mia"]);
     gateway.restart();
-    gateway.browser("mia").await.me().await.is(200);
+    gateway.logged_in("mia").await.me().await.is(200);
 }
 
 #[tokio::test]
-async fn failures_say_what_and_exit_with_one() {
+async fn failures_name_the_cause_and_exit_with_1() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
+    gateway.adds_user("mia", "member");
     for (arguments, expected) in [
         (vec!["user", "add", "mia"], "taken"),
         (vec!["user", "disable", "nobody"], "nobody"),
@@ -57,19 +57,19 @@ async fn failures_say_what_and_exit_with_one() {
         (vec!["session", "list", "--user", "nobody"], "nobody"),
     ] {
         let failed = gateway.runs(&arguments);
-        let told = String::from_utf8_lossy(&failed.stderr).into_owned();
-        assert_eq!(failed.status.code(), Some(1), "{told}");
+        let shown = String::from_utf8_lossy(&failed.stderr).into_owned();
+        assert_eq!(failed.status.code(), Some(1), "{shown}");
         assert!(
-            told.contains(expected) && told.lines().count() == 1,
-            "{told}"
+            shown.contains(expected) && shown.lines().count() == 1,
+            "{shown}"
         );
     }
-    let weak = gateway.hears(&["user", "add", "bob", "--password-stdin"], "short\n");
+    let weak = gateway.runs_with_input(&["user", "add", "bob", "--password-stdin"], "short\n");
     assert_eq!(weak.status.code(), Some(1));
 }
 
 #[tokio::test]
-async fn wrong_usage_exits_with_two() {
+async fn wrong_usage_exits_with_2() {
     let dir = tempfile::tempdir().unwrap();
     for arguments in [
         vec!["nonsense"],
@@ -92,7 +92,7 @@ async fn wrong_usage_exits_with_two() {
 }
 
 #[tokio::test]
-async fn every_command_explains_itself() {
+async fn every_command_has_help() {
     let dir = tempfile::tempdir().unwrap();
     let commands = [
         "serve",
@@ -130,7 +130,7 @@ async fn every_command_explains_itself() {
 }
 
 #[tokio::test]
-async fn a_reader_that_goes_away_is_no_failure() {
+async fn a_closed_output_pipe_is_no_failure() {
     let binary = env!("CARGO_BIN_EXE_switchboard");
     for command in [
         "config default",
@@ -145,26 +145,26 @@ async fn a_reader_that_goes_away_is_no_failure() {
             .stdin(Stdio::null())
             .output()
             .unwrap();
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{command}: {told}");
-        assert!(!told.contains("panic"), "{command}: {told}");
+        let shown = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{command}: {shown}");
+        assert!(!shown.contains("panic"), "{command}: {shown}");
     }
 }
 
 #[tokio::test]
-async fn sessions_are_listed_without_what_is_said_in_them() {
+async fn the_session_list_shows_no_conversation_content() {
     let gateway = Gateway::start().await;
     for name in ["mia", "tom"] {
-        gateway.has_user(name, "member");
+        gateway.adds_user(name, "member");
     }
-    let page = gateway.browser("mia").await;
+    let page = gateway.logged_in("mia").await;
     let new = json!({ "title": "Repair the roof" });
     let made = page.posts("/api/sessions", new).await.is(201).json();
     let id = made["id"].as_str().unwrap();
     let mut mia = joins(&page, &format!("?session={id}")).await;
     mia.prompts(&format!("/echo {CANARY}")).await;
     mia.sees_run_end().await;
-    let mut tom = joins(&gateway.browser("tom").await, "").await;
+    let mut tom = joins(&gateway.logged_in("tom").await, "").await;
     tom.prompts("/echo hello").await;
     tom.sees_run_end().await;
 
@@ -189,20 +189,23 @@ async fn sessions_are_listed_without_what_is_said_in_them() {
     assert_eq!(all.len(), 2, "{all:?}");
     assert_eq!(all[0]["id"], tom.session(), "the newest change first");
 
-    let table = gateway.says(&["session", "list"]);
+    let table = gateway.prints(&["session", "list"]);
     assert!(table.starts_with("ID "), "{table}");
     let line = table.lines().find(|line| line.starts_with(id)).unwrap();
     assert!(line.ends_with("Repair the roof"), "{line}");
-    for told in [table, format!("{all:?}")] {
-        assert!(!told.contains(CANARY), "{told}");
+    for shown in [table, format!("{all:?}")] {
+        assert!(!shown.contains(CANARY), "{shown}");
     }
 }
 
 #[tokio::test]
-async fn a_session_that_the_operator_ends_closes_for_everybody_in_it_and_for_nobody_else() {
+async fn ending_a_session_disconnects_its_connections_and_no_others() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    let (page, root) = (gateway.browser("mia").await, gateway.browser("root").await);
+    gateway.adds_user("mia", "member");
+    let (page, root) = (
+        gateway.logged_in("mia").await,
+        gateway.logged_in("root").await,
+    );
     let mut mia = joins(&page, "").await;
     mia.prompts("/hang").await;
     mia.sees("TASK_STATUS_UPDATE").await;
@@ -212,8 +215,8 @@ async fn a_session_that_the_operator_ends_closes_for_everybody_in_it_and_for_nob
     other.prompts("/echo hello").await;
     other.sees_run_end().await;
 
-    let told = gateway.says(&["session", "end", &id, "--yes"]);
-    assert!(told.contains(&id) && told.contains("mia"), "{told}");
+    let shown = gateway.prints(&["session", "end", &id, "--yes"]);
+    assert!(shown.contains(&id) && shown.contains("mia"), "{shown}");
     assert_eq!(mia.sees_close().await.code, 4409);
     assert_eq!(second.sees_close().await.code, 4409);
     other.sees_nothing().await;
@@ -233,24 +236,24 @@ async fn a_session_that_the_operator_ends_closes_for_everybody_in_it_and_for_nob
 }
 
 #[tokio::test]
-async fn a_session_ends_without_a_gateway_and_only_once() {
+async fn a_session_can_be_ended_offline_and_only_once() {
     let mut gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     let made = page.posts("/api/sessions", json!({})).await.is(201).json();
     let id = made["id"].as_str().unwrap();
     gateway.kill();
-    // Standard input is no terminal: nobody is asked.
-    gateway.says(&["session", "end", id]);
+    // Standard input is no terminal: there is no confirmation prompt.
+    gateway.prints(&["session", "end", id]);
     let unknown = "ses_0193f7c4a1b27c3d8e4f5a6b7c8d9e0f";
     for (id, expected) in [(id, "has ended already"), (unknown, "there is no session")] {
         let failed = gateway.runs(&["session", "end", id, "--yes"]);
-        let told = String::from_utf8_lossy(&failed.stderr).into_owned();
-        assert_eq!(failed.status.code(), Some(1), "{told}");
-        assert!(told.contains(expected) && told.contains(id), "{told}");
-        assert_eq!(told.lines().count(), 1, "{told}");
+        let shown = String::from_utf8_lossy(&failed.stderr).into_owned();
+        assert_eq!(failed.status.code(), Some(1), "{shown}");
+        assert!(shown.contains(expected) && shown.contains(id), "{shown}");
+        assert_eq!(shown.lines().count(), 1, "{shown}");
     }
     gateway.restart();
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     let route = format!("/api/sessions/{id}");
     page.gets(&route).await.refuses(404, "NOT_FOUND");
     let log = page.gets("/api/admin/audit?action=session.ended").await;
@@ -258,9 +261,9 @@ async fn a_session_ends_without_a_gateway_and_only_once() {
 }
 
 #[tokio::test]
-async fn doctor_says_what_is_wrong_and_how_to_fix_it() {
+async fn doctor_names_the_problem_and_the_fix() {
     let gateway = Gateway::start().await;
-    let findings: Value = serde_json::from_str(&gateway.says(&["doctor", "--json"])).unwrap();
+    let findings: Value = serde_json::from_str(&gateway.prints(&["doctor", "--json"])).unwrap();
     let what = |name: &str| {
         let findings = findings.as_array().unwrap();
         findings
@@ -282,12 +285,12 @@ async fn doctor_says_what_is_wrong_and_how_to_fix_it() {
     let taken = gateway.address().to_string();
     let sick = program(dir.path(), &["doctor", "--listen", &taken], &[]);
     assert_eq!(sick.status.code(), Some(1));
-    let told = String::from_utf8(sick.stdout).unwrap();
+    let shown = String::from_utf8(sick.stdout).unwrap();
     assert!(
-        told.contains("PROBLEM") && told.contains("--listen"),
-        "{told}"
+        shown.contains("PROBLEM") && shown.contains("--listen"),
+        "{shown}"
     );
-    assert!(told.contains("setup-url"), "{told}");
+    assert!(shown.contains("setup-url"), "{shown}");
 }
 
 #[tokio::test]
@@ -300,7 +303,7 @@ async fn health_without_a_gateway_fails() {
 }
 
 #[tokio::test]
-async fn health_of_a_gateway_that_hangs_up_fails() {
+async fn health_fails_if_the_gateway_closes_the_connection() {
     let dir = tempfile::tempdir().unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -318,7 +321,7 @@ async fn health_of_a_gateway_that_hangs_up_fails() {
 }
 
 #[tokio::test]
-async fn a_backup_of_a_running_gateway_can_be_used() {
+async fn a_backup_of_a_running_gateway_can_be_started_from() {
     let gateway = Gateway::start().await;
     let target = tempfile::tempdir().unwrap();
     let file = target.path().join("switchboard.db");
@@ -337,9 +340,9 @@ async fn a_backup_of_a_running_gateway_can_be_used() {
 }
 
 #[tokio::test]
-async fn migrate_says_which_schema_there_is() {
+async fn migrate_prints_the_schema_version() {
     let gateway = Gateway::start().await;
-    let told = gateway.says(&["migrate"]);
-    assert!(told.contains("schema version 10"), "{told}");
-    assert!(!told.contains(PASSWORD));
+    let shown = gateway.prints(&["migrate"]);
+    assert!(shown.contains("schema version 10"), "{shown}");
+    assert!(!shown.contains(PASSWORD));
 }

@@ -20,7 +20,7 @@ impl Case {
         self
     }
 
-    /// Exit code and what was said, on either stream.
+    /// Exit code, and both output streams.
     fn runs(&self, arguments: &[&str], variables: &[(&str, &str)]) -> (i32, String) {
         let output = program(self.dir.path(), arguments, variables);
         let text = [output.stdout, output.stderr].concat();
@@ -36,52 +36,52 @@ impl Case {
 }
 
 #[test]
-fn an_unknown_key_is_told_with_its_line_and_the_nearest_one() {
-    let (code, told) = Case::new()
+fn an_unknown_key_is_reported_with_its_line_and_the_nearest_key() {
+    let (code, shown) = Case::new()
         .file("[server]\n\nlisen = \"127.0.0.1:1\"\n")
         .check(&[]);
-    assert_eq!(code, 78, "{told}");
+    assert_eq!(code, 78, "{shown}");
     assert!(
-        told.contains("own.toml:3") && told.contains("server.listen"),
-        "{told}"
+        shown.contains("own.toml:3") && shown.contains("server.listen"),
+        "{shown}"
     );
 }
 
 #[test]
-fn a_wrong_type_is_told_with_what_was_expected() {
-    let (code, told) = Case::new()
+fn a_wrong_type_is_reported_with_the_expected_one() {
+    let (code, shown) = Case::new()
         .file("[limits]\nlogins_per_minute = \"five\"\n")
         .check(&[]);
-    assert_eq!(code, 78, "{told}");
+    assert_eq!(code, 78, "{shown}");
     assert!(
-        told.contains("own.toml:2") && told.contains("logins_per_minute"),
-        "{told}"
+        shown.contains("own.toml:2") && shown.contains("logins_per_minute"),
+        "{shown}"
     );
-    assert!(told.contains("integer"), "{told}");
+    assert!(shown.contains("integer"), "{shown}");
 }
 
 #[test]
-fn an_impossible_combination_is_told_where_it_was_set() {
+fn an_impossible_combination_is_reported_where_it_was_set() {
     let case = Case::new().file("[server]\nmax_connections = 5\nmax_connections_per_address = 6\n");
-    let (code, told) = case.check(&[]);
-    assert_eq!(code, 78, "{told}");
-    assert!(told.contains("own.toml:3"), "{told}");
+    let (code, shown) = case.check(&[]);
+    assert_eq!(code, 78, "{shown}");
+    assert!(shown.contains("own.toml:3"), "{shown}");
 }
 
 #[test]
-fn broken_toml_and_missing_files_are_told() {
-    let (code, told) = Case::new().file("[server\n").check(&[]);
+fn broken_toml_and_missing_files_are_reported() {
+    let (code, shown) = Case::new().file("[server\n").check(&[]);
     assert_eq!(code, 78);
-    assert!(told.contains("own.toml:1"), "{told}");
-    let (code, told) = Case::new().runs(&["config", "check", "--config", "missing.toml"], &[]);
+    assert!(shown.contains("own.toml:1"), "{shown}");
+    let (code, shown) = Case::new().runs(&["config", "check", "--config", "missing.toml"], &[]);
     assert_eq!(code, 78);
-    assert!(told.contains("missing.toml"), "{told}");
+    assert!(shown.contains("missing.toml"), "{shown}");
 }
 
 #[test]
-fn all_problems_are_told_at_once() {
+fn all_configuration_errors_are_reported_at_once() {
     let case = Case::new().file("[server]\nlisen = 1\n[limits]\nlogins_per_minute = 0\n");
-    let (_, told) = case.check(&[
+    let (_, shown) = case.check(&[
         ("SWITCHBOARD__LOG__FORMAT", "xml"),
         ("SWITCHBOARD__X__Y", "1"),
     ]);
@@ -91,12 +91,12 @@ fn all_problems_are_told_at_once() {
         "SWITCHBOARD__LOG__FORMAT",
         "SWITCHBOARD__X__Y",
     ] {
-        assert!(told.contains(place), "{place} in {told}");
+        assert!(shown.contains(place), "{place} in {shown}");
     }
 }
 
 #[test]
-fn a_bad_configuration_opens_nothing() {
+fn a_bad_configuration_stops_the_start_and_creates_no_file() {
     let case = Case::new();
     let (code, _) = case.runs(&[], &[("SWITCHBOARD__SERVER__LISTEN", "nowhere")]);
     assert_eq!(code, 78);
@@ -106,28 +106,28 @@ fn a_bad_configuration_opens_nothing() {
 }
 
 #[test]
-fn flags_outrank_the_environment_which_outranks_the_file() {
+fn flags_override_the_environment_which_overrides_the_file() {
     let case = Case::new().file("[server]\nlisten = \"127.0.0.1:1\"\n[log]\nlevel = \"warn\"\n");
     let variables = [
         ("SWITCHBOARD__SERVER__LISTEN", "127.0.0.1:2"),
         ("SWITCHBOARD_CONFIG", "own.toml"),
     ];
-    let (code, told) = case.runs(&["config", "print"], &variables);
-    assert_eq!(code, 0, "{told}");
+    let (code, shown) = case.runs(&["config", "print"], &variables);
+    assert_eq!(code, 0, "{shown}");
     assert!(
-        told.contains("127.0.0.1:2") && told.contains("warn"),
-        "{told}"
+        shown.contains("127.0.0.1:2") && shown.contains("warn"),
+        "{shown}"
     );
     assert!(
-        told.contains("SWITCHBOARD__SERVER__LISTEN"),
-        "it says where a value comes from: {told}"
+        shown.contains("SWITCHBOARD__SERVER__LISTEN"),
+        "it says where a value comes from: {shown}"
     );
-    let (_, told) = case.runs(&["config", "print", "--listen", "127.0.0.1:3"], &variables);
-    assert!(told.contains("127.0.0.1:3"), "{told}");
+    let (_, shown) = case.runs(&["config", "print", "--listen", "127.0.0.1:3"], &variables);
+    assert!(shown.contains("127.0.0.1:3"), "{shown}");
 }
 
 #[test]
-fn secrets_come_from_files_and_are_never_shown() {
+fn secrets_are_read_from_files_and_never_printed() {
     let case = Case::new();
     let secret = case.dir.path().join("secret");
     std::fs::write(&secret, "a very secret word\n").unwrap();
@@ -141,23 +141,23 @@ fn secrets_come_from_files_and_are_never_shown() {
             "postgres://u:hidden@127.0.0.1/x",
         ),
     ];
-    let (code, told) = case.runs(&["config", "print"], &variables);
-    assert_eq!(code, 0, "{told}");
+    let (code, shown) = case.runs(&["config", "print"], &variables);
+    assert_eq!(code, 0, "{shown}");
     assert!(
-        !told.contains("secret word") && !told.contains("hidden"),
-        "{told}"
+        !shown.contains("secret word") && !shown.contains("hidden"),
+        "{shown}"
     );
-    assert!(told.contains("********"), "{told}");
+    assert!(shown.contains("********"), "{shown}");
     let missing = [("SWITCHBOARD__ADMIN__PASSWORD_FILE", "/nowhere/at/all")];
-    let (code, told) = case.runs(&["config", "check"], &missing);
+    let (code, shown) = case.runs(&["config", "check"], &missing);
     assert_eq!(code, 78);
-    assert!(told.contains("/nowhere/at/all"), "{told}");
+    assert!(shown.contains("/nowhere/at/all"), "{shown}");
 }
 
 #[test]
-fn the_printed_defaults_are_a_good_configuration() {
+fn the_printed_defaults_are_a_valid_configuration() {
     let case = Case::new();
     let (_, defaults) = case.runs(&["config", "default"], &[]);
-    let (code, told) = case.file(&defaults).check(&[]);
-    assert_eq!(code, 0, "{told}");
+    let (code, shown) = case.file(&defaults).check(&[]);
+    assert_eq!(code, 0, "{shown}");
 }

@@ -1,23 +1,25 @@
-//! Handing over control: one drives, the others look on.
+//! Control: exclusive mode, taking over, expiry and suggestions.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::actors::{Answer, Browser, Gateway, Listener, Member, Settings};
+use crate::actors::{Gateway, HttpClient, HttpResponse, Settings, SseClient, WsClient};
 
-/// Mia's session, shared with ben who may edit; both are in it.
-async fn house(settings: Settings) -> (Gateway, Browser, Browser, Member, Member) {
+/// Mia's session, shared with ben as editor; both are connected.
+async fn shared_session(
+    settings: Settings,
+) -> (Gateway, HttpClient, HttpClient, WsClient, WsClient) {
     let gateway = settings
         .with("LIMITS__MESSAGES_PER_MINUTE", "100000")
         .with("LIMITS__HEARTBEATS_PER_MINUTE", "100000")
         .start()
         .await;
     for name in ["mia", "ben"] {
-        gateway.has_user(name, "member");
+        gateway.adds_user(name, "member");
     }
-    let mia = gateway.browser("mia").await;
-    let ben = gateway.browser("ben").await;
+    let mia = gateway.logged_in("mia").await;
+    let ben = gateway.logged_in("ben").await;
     let mut owner = mia.enters("").await;
     owner.prompts("/echo hello").await;
     owner.sees_run_end().await;
@@ -26,7 +28,7 @@ async fn house(settings: Settings) -> (Gateway, Browser, Browser, Member, Member
     (gateway, mia, ben, owner, editor)
 }
 
-async fn sets(page: &Browser, session: &str, control: &str) -> Value {
+async fn sets_control_mode(page: &HttpClient, session: &str, control: &str) -> Value {
     let path = format!("/api/sessions/{session}");
     let body = json!({ "control": control });
     let changed = page.sends("PATCH", &path, Some(body)).await.is(200).json();
@@ -34,8 +36,8 @@ async fn sets(page: &Browser, session: &str, control: &str) -> Value {
     changed
 }
 
-/// Takes control, and returns what the answer says of it.
-async fn takes(member: &mut Member, payload: Value) -> Value {
+/// Takes control, and returns it as acknowledged.
+async fn takes_control(member: &mut WsClient, payload: Value) -> Value {
     member.sends("TAKE_CONTROL", payload).await;
     let control = member.sees("ACK").await["payload"]["control"].clone();
     assert_eq!(control["connectionId"], member.ack["connectionId"]);
@@ -43,40 +45,40 @@ async fn takes(member: &mut Member, payload: Value) -> Value {
     control
 }
 
-async fn is_refused(member: &mut Member, code: &str, word: &str) {
-    let told = member.sees("ERROR_MESSAGE").await;
-    assert_eq!(told["payload"]["code"], code, "{told}");
-    let message = told["payload"]["message"].as_str().unwrap();
+async fn is_refused(member: &mut WsClient, code: &str, word: &str) {
+    let shown = member.sees("ERROR_MESSAGE").await;
+    assert_eq!(shown["payload"]["code"], code, "{shown}");
+    let message = shown["payload"]["message"].as_str().unwrap();
     assert!(message.contains(word), "{message}");
 }
 
-async fn works(member: &mut Member) {
+async fn prompts_successfully(member: &mut WsClient) {
     member.prompts("/echo done").await;
     member.sees_run_end().await;
 }
 
 #[tokio::test]
-async fn in_exclusive_mode_only_the_one_who_took_control_is_heard() {
-    let (_gateway, mia, _, mut owner, mut editor) = house(Settings::new()).await;
-    sets(&mia, &owner.session(), "exclusive").await;
+async fn in_exclusive_mode_only_the_drivers_commands_are_accepted() {
+    let (_gateway, mia, _, mut owner, mut editor) = shared_session(Settings::new()).await;
+    sets_control_mode(&mia, &owner.session(), "exclusive").await;
     for member in [&mut owner, &mut editor] {
-        let told = member.hears("CONTROL_UPDATE").await;
+        let shown = member.sees_peer_frame("CONTROL_UPDATE").await;
         assert_eq!(
-            (&told["mode"], &told["username"]),
+            (&shown["mode"], &shown["username"]),
             (&json!("exclusive"), &Value::Null)
         );
         member.prompts("/echo no").await;
         is_refused(member, "FORBIDDEN", "TAKE_CONTROL").await;
     }
-    let control = takes(&mut editor, json!({})).await;
+    let control = takes_control(&mut editor, json!({})).await;
     assert_eq!(control["username"], "ben");
     for member in [&mut owner, &mut editor] {
-        let told = member.hears("CONTROL_UPDATE").await;
+        let shown = member.sees_peer_frame("CONTROL_UPDATE").await;
         assert_eq!(
-            (&told["username"], &told["fence"]),
+            (&shown["username"], &shown["fence"]),
             (&json!("ben"), &control["fence"])
         );
-        assert_eq!(told["connectionId"], control["connectionId"]);
+        assert_eq!(shown["connectionId"], control["connectionId"]);
     }
     for (kind, payload) in [
         (
@@ -89,24 +91,27 @@ async fn in_exclusive_mode_only_the_one_who_took_control_is_heard() {
         owner.sends(kind, payload).await;
         is_refused(&mut owner, "FORBIDDEN", "ben").await;
     }
-    works(&mut editor).await;
+    prompts_successfully(&mut editor).await;
     owner.sees_run_end().await;
     owner.sends("RELEASE_CONTROL", json!({})).await;
     is_refused(&mut owner, "FORBIDDEN", "ben").await;
     editor.sends("RELEASE_CONTROL", json!({})).await;
     editor.sees("ACK").await;
-    assert_eq!(owner.hears("CONTROL_UPDATE").await["username"], Value::Null);
+    assert_eq!(
+        owner.sees_peer_frame("CONTROL_UPDATE").await["username"],
+        Value::Null
+    );
     editor.prompts("/echo no").await;
     is_refused(&mut editor, "FORBIDDEN", "TAKE_CONTROL").await;
-    sets(&mia, &owner.session(), "open").await;
-    works(&mut editor).await;
+    sets_control_mode(&mia, &owner.session(), "open").await;
+    prompts_successfully(&mut editor).await;
 }
 
 #[tokio::test]
-async fn control_is_taken_from_nobody_but_by_the_owner_who_insists() {
-    let (_gateway, mia, ben, mut owner, mut editor) = house(Settings::new()).await;
-    sets(&mia, &owner.session(), "exclusive").await;
-    let first = takes(&mut owner, json!({})).await;
+async fn only_the_owner_can_take_control_by_force() {
+    let (_gateway, mia, ben, mut owner, mut editor) = shared_session(Settings::new()).await;
+    sets_control_mode(&mia, &owner.session(), "exclusive").await;
+    let first = takes_control(&mut owner, json!({})).await;
     for steal in [false, true] {
         editor
             .sends("TAKE_CONTROL", json!({ "steal": steal }))
@@ -117,23 +122,23 @@ async fn control_is_taken_from_nobody_but_by_the_owner_who_insists() {
     let query = format!("?session={}", owner.session());
     let mut phone = mia.enters(&query).await;
     assert_eq!(
-        phone.hears("CONTROL_UPDATE").await["username"],
+        phone.sees_peer_frame("CONTROL_UPDATE").await["username"],
         "mia",
         "as it is"
     );
-    let second = takes(&mut phone, json!({})).await;
+    let second = takes_control(&mut phone, json!({})).await;
     assert!(second["fence"].as_u64() > first["fence"].as_u64());
     owner.prompts("/echo no").await;
     is_refused(&mut owner, "FORBIDDEN", "mia").await;
     phone.sends("RELEASE_CONTROL", json!({})).await;
     phone.sees("ACK").await;
-    takes(&mut editor, json!({})).await;
+    takes_control(&mut editor, json!({})).await;
     owner.sends("TAKE_CONTROL", json!({})).await;
     is_refused(&mut owner, "BUSY", "ben").await;
-    takes(&mut owner, json!({ "steal": true })).await;
-    works(&mut owner).await;
+    takes_control(&mut owner, json!({ "steal": true })).await;
+    prompts_successfully(&mut owner).await;
     editor.sees_run_end().await;
-    // Only the owner decides who may be heard.
+    // Only the owner sets the mode.
     let body = Some(json!({ "control": "open" }));
     let path = format!("/api/sessions/{}", owner.session());
     let tried = ben.sends("PATCH", &path, body).await;
@@ -145,8 +150,8 @@ async fn control_is_taken_from_nobody_but_by_the_owner_who_insists() {
 }
 
 #[tokio::test]
-async fn a_command_under_an_earlier_taking_does_nothing() {
-    let (mut gateway, mia, _, mut owner, mut editor) = house(Settings::new()).await;
+async fn a_command_with_an_outdated_control_term_is_refused() {
+    let (mut gateway, mia, _, mut owner, mut editor) = shared_session(Settings::new()).await;
     let command = |fence: Value, place: &str| {
         let mut command = json!({
             "type": "SUBMIT_PROMPT", "payload": { "text": "/echo done", "mode": "act" },
@@ -158,13 +163,13 @@ async fn a_command_under_an_earlier_taking_does_nothing() {
         }
         command.to_string()
     };
-    let old = takes(&mut editor, json!({})).await["fence"].clone();
+    let old = takes_control(&mut editor, json!({})).await["fence"].clone();
     for place in ["payload", "envelope"] {
         editor.writes(&command(old.clone(), place)).await;
         editor.sees_run_end().await;
         owner.sees_run_end().await;
     }
-    takes(&mut owner, json!({ "steal": true })).await;
+    takes_control(&mut owner, json!({ "steal": true })).await;
     let before = owner.offsets().len();
     for place in ["payload", "envelope"] {
         editor.writes(&command(old.clone(), place)).await;
@@ -174,42 +179,54 @@ async fn a_command_under_an_earlier_taking_does_nothing() {
     }
     owner.sees_nothing().await;
     assert_eq!(owner.offsets().len(), before);
-    // In open mode nobody needs a number.
-    works(&mut editor).await;
+    // Open mode needs no fence.
+    prompts_successfully(&mut editor).await;
 
     let token = mia.token.clone().unwrap();
     gateway.restart();
-    let mut back = Member::comes_back(gateway.address(), &token, &owner.position()).await;
+    let mut back = WsClient::reconnects(gateway.address(), &token, &owner.position()).await;
     back.writes(&command(old.clone(), "envelope")).await;
     is_refused(&mut back, "FORBIDDEN", "fence").await;
-    let newer = takes(&mut back, json!({})).await;
+    let newer = takes_control(&mut back, json!({})).await;
     assert!(newer["fence"].as_u64() > old.as_u64());
 }
 
 #[tokio::test]
-async fn control_ends_with_the_connection_and_with_the_right_to_it() {
-    let (_gateway, mia, ben, mut owner, mut editor) = house(Settings::new()).await;
+async fn control_ends_with_the_connection_or_its_edit_right() {
+    let (_gateway, mia, ben, mut owner, mut editor) = shared_session(Settings::new()).await;
     let query = format!("?session={}", owner.session());
-    takes(&mut editor, json!({})).await;
-    assert_eq!(owner.hears("CONTROL_UPDATE").await["username"], "ben");
+    takes_control(&mut editor, json!({})).await;
+    assert_eq!(
+        owner.sees_peer_frame("CONTROL_UPDATE").await["username"],
+        "ben"
+    );
     drop(editor);
-    assert_eq!(owner.hears("CONTROL_UPDATE").await["username"], Value::Null);
+    assert_eq!(
+        owner.sees_peer_frame("CONTROL_UPDATE").await["username"],
+        Value::Null
+    );
     let mut editor = ben.enters(&query).await;
-    takes(&mut editor, json!({})).await;
-    assert_eq!(owner.hears("CONTROL_UPDATE").await["username"], "ben");
+    takes_control(&mut editor, json!({})).await;
+    assert_eq!(
+        owner.sees_peer_frame("CONTROL_UPDATE").await["username"],
+        "ben"
+    );
     mia.shares(&owner.session(), "ben", "viewer").await;
-    assert_eq!(owner.hears("CONTROL_UPDATE").await["username"], Value::Null);
-    takes(&mut owner, json!({})).await;
+    assert_eq!(
+        owner.sees_peer_frame("CONTROL_UPDATE").await["username"],
+        Value::Null
+    );
+    takes_control(&mut owner, json!({})).await;
     editor.sends("TAKE_CONTROL", json!({})).await;
     is_refused(&mut editor, "FORBIDDEN", "look").await;
 }
 
 #[tokio::test]
-async fn control_runs_out_unless_its_holder_gives_a_sign_of_life() {
+async fn control_expires_unless_its_driver_sends_heartbeats() {
     let settings = Settings::new().with("SESSIONS__CONTROL_LEASE_SECS", "1");
-    let (_gateway, mia, _, mut owner, mut editor) = house(settings).await;
-    sets(&mia, &owner.session(), "exclusive").await;
-    takes(&mut owner, json!({})).await;
+    let (_gateway, mia, _, mut owner, mut editor) = shared_session(settings).await;
+    sets_control_mode(&mia, &owner.session(), "exclusive").await;
+    takes_control(&mut owner, json!({})).await;
     let started = Instant::now();
     while started.elapsed() < Duration::from_millis(1500) {
         owner.sees_nothing().await;
@@ -232,26 +249,29 @@ async fn control_runs_out_unless_its_holder_gives_a_sign_of_life() {
 
 #[tokio::test]
 async fn exclusive_mode_survives_a_restart() {
-    let (mut gateway, mia, _, owner, _editor) = house(Settings::new()).await;
-    sets(&mia, &owner.session(), "exclusive").await;
+    let (mut gateway, mia, _, owner, _editor) = shared_session(Settings::new()).await;
+    sets_control_mode(&mia, &owner.session(), "exclusive").await;
     let token = mia.token.clone().unwrap();
     gateway.restart();
-    let mut back = Member::comes_back(gateway.address(), &token, &owner.position()).await;
-    assert_eq!(back.hears("CONTROL_UPDATE").await["mode"], "exclusive");
+    let mut back = WsClient::reconnects(gateway.address(), &token, &owner.position()).await;
+    assert_eq!(
+        back.sees_peer_frame("CONTROL_UPDATE").await["mode"],
+        "exclusive"
+    );
     back.prompts("/echo no").await;
     is_refused(&mut back, "FORBIDDEN", "TAKE_CONTROL").await;
-    takes(&mut back, json!({})).await;
-    works(&mut back).await;
+    takes_control(&mut back, json!({})).await;
+    prompts_successfully(&mut back).await;
 }
 
-/// One command by POST, in the name of a stream if there is one.
+/// Sends a command by POST, on behalf of a stream if given.
 async fn posts(
-    page: &Browser,
+    page: &HttpClient,
     session: &str,
-    through: Option<&Listener>,
+    through: Option<&SseClient>,
     kind: &str,
     payload: Value,
-) -> Answer {
+) -> HttpResponse {
     let mut path = format!("/api/sessions/{session}/commands");
     if let Some(stream) = through {
         path += "?connection=";
@@ -262,31 +282,31 @@ async fn posts(
 }
 
 #[tokio::test]
-async fn control_is_taken_used_and_lost_without_a_socket_too() {
-    let (gateway, mia, ben, mut owner, _editor) = house(Settings::new()).await;
+async fn control_works_over_sse_and_post_too() {
+    let (gateway, mia, ben, mut owner, _editor) = shared_session(Settings::new()).await;
     let session = owner.session();
-    sets(&mia, &session, "exclusive").await;
-    owner.hears("CONTROL_UPDATE").await;
+    sets_control_mode(&mia, &session, "exclusive").await;
+    owner.sees_peer_frame("CONTROL_UPDATE").await;
     let bearer = ben.token.clone().unwrap();
-    let stream = Listener::follows(gateway.address(), &bearer, &session, None).await;
+    let stream = SseClient::follows(gateway.address(), &bearer, &session, None).await;
     let prompt = json!({ "text": "/echo done", "mode": "act" });
 
-    // Control belongs to a connection, and a request by itself is none.
+    // Control belongs to a connection; a bare POST has none.
     for kind in ["TAKE_CONTROL", "RELEASE_CONTROL"] {
         let refused = posts(&ben, &session, None, kind, json!({})).await.is(422);
-        let told = refused.json()["payload"].clone();
-        assert_eq!(told["code"], "VALIDATION_ERROR");
-        assert!(told["message"].as_str().unwrap().contains("?connection="));
+        let shown = refused.json()["payload"].clone();
+        assert_eq!(shown["code"], "VALIDATION_ERROR");
+        assert!(shown["message"].as_str().unwrap().contains("?connection="));
     }
     let taken = posts(&ben, &session, Some(&stream), "TAKE_CONTROL", json!({})).await;
     let control = taken.is(200).json()["payload"]["control"].clone();
     assert_eq!(control["connectionId"], stream.ack["connectionId"]);
-    let told = owner.hears("CONTROL_UPDATE").await;
+    let shown = owner.sees_peer_frame("CONTROL_UPDATE").await;
     assert_eq!(
-        (&told["username"], &told["fence"]),
+        (&shown["username"], &shown["fence"]),
         (&json!("ben"), &control["fence"])
     );
-    // In its name, not only by its user, and not under another number.
+    // The same user is not enough: stream and fence must match.
     let alone = posts(&ben, &session, None, "SUBMIT_PROMPT", prompt.clone()).await;
     assert_eq!(alone.is(403).json()["payload"]["code"], "FORBIDDEN");
     let mut fenced = prompt.clone();
@@ -305,11 +325,11 @@ async fn control_is_taken_used_and_lost_without_a_socket_too() {
     done.is(200);
     owner.sees_run_end().await;
 
-    // What somebody else has is busy, and their connection is theirs.
+    // Control held by another user is a conflict, and their connection cannot be borrowed.
     let stolen = posts(&mia, &session, Some(&stream), "TAKE_CONTROL", json!({})).await;
     let problem = stolen.refuses(422, "VALIDATION_ERROR").json();
     assert_eq!(problem["details"]["field"], "connection");
-    let own = Listener::follows(
+    let own = SseClient::follows(
         gateway.address(),
         mia.token.as_deref().unwrap(),
         &session,
@@ -324,22 +344,31 @@ async fn control_is_taken_used_and_lost_without_a_socket_too() {
 
     let released = posts(&ben, &session, Some(&stream), "RELEASE_CONTROL", json!({})).await;
     released.is(200);
-    assert_eq!(owner.hears("CONTROL_UPDATE").await["username"], Value::Null);
+    assert_eq!(
+        owner.sees_peer_frame("CONTROL_UPDATE").await["username"],
+        Value::Null
+    );
     let taken = posts(&ben, &session, Some(&stream), "TAKE_CONTROL", json!({})).await;
     taken.is(200);
-    assert_eq!(owner.hears("CONTROL_UPDATE").await["username"], "ben");
+    assert_eq!(
+        owner.sees_peer_frame("CONTROL_UPDATE").await["username"],
+        "ben"
+    );
     drop(stream);
-    assert_eq!(owner.hears("CONTROL_UPDATE").await["username"], Value::Null);
+    assert_eq!(
+        owner.sees_peer_frame("CONTROL_UPDATE").await["username"],
+        Value::Null
+    );
 }
 
 #[tokio::test]
 async fn a_heartbeat_by_post_keeps_control_for_its_stream() {
     let settings = Settings::new().with("SESSIONS__CONTROL_LEASE_SECS", "1");
-    let (gateway, mia, ben, mut owner, mut editor) = house(settings).await;
+    let (gateway, mia, ben, mut owner, mut editor) = shared_session(settings).await;
     let session = owner.session();
-    sets(&mia, &session, "exclusive").await;
+    sets_control_mode(&mia, &session, "exclusive").await;
     let bearer = ben.token.clone().unwrap();
-    let stream = Listener::follows(gateway.address(), &bearer, &session, None).await;
+    let stream = SseClient::follows(gateway.address(), &bearer, &session, None).await;
     let taken = posts(&ben, &session, Some(&stream), "TAKE_CONTROL", json!({})).await;
     taken.is(200);
     let started = Instant::now();
@@ -362,19 +391,19 @@ async fn a_heartbeat_by_post_keeps_control_for_its_stream() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_drive_can_suggest() {
-    let (_gateway, mia, _, mut owner, mut editor) = house(Settings::new()).await;
-    sets(&mia, &owner.session(), "exclusive").await;
-    takes(&mut owner, json!({})).await;
+async fn a_user_without_control_can_suggest_a_prompt() {
+    let (_gateway, mia, _, mut owner, mut editor) = shared_session(Settings::new()).await;
+    sets_control_mode(&mia, &owner.session(), "exclusive").await;
+    takes_control(&mut owner, json!({})).await;
     editor.prompts("/echo mine").await;
     is_refused(&mut editor, "FORBIDDEN", "mia").await;
     editor
         .sends("SUGGEST", json!({ "text": "Try /echo yours" }))
         .await;
     editor.sees("ACK").await;
-    let heard = owner.sees("MESSAGE").await;
-    assert_eq!(heard["payload"]["content"], "Try /echo yours");
-    assert_eq!(heard["payload"]["metadata"]["suggestion"], true);
-    assert_eq!(heard["payload"]["metadata"]["by"], "ben");
+    let received = owner.sees("MESSAGE").await;
+    assert_eq!(received["payload"]["content"], "Try /echo yours");
+    assert_eq!(received["payload"]["metadata"]["suggestion"], true);
+    assert_eq!(received["payload"]["metadata"]["by"], "ben");
     owner.sees_nothing().await;
 }

@@ -1,11 +1,11 @@
-//! Data that survives operations: backups, another database, an upgrade. And data that is to be gone.
+//! Data: backup, restore, move to Postgres, upgrade, and removal of accounts.
 
-mod dumps;
-mod homes;
-mod interruptions;
-mod moves;
-mod removal;
+mod account_removal;
+mod file_ownership;
+mod interrupted_restores;
+mod postgres_dumps;
 mod restores;
+mod to_postgres;
 mod upgrades;
 
 use std::path::Path;
@@ -14,15 +14,14 @@ use std::process::Output;
 use serde_json::Value;
 use sqlx::{Connection as _, SqliteConnection};
 
-use crate::actors::{Browser, Gateway, Member};
+use crate::actors::{Gateway, HttpClient, WsClient};
 
-/// What a program wrote for people.
-fn complaint(output: &Output) -> String {
+fn stderr_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The whole journal of a session, as the gateway exports it.
-async fn journal(page: &Browser, session: &str) -> Vec<Value> {
+/// The exported journal of a session.
+async fn journal(page: &HttpClient, session: &str) -> Vec<Value> {
     let file = page
         .gets(&format!("/api/sessions/{session}/export"))
         .await
@@ -33,19 +32,19 @@ async fn journal(page: &Browser, session: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Everything that a member saw up to a moment is in a journal, as it was.
-fn has_all(journal: &[Value], seen: &[Value]) {
+/// Fails unless the journal contains every received event unchanged.
+fn contains_events(journal: &[Value], seen: &[Value]) {
     assert!(journal.len() >= seen.len(), "{} events", journal.len());
     for (kept, seen) in journal.iter().zip(seen) {
         assert_eq!(kept, seen);
     }
 }
 
-/// Members who follow answers that are under way, each in a session of their own.
-async fn streams(gateway: &Gateway, token: &str, count: usize, prompt: &str) -> Vec<Member> {
+/// Clients with a streaming answer, each in its own session.
+async fn streams(gateway: &Gateway, token: &str, count: usize, prompt: &str) -> Vec<WsClient> {
     let mut members = Vec::new();
     for _ in 0..count {
-        let mut member = Member::joins(gateway.address(), token, "").await;
+        let mut member = WsClient::connects(gateway.address(), token, "").await;
         member.prompts(prompt).await;
         members.push(member);
     }
@@ -57,8 +56,8 @@ async fn streams(gateway: &Gateway, token: &str, count: usize, prompt: &str) -> 
     members
 }
 
-/// SQLite's own check of a file.
-async fn is_whole(file: &Path) {
+/// Fails unless SQLite's integrity check passes.
+async fn passes_integrity_check(file: &Path) {
     let mut connection = SqliteConnection::connect(&file.display().to_string())
         .await
         .unwrap();

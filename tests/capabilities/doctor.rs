@@ -1,4 +1,4 @@
-//! `switchboard doctor --url` names the line that is missing, and the gateway tells strangers nothing.
+//! Doctor: `switchboard doctor --url` names the missing directive, and the gateway tells strangers nothing.
 
 use serde_json::Value;
 
@@ -6,22 +6,22 @@ use crate::actors::{Gateway, Nginx, PASSWORD, Ports, Settings};
 use crate::ports::free_port;
 use crate::proxies::{behind, doctor};
 
-/// The finding, which must be a problem that says this and names that for nginx.
+/// Fails unless this finding is a problem with this text and this nginx directive.
 #[track_caller]
 fn names(findings: &Value, what: &str, found: &str, line: &str) {
     let all = findings.as_array().unwrap();
     let finding = all.iter().find(|finding| finding["what"] == what);
     let finding = finding.unwrap_or_else(|| panic!("no {what} in {findings:#}"));
     assert_eq!(finding["verdict"], "problem", "{finding:#}");
-    let told = finding["found"].as_str().unwrap();
-    assert!(told.contains(found), "{finding:#}");
+    let shown = finding["found"].as_str().unwrap();
+    assert!(shown.contains(found), "{finding:#}");
     let fix = finding["fix"].as_str().unwrap();
     let nginx = finding["proxies"]["nginx"].as_str().unwrap_or_default();
     assert!(fix.contains(line) || nginx.contains(line), "{finding:#}");
 }
 
 #[tokio::test]
-async fn it_names_the_lines_that_a_careless_nginx_lacks() {
+async fn doctor_names_the_directives_missing_in_nginx() {
     let ports = Ports::new();
     let gateway = behind(&ports).start().await;
     let changes = [
@@ -55,7 +55,7 @@ async fn it_names_the_lines_that_a_careless_nginx_lacks() {
 }
 
 #[tokio::test]
-async fn it_names_an_idle_cut_and_a_silent_proxy() {
+async fn doctor_names_an_idle_timeout_and_a_missing_forwarded_for_header() {
     let ports = Ports::new();
     let gateway = behind(&ports).start().await;
     let changes = [
@@ -80,7 +80,7 @@ async fn it_names_an_idle_cut_and_a_silent_proxy() {
 }
 
 #[tokio::test]
-async fn it_names_a_wrong_name_on_either_side() {
+async fn doctor_names_a_wrong_host_on_either_side() {
     let ports = Ports::new();
     let mut gateway = behind(&ports).start().await;
     {
@@ -115,7 +115,7 @@ async fn it_names_a_wrong_name_on_either_side() {
 }
 
 #[tokio::test]
-async fn it_names_a_base_path_that_is_stripped_or_not_there() {
+async fn doctor_names_a_stripped_or_missing_base_path() {
     let ports = Ports::new();
     let gateway = behind(&ports)
         .with("SERVER__BASE_PATH", "/agents")
@@ -150,13 +150,13 @@ async fn it_names_a_base_path_that_is_stripped_or_not_there() {
 }
 
 #[tokio::test]
-async fn it_names_what_is_wrong_on_the_way() {
+async fn doctor_names_dns_upstream_and_tls_problems() {
     let ports = Ports::new();
     let gateway = behind(&ports).start().await;
     let (code, findings) = doctor(&gateway, &ports, &ports.url(), &["--quick"]);
     assert_eq!(code, 1);
     names(&findings, "address", "cannot be reached", "DNS");
-    // Nobody listens there: a port of the proxy's own that speaks another protocol.
+    // An upstream port on which nothing listens.
     let nowhere = format!("127.0.0.1:{}", free_port());
     let change = [(gateway.address().to_string(), nowhere)];
     let change = change
@@ -186,7 +186,7 @@ async fn it_names_what_is_wrong_on_the_way() {
 }
 
 #[tokio::test]
-async fn a_gateway_of_other_keys_is_recognised() {
+async fn doctor_recognises_a_gateway_with_other_keys() {
     let ports = Ports::new();
     let gateway = behind(&ports).start().await;
     let other = behind(&ports).start().await;
@@ -197,10 +197,10 @@ async fn a_gateway_of_other_keys_is_recognised() {
 }
 
 #[tokio::test]
-async fn strangers_and_users_find_nothing_where_the_doctor_asks() {
+async fn doctor_routes_are_hidden_from_strangers_and_users() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
-    for visitor in [gateway.visitor(), root] {
+    let root = gateway.logged_in("root").await;
+    for visitor in [gateway.anonymous(), root] {
         visitor.gets("/api/probe").await.refuses(404, "NOT_FOUND");
         visitor
             .gets("/api/probe/stream")
@@ -212,12 +212,15 @@ async fn strangers_and_users_find_nothing_where_the_doctor_asks() {
 }
 
 #[tokio::test]
-async fn a_url_that_is_none_is_refused() {
-    let gateway = Settings::untouched().start().await;
+async fn doctor_refuses_an_invalid_url() {
+    let gateway = Settings::without_admin().start().await;
     let output = gateway.runs(&["doctor", "--url", "agents.example.org"]);
     assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("expected a URL like https://"), "{said}");
-    assert!(!said.contains(PASSWORD));
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        printed.contains("expected a URL like https://"),
+        "{printed}"
+    );
+    assert!(!printed.contains(PASSWORD));
     assert_eq!(gateway.runs(&["doctor", "--quick"]).status.code(), Some(2));
 }

@@ -1,16 +1,16 @@
-//! The documents are true: blocks of commands run, examples are as described, tables name what exists.
+//! Documentation: shell blocks run, examples match their schemas, cited tests exist.
 
 use std::process::{Command, Stdio};
 
 use crate::actors::{PASSWORD, Settings, Storage, program};
 
-mod messages;
+mod message_examples;
 
-/// What the blocks say and cannot be done here, and what is done in its place. Left to right, from the
-/// top to the bottom; whatever is not in this table is run as it stands.
-const EQUIVALENTS: [(&str, &str); 12] = [
-    // The gateway of this test has been built, and runs already, with the administrator that the setup
-    // link would have made.
+/// Commands that cannot run in a test, and their substitutes, applied in this order. Everything else
+/// runs as written.
+const SUBSTITUTIONS: [(&str, &str); 12] = [
+    // The test's gateway is built and runs already, with the administrator that the setup link would
+    // create.
     ("cargo build --release", "switchboard --version"),
     (
         "cargo run --release     # build and start",
@@ -22,7 +22,7 @@ const EQUIVALENTS: [(&str, &str); 12] = [
         "test -x \"$REPOSITORY/scripts/test\"  # every",
     ),
     ("http://127.0.0.1:7717", "http://$ADDRESS"),
-    // In quotation marks of the shell's other kind.
+    // Quoted the other way.
     ("ws://127.0.0.1:7717/ws\"", "ws://'\"$ADDRESS\"'/ws\""),
     // What Debian's package node-ws brings, without the network.
     (
@@ -34,7 +34,7 @@ const EQUIVALENTS: [(&str, &str); 12] = [
         "NODE_PATH=/usr/share/nodejs",
     ),
     ("./target/release/switchboard", "switchboard"),
-    // What a person fills in.
+    // Placeholders.
     ("'the password you chose'", "\"$THE_PASSWORD\""),
     (
         "'what stands behind #t= in the link'",
@@ -42,8 +42,8 @@ const EQUIVALENTS: [(&str, &str); 12] = [
     ),
     ("ses_…", "$(the_session)"),
 ];
-/// Programs that fetch, build or change the machine: none may be left.
-const NOT_HERE: [&str; 8] = [
+/// Programs that download, build or change the machine: none may remain.
+const FORBIDDEN_PROGRAMS: [&str; 8] = [
     "cargo ",
     "npm ",
     "npx ",
@@ -67,11 +67,11 @@ fn script(page: &str) -> String {
         script.len() > 200,
         "the blocks are not where they are looked for"
     );
-    for (said, done) in EQUIVALENTS {
-        script = script.replace(said, done);
+    for (printed, done) in SUBSTITUTIONS {
+        script = script.replace(printed, done);
     }
     for line in script.lines() {
-        let left = NOT_HERE.iter().find(|word| line.contains(**word));
+        let left = FORBIDDEN_PROGRAMS.iter().find(|word| line.contains(**word));
         assert_eq!(left, None, "no equivalent for: {line}");
     }
     assert!(!script.contains('…'), "nobody fills this in: {script}");
@@ -79,9 +79,9 @@ fn script(page: &str) -> String {
 }
 
 async fn runs(page: &str) -> String {
-    // The first five minutes are on SQLite.
-    let gateway = Settings::untouched()
-        .storing(Storage::Sqlite(None))
+    // The quickstart uses SQLite.
+    let gateway = Settings::without_admin()
+        .with_storage(Storage::Sqlite(None))
         .with("ADMIN__USERNAME", "admin")
         .with("ADMIN__PASSWORD", PASSWORD)
         .start()
@@ -110,34 +110,34 @@ async fn runs(page: &str) -> String {
             .unwrap()
     });
     let ran = ran.await.unwrap();
-    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
     let complaints = String::from_utf8_lossy(&ran.stderr);
     assert!(
         ran.status.success() && complaints.is_empty(),
-        "{complaints}{said}"
+        "{complaints}{printed}"
     );
-    said
+    printed
 }
 
 #[tokio::test]
-async fn every_block_of_the_readme_runs() {
-    let said = runs(include_str!("../../README.md")).await;
+async fn every_shell_block_of_the_readme_runs() {
+    let printed = runs(include_str!("../../README.md")).await;
     for words in ["mia (member)", "/invite#t=", "\"sessions\":"] {
-        assert!(said.contains(words), "{words}: {said}");
+        assert!(printed.contains(words), "{words}: {printed}");
     }
 }
 
 #[tokio::test]
-async fn every_block_of_the_quickstart_runs() {
+async fn every_shell_block_of_the_quickstart_runs() {
     let page = include_str!("../../docs/quickstart.md");
-    let said = runs(page).await;
+    let printed = runs(page).await;
     for words in [
         "hello",
         "/invite#t=",
         "The configuration is good",
         "holds a checked copy",
     ] {
-        assert!(said.contains(words), "{words}: {said}");
+        assert!(printed.contains(words), "{words}: {printed}");
     }
     for file in blocks(page, "toml") {
         let dir = tempfile::tempdir().unwrap();
@@ -148,7 +148,7 @@ async fn every_block_of_the_quickstart_runs() {
 }
 
 #[test]
-fn the_page_of_every_setting_is_current() {
+fn the_configuration_reference_is_current() {
     let dir = tempfile::tempdir().unwrap();
     let made = program(dir.path(), &["config", "reference"], &[]);
     assert!(
@@ -158,7 +158,7 @@ fn the_page_of_every_setting_is_current() {
 }
 
 #[test]
-fn every_test_that_the_threat_model_names_exists() {
+fn every_test_that_the_threat_model_cites_exists() {
     let page = include_str!("../../docs/security.md");
     let table = page.split("## Threat model").nth(1).unwrap();
     let table = table.split("\n## ").next().unwrap();

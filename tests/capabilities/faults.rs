@@ -1,9 +1,9 @@
-//! What goes wrong around a gateway, and what everybody may expect of it meanwhile and afterwards.
+//! Faults: storage outages, lost replies, vanished peers and mass reconnects.
 
-mod disk;
 mod failover;
-mod line;
-mod server;
+mod lossy_proxy;
+mod postgres_server;
+mod small_disk;
 
 use std::time::{Duration, Instant};
 
@@ -13,40 +13,40 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 use tokio::task::JoinSet;
 
-use crate::actors::{Browser, Gateway, Member, Settings, Storage};
-use disk::Disk;
-use line::Line;
-use server::Server;
+use crate::actors::{Gateway, HttpClient, Settings, Storage, WsClient};
+use lossy_proxy::LossyProxy;
+use postgres_server::PostgresServer;
+use small_disk::SmallDisk;
 
-/// How soon somebody hears that storage is unavailable.
-const TOLD_WITHIN: Duration = Duration::from_secs(3);
-/// How soon everything works after storage is back.
-const HEALED_WITHIN: Duration = Duration::from_secs(5);
-/// The words of the answer that is under way when storage goes away.
+/// Deadline for the error while storage is unavailable.
+const ERROR_DEADLINE: Duration = Duration::from_secs(3);
+/// Deadline for recovery after storage is back.
+const RECOVERY_DEADLINE: Duration = Duration::from_secs(5);
+/// Words of the answer that is streaming when storage fails.
 const WORDS: usize = 300;
 
-/// A gateway and those who were there before anything went wrong.
-struct Scene {
+/// A gateway, and clients connected before the outage.
+struct OutageTest {
     gateway: Gateway,
-    page: Browser,
-    /// Sees an answer that is under way.
-    reading: Member,
-    /// Has asked something before.
-    idle: Member,
-    /// Has not asked anything yet.
-    new: Member,
+    page: HttpClient,
+    /// Receives a streaming answer.
+    reading: WsClient,
+    /// Has completed a run.
+    idle: WsClient,
+    /// Has sent nothing yet.
+    new: WsClient,
 }
 
-impl Scene {
-    async fn begins(storage: Storage) -> Self {
-        let gateway = Settings::new().storing(storage).start().await;
-        let page = gateway.browser("root").await;
+impl OutageTest {
+    async fn start(storage: Storage) -> Self {
+        let gateway = Settings::new().with_storage(storage).start().await;
+        let page = gateway.logged_in("root").await;
         let token = page.token.clone().unwrap();
-        let mut idle = Member::joins(gateway.address(), &token, "").await;
+        let mut idle = WsClient::connects(gateway.address(), &token, "").await;
         idle.prompts("/echo before").await;
         idle.sees_run_end().await;
-        let new = Member::joins(gateway.address(), &token, "").await;
-        let mut reading = Member::joins(gateway.address(), &token, "").await;
+        let new = WsClient::connects(gateway.address(), &token, "").await;
+        let mut reading = WsClient::connects(gateway.address(), &token, "").await;
         reading.prompts(&format!("/stream {WORDS} 10")).await;
         while reading.events.len() < 20 {
             reading.receives().await.unwrap();
@@ -60,14 +60,14 @@ impl Scene {
         }
     }
 
-    /// Whoever asks for something is told soon, nothing is shown that is not stored, and who is
-    /// connected stays so.
-    async fn is_without_storage(&mut self) {
+    /// During the outage commands get an error soon, no unstored event is sent, and connections stay
+    /// open.
+    async fn checks_outage(&mut self) {
         tokio::join!(
             is_refused(&mut self.reading, &["STORAGE_UNAVAILABLE", "BUSY"]),
             is_refused(&mut self.idle, &["STORAGE_UNAVAILABLE"]),
             is_refused(&mut self.new, &["STORAGE_UNAVAILABLE"]),
-            nobody_logs_in(&self.gateway),
+            login_is_refused(&self.gateway),
             is_not_ready(&self.page),
         );
         self.reading.answers_a_heartbeat().await;
@@ -84,14 +84,14 @@ impl Scene {
         assert_eq!(starts(&self.new.events), 0);
     }
 
-    /// Everything goes on, on the same sockets, and what was refused has not happened.
-    async fn has_healed(&mut self, since: Instant) {
+    /// Everything continues on the same sockets, and refused commands had no effect.
+    async fn checks_recovery(&mut self, since: Instant) {
         tokio::join!(
             is_served_again(&mut self.idle, since),
             is_served_again(&mut self.new, since),
         );
         self.page.gets("/readyz").await.is(200);
-        let mut visitor = self.gateway.visitor();
+        let mut visitor = self.gateway.anonymous();
         visitor
             .logs_in("root", crate::actors::PASSWORD)
             .await
@@ -101,11 +101,11 @@ impl Scene {
         for (member, runs) in [(&self.reading, 1), (&self.idle, 2), (&self.new, 1)] {
             assert_eq!(starts(&member.events), runs, "what was refused did not run");
         }
-        self.is_all_stored().await;
+        self.checks_stored_events().await;
     }
 
-    /// What everybody has seen is there after the gateway was killed.
-    async fn is_all_stored(&mut self) {
+    /// Every received event is stored after the gateway was killed.
+    async fn checks_stored_events(&mut self) {
         self.gateway.signal("-KILL");
         self.gateway.restart();
         let token = self.page.token.clone().unwrap();
@@ -116,7 +116,7 @@ impl Scene {
                 "no hole and nothing twice: {offsets:?}"
             );
             let address = self.gateway.address();
-            let mut back = Member::joins(address, &token, &member.position_after(0)).await;
+            let mut back = WsClient::connects(address, &token, &member.position_after(0)).await;
             assert_eq!(back.ack["resume"], "replayed");
             while back.offsets().len() < offsets.len() {
                 back.receives().await.unwrap();
@@ -128,42 +128,42 @@ impl Scene {
     }
 }
 
-impl Member {
+impl WsClient {
     async fn answers_a_heartbeat(&mut self) {
         let asked = Instant::now();
         self.sends("HEARTBEAT", json!({})).await;
         self.sees("HEARTBEAT").await;
-        assert!(asked.elapsed() < TOLD_WITHIN, "{:?}", asked.elapsed());
+        assert!(asked.elapsed() < ERROR_DEADLINE, "{:?}", asked.elapsed());
     }
 }
 
-async fn is_refused(member: &mut Member, codes: &[&str]) {
+async fn is_refused(member: &mut WsClient, codes: &[&str]) {
     let asked = Instant::now();
     member.prompts("/echo refused").await;
     let refusal = member.sees("ERROR_MESSAGE").await;
     let code = refusal["payload"]["code"].as_str().unwrap();
     assert!(codes.contains(&code), "{refusal}");
-    assert!(asked.elapsed() < TOLD_WITHIN, "{:?}", asked.elapsed());
+    assert!(asked.elapsed() < ERROR_DEADLINE, "{:?}", asked.elapsed());
 }
 
-async fn nobody_logs_in(gateway: &Gateway) {
+async fn login_is_refused(gateway: &Gateway) {
     let asked = Instant::now();
-    let mut visitor = gateway.visitor();
+    let mut visitor = gateway.anonymous();
     let answer = visitor.logs_in("root", crate::actors::PASSWORD).await;
     answer.refuses(503, "STORAGE_UNAVAILABLE");
-    assert!(asked.elapsed() < TOLD_WITHIN, "{:?}", asked.elapsed());
+    assert!(asked.elapsed() < ERROR_DEADLINE, "{:?}", asked.elapsed());
 }
 
-async fn is_not_ready(page: &Browser) {
+async fn is_not_ready(page: &HttpClient) {
     let asked = Instant::now();
     page.gets("/healthz").await.is(200);
     let answer = page.gets("/readyz").await.is(503);
     assert_eq!(answer.json()["components"]["database"], "failing");
-    assert!(asked.elapsed() < TOLD_WITHIN, "{:?}", asked.elapsed());
+    assert!(asked.elapsed() < ERROR_DEADLINE, "{:?}", asked.elapsed());
 }
 
-/// Asks until it is not refused, which must be soon.
-async fn is_served_again(member: &mut Member, since: Instant) {
+/// Prompts until accepted, within the deadline.
+async fn is_served_again(member: &mut WsClient, since: Instant) {
     loop {
         member.prompts("/echo back").await;
         let frame = member.receives().await.unwrap();
@@ -171,10 +171,10 @@ async fn is_served_again(member: &mut Member, since: Instant) {
             break;
         }
         assert_eq!(frame["payload"]["code"], "STORAGE_UNAVAILABLE", "{frame}");
-        assert!(since.elapsed() < HEALED_WITHIN, "not healed: {frame}");
+        assert!(since.elapsed() < RECOVERY_DEADLINE, "not healed: {frame}");
     }
     assert_eq!(member.sees_run_end().await["status"], "completed");
-    assert!(since.elapsed() < HEALED_WITHIN, "{:?}", since.elapsed());
+    assert!(since.elapsed() < RECOVERY_DEADLINE, "{:?}", since.elapsed());
 }
 
 /// The whole answer.
@@ -189,39 +189,39 @@ fn starts(events: &[Value]) -> usize {
 }
 
 #[tokio::test]
-async fn a_postgres_that_stops_answering_is_waited_for_and_nothing_is_lost() {
-    let server = Server::start().await;
-    let mut scene = Scene::begins(Storage::Postgres(server.url())).await;
+async fn an_unresponsive_postgres_is_waited_for_and_nothing_is_lost() {
+    let server = PostgresServer::start().await;
+    let mut scene = OutageTest::start(Storage::Postgres(server.url())).await;
     server.freezes();
-    scene.is_without_storage().await;
+    scene.checks_outage().await;
     server.thaws();
-    scene.has_healed(Instant::now()).await;
+    scene.checks_recovery(Instant::now()).await;
 }
 
 #[tokio::test]
-async fn a_postgres_that_is_restarted_is_waited_for_and_nothing_is_lost() {
-    let mut server = Server::start().await;
-    let mut scene = Scene::begins(Storage::Postgres(server.url())).await;
+async fn a_restarting_postgres_is_waited_for_and_nothing_is_lost() {
+    let mut server = PostgresServer::start().await;
+    let mut scene = OutageTest::start(Storage::Postgres(server.url())).await;
     server.shuts_down();
-    scene.is_without_storage().await;
+    scene.checks_outage().await;
     server.starts_again().await;
-    scene.has_healed(Instant::now()).await;
+    scene.checks_recovery(Instant::now()).await;
 }
 
 #[tokio::test]
-async fn a_sqlite_file_that_somebody_else_has_locked_is_waited_for_and_nothing_is_lost() {
-    let mut scene = Scene::begins(Storage::Sqlite(None)).await;
-    let mut other = opens(&scene.gateway).await;
+async fn a_locked_sqlite_file_is_waited_for_and_nothing_is_lost() {
+    let mut scene = OutageTest::start(Storage::Sqlite(None)).await;
+    let mut other = opens_database(&scene.gateway).await;
     sqlx::query("begin exclusive")
         .execute(&mut other)
         .await
         .unwrap();
-    scene.is_without_storage().await;
+    scene.checks_outage().await;
     sqlx::query("rollback").execute(&mut other).await.unwrap();
-    scene.has_healed(Instant::now()).await;
+    scene.checks_recovery(Instant::now()).await;
 }
 
-async fn opens(gateway: &Gateway) -> SqliteConnection {
+async fn opens_database(gateway: &Gateway) -> SqliteConnection {
     SqliteConnectOptions::new()
         .filename(gateway.sqlite_file())
         .busy_timeout(Duration::from_secs(20))
@@ -231,11 +231,11 @@ async fn opens(gateway: &Gateway) -> SqliteConnection {
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_prompts_and_lets_everybody_read() {
-    let disk = Disk::mount();
-    let mut scene = Scene::begins(Storage::Sqlite(Some(disk.path()))).await;
+async fn a_full_disk_refuses_prompts_and_still_serves_readers() {
+    let disk = SmallDisk::mount();
+    let mut scene = OutageTest::start(Storage::Sqlite(Some(disk.path()))).await;
     disk.fills_up();
-    scene.is_without_storage().await;
+    scene.checks_outage().await;
 
     scene.idle.sends("REQUEST_STATE", json!({})).await;
     let state = scene.idle.sees("FULL_STATE").await;
@@ -244,7 +244,7 @@ async fn a_full_disk_refuses_prompts_and_lets_everybody_read() {
     let token = scene.page.token.clone().unwrap();
     for member in [&scene.reading, &scene.idle] {
         let address = scene.gateway.address();
-        let mut second = Member::joins(address, &token, &member.position_after(0)).await;
+        let mut second = WsClient::connects(address, &token, &member.position_after(0)).await;
         assert_eq!(second.ack["resume"], "replayed");
         while second.offsets().len() < member.offsets().len() {
             second.receives().await.unwrap();
@@ -255,9 +255,9 @@ async fn a_full_disk_refuses_prompts_and_lets_everybody_read() {
         assert_eq!(stored.text.lines().count(), member.offsets().len());
     }
 
-    disk.has_room_again();
-    scene.has_healed(Instant::now()).await;
-    let mut file = opens(&scene.gateway).await;
+    disk.is_emptied();
+    scene.checks_recovery(Instant::now()).await;
+    let mut file = opens_database(&scene.gateway).await;
     let verdict: String = sqlx::query_scalar("pragma integrity_check")
         .fetch_one(&mut file)
         .await
@@ -265,24 +265,24 @@ async fn a_full_disk_refuses_prompts_and_lets_everybody_read() {
     assert_eq!(verdict, "ok");
 }
 
-// A second thread: the line must work while the start of a gateway is waited for.
+// A second thread: the proxy must work while the test waits for the gateway's start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_commit_whose_answer_was_lost_is_neither_lost_nor_done_twice() {
-    let server = Server::start().await;
-    let line = Line::to(server.port()).await;
+async fn a_commit_whose_reply_was_lost_is_neither_lost_nor_repeated() {
+    let server = PostgresServer::start().await;
+    let line = LossyProxy::to(server.port()).await;
     let gateway = Settings::new()
-        .storing(Storage::Postgres(line.url()))
+        .with_storage(Storage::Postgres(line.url()))
         .start()
         .await;
-    let token = gateway.browser("root").await.token.unwrap();
-    let mut member = Member::joins(gateway.address(), &token, "").await;
+    let token = gateway.logged_in("root").await.token.unwrap();
+    let mut member = WsClient::connects(gateway.address(), &token, "").await;
     let mut runs = 0;
     for _ in 0..3 {
         member.prompts(&format!("/stream {WORDS} 5")).await;
         member.sees("TASK_OUTPUT_CHUNK").await;
-        line.loses_the_answer_to_the_next_commit();
+        line.loses_next_commit_reply();
         assert_eq!(member.sees_run_end().await["status"], "completed");
-        assert!(line.has_lost_it(), "there was a commit after the first");
+        assert!(line.has_lost_reply(), "there was a commit after the first");
         runs += 1;
         assert_eq!(member.text(), words().repeat(runs));
     }
@@ -290,49 +290,49 @@ async fn a_commit_whose_answer_was_lost_is_neither_lost_nor_done_twice() {
     assert!(offsets.iter().copied().eq(1..=offsets.len() as u64));
 }
 
-/// Mia's session with ben in it, on a Postgres that is reached over a line.
-async fn shared(line: &Line) -> (Gateway, Browser, Member) {
+/// Mia's session with ben in it, on a Postgres behind the lossy proxy.
+async fn shared_session(line: &LossyProxy) -> (Gateway, HttpClient, WsClient) {
     let gateway = Settings::new()
-        .storing(Storage::Postgres(line.url()))
+        .with_storage(Storage::Postgres(line.url()))
         .start()
         .await;
     for name in ["mia", "ben"] {
-        gateway.has_user(name, "member");
+        gateway.adds_user(name, "member");
     }
-    let mia = gateway.browser("mia").await;
+    let mia = gateway.logged_in("mia").await;
     let made = mia.posts("/api/sessions", json!({})).await.is(201).json();
     let session = made["id"].as_str().unwrap();
     mia.shares(session, "ben", "viewer").await;
-    let ben = gateway.browser("ben").await;
+    let ben = gateway.logged_in("ben").await;
     let guest = ben.enters(&format!("?session={session}")).await;
     (gateway, mia, guest)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_was_shut_out_by_an_act_without_an_answer_is_out() {
-    let server = Server::start().await;
-    let line = Line::to(server.port()).await;
-    let (_gateway, mia, mut guest) = shared(&line).await;
+async fn a_user_whose_grant_was_revoked_is_disconnected_even_if_the_reply_was_lost() {
+    let server = PostgresServer::start().await;
+    let line = LossyProxy::to(server.port()).await;
+    let (_gateway, mia, mut guest) = shared_session(&line).await;
     let path = format!("/api/sessions/{}/grants/ben", guest.session());
-    line.loses_the_answer_to_the_next_commit();
+    line.loses_next_commit_reply();
     let unheard = mia.sends("DELETE", &path, None).await;
     unheard.refuses(503, "STORAGE_UNAVAILABLE");
-    assert!(line.has_lost_it());
+    assert!(line.has_lost_reply());
     assert_eq!(guest.sees_close().await.code, 4403);
     let again = mia.sends("DELETE", &path, None).await;
     again.refuses(404, "NOT_FOUND");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_that_was_ended_by_an_act_without_an_answer_is_over() {
-    let server = Server::start().await;
-    let line = Line::to(server.port()).await;
-    let (_gateway, mia, mut guest) = shared(&line).await;
+async fn a_session_that_was_ended_stays_ended_even_if_the_reply_was_lost() {
+    let server = PostgresServer::start().await;
+    let line = LossyProxy::to(server.port()).await;
+    let (_gateway, mia, mut guest) = shared_session(&line).await;
     let path = format!("/api/sessions/{}", guest.session());
-    line.loses_the_answer_to_the_next_commit();
+    line.loses_next_commit_reply();
     let unheard = mia.sends("DELETE", &path, None).await;
     unheard.refuses(503, "STORAGE_UNAVAILABLE");
-    assert!(line.has_lost_it());
+    assert!(line.has_lost_reply());
     assert_eq!(guest.sees_close().await.code, 4409);
     let again = mia.sends("DELETE", &path, None).await;
     again.refuses(404, "NOT_FOUND");
@@ -340,12 +340,15 @@ async fn a_session_that_was_ended_by_an_act_without_an_answer_is_over() {
 
 /// A command waits for storage while its sender loses their rights.
 #[tokio::test]
-async fn an_answer_is_not_for_somebody_who_was_shut_out_while_it_was_waited_for() {
-    let server = Server::start().await;
-    let settings = Settings::new().storing(Storage::Postgres(server.url()));
+async fn a_reply_is_withheld_from_a_user_disabled_while_it_was_pending() {
+    let server = PostgresServer::start().await;
+    let settings = Settings::new().with_storage(Storage::Postgres(server.url()));
     let gateway = settings.start().await;
-    gateway.has_user("ben", "member");
-    let (page, ben) = (gateway.browser("root").await, gateway.browser("ben").await);
+    gateway.adds_user("ben", "member");
+    let (page, ben) = (
+        gateway.logged_in("root").await,
+        gateway.logged_in("ben").await,
+    );
     let mut guest = ben.enters("").await;
     guest.prompts("/echo before").await;
     guest.sees_run_end().await;
@@ -380,37 +383,41 @@ async fn an_answer_is_not_for_somebody_who_was_shut_out_while_it_was_waited_for(
     assert_eq!(begun.await.unwrap(), 1, "it was waited for, and done");
 }
 
-/// The act waits for storage while the one who asked for it leaves.
+/// The revocation waits for storage while its sender disconnects.
 #[tokio::test]
-async fn an_act_goes_on_when_whoever_asked_for_it_leaves() {
-    let gateway = Settings::new().storing(Storage::Sqlite(None)).start().await;
+async fn a_revocation_completes_even_if_its_sender_disconnects() {
+    let gateway = Settings::new()
+        .with_storage(Storage::Sqlite(None))
+        .start()
+        .await;
     for name in ["mia", "ben"] {
-        gateway.has_user(name, "member");
+        gateway.adds_user(name, "member");
     }
-    let mia = gateway.browser("mia").await;
+    let mia = gateway.logged_in("mia").await;
     let made = mia.posts("/api/sessions", json!({})).await.is(201).json();
     let session = made["id"].as_str().unwrap();
     mia.shares(session, "ben", "viewer").await;
-    let ben = gateway.browser("ben").await;
+    let ben = gateway.logged_in("ben").await;
     let mut guest = ben.enters(&format!("?session={session}")).await;
-    let mut file = opens(&gateway).await;
+    let mut file = opens_database(&gateway).await;
     sqlx::query("begin immediate")
         .execute(&mut file)
         .await
         .unwrap();
-    let mut wire = gateway.wire().await;
+    let mut tcp = gateway.raw_tcp().await;
     let head = format!(
         "DELETE /api/sessions/{session}/grants/ben HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n",
         gateway.address(),
         mia.token.as_deref().unwrap(),
     );
-    wire.writes(&head).await;
-    // By the time these are answered, the act has begun; and then, its asker is known to be gone.
+    tcp.writes(&head).await;
+    // After the first responses the revocation has started; after the second the gateway has seen the
+    // disconnect.
     let path = format!("/api/sessions/{session}");
     for _ in 0..20 {
         mia.gets(&path).await.is(200);
     }
-    drop(wire);
+    drop(tcp);
     for _ in 0..20 {
         mia.gets(&path).await.is(200);
     }
@@ -418,19 +425,21 @@ async fn an_act_goes_on_when_whoever_asked_for_it_leaves() {
     assert_eq!(guest.sees_close().await.code, 4403);
 }
 
-/// One vanishes while nothing is to be said, the other in the middle of an answer.
+/// One peer vanishes while idle, the other during an answer.
 #[tokio::test]
-async fn a_peer_that_vanished_without_a_word_is_let_go_within_35_seconds() {
+async fn a_vanished_peer_is_dropped_within_35_seconds() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     let token = page.token.clone().unwrap();
-    let silent = gateway.stops_reading(&token, "").await;
-    let mut member = Member::joins(gateway.address(), &token, "").await;
+    let silent = gateway.connects_without_reading(&token, "").await;
+    let mut member = WsClient::connects(gateway.address(), &token, "").await;
     member.prompts("/stream 100000 1").await;
-    let listening = gateway.stops_reading(&token, &member.position()).await;
+    let listening = gateway
+        .connects_without_reading(&token, &member.position())
+        .await;
     open_sockets_are(&page, 3, Duration::from_secs(5)).await;
     for stream in [&silent, &listening] {
-        // Returns 0 bytes of every packet: whatever arrives is gone, and nothing is acknowledged.
+        // Accepts 0 bytes of every packet: all input is dropped, and nothing is acknowledged.
         let nothing = SockFilter::new(0x06, 0, 0, 0);
         SockRef::from(stream).attach_filter(&[nothing]).unwrap();
     }
@@ -444,8 +453,8 @@ async fn a_peer_that_vanished_without_a_word_is_let_go_within_35_seconds() {
     assert!(vanished.elapsed() > Duration::from_secs(20), "not at once");
 }
 
-/// Asks until the gauge says so.
-async fn open_sockets_are(page: &Browser, wanted: usize, within: Duration) {
+/// Polls the gauge.
+async fn open_sockets_are(page: &HttpClient, wanted: usize, within: Duration) {
     let line = format!("switchboard_connections_open{{door=\"ws\"}} {wanted}\n");
     let since = Instant::now();
     loop {
@@ -458,23 +467,23 @@ async fn open_sockets_are(page: &Browser, wanted: usize, within: Duration) {
     }
 }
 
-/// A restart of a gateway with many users, all of whom come back at the same moment.
+/// Restarts a gateway with many users, who all reconnect at once.
 #[tokio::test]
-async fn a_thousand_come_back_at_once_without_a_password() {
+async fn a_thousand_clients_reconnect_at_once_without_a_password() {
     const MANY: usize = 1_000;
     let mut gateway = Settings::new()
         .with("SERVER__MAX_CONNECTIONS_PER_ADDRESS", "2000")
         .start()
         .await;
-    let token = gateway.browser("root").await.token.unwrap();
+    let token = gateway.logged_in("root").await.token.unwrap();
     let mut members = Vec::new();
-    // They came one after the other, as people do; what is tried is how they come back.
+    // First they connect one by one; the reconnect is what is tested.
     for first in (0..MANY).step_by(100) {
         let mut coming = JoinSet::new();
         for number in first..first + 100 {
             let (address, token) = (gateway.address(), token.clone());
             coming.spawn(async move {
-                let mut member = Member::joins(address, &token, "").await;
+                let mut member = WsClient::connects(address, &token, "").await;
                 member.prompts(&format!("/echo mine-{number}")).await;
                 member.sees_run_end().await;
                 member
@@ -489,7 +498,7 @@ async fn a_thousand_come_back_at_once_without_a_password() {
     for member in members {
         let (address, token) = (gateway.address(), token.clone());
         coming.spawn(async move {
-            let mut back = Member::comes_back(address, &token, &member.position_after(0)).await;
+            let mut back = WsClient::reconnects(address, &token, &member.position_after(0)).await;
             assert_eq!(back.ack["resume"], "replayed");
             while back.events.len() < member.events.len() {
                 back.receives().await.unwrap();
@@ -504,7 +513,7 @@ async fn a_thousand_come_back_at_once_without_a_password() {
         "{:?}",
         started.elapsed()
     );
-    let mut page = gateway.visitor();
+    let mut page = gateway.anonymous();
     page.token = Some(token);
     let metrics = page.gets("/metrics").await.is(200).text;
     assert_eq!(back.len(), MANY);

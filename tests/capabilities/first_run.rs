@@ -1,10 +1,10 @@
-//! From an empty directory to the first account.
+//! First run: from an empty directory to the first account.
 
 use serde_json::json;
 
 use crate::actors::{Gateway, PASSWORD, Settings};
 
-/// What stands behind `#t=` in a text that contains a link.
+/// The token behind `#t=` of the link in a text.
 pub(crate) fn link_token(text: &str) -> String {
     let token = text
         .split("#t=")
@@ -18,18 +18,18 @@ fn setup(token: &str, username: &str) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn the_printed_link_makes_the_first_administrator_once() {
-    let gateway = Settings::untouched().start().await;
-    let token = link_token(gateway.greeting());
-    let mut ada = gateway.visitor();
+async fn the_printed_link_creates_the_first_administrator_once() {
+    let gateway = Settings::without_admin().start().await;
+    let token = link_token(gateway.startup_output());
+    let mut ada = gateway.anonymous();
     let made = ada.posts("/api/setup", setup(&token, "Ada")).await;
-    let made = ada.keeps(made).is(200).json();
+    let made = ada.stores_login(made).is(200).json();
     assert_eq!(made["user"]["username"], "ada");
     assert_eq!(made["user"]["role"], "admin");
     ada.me().await.is(200);
     ada.gets("/api/admin/users").await.is(200);
 
-    let eve = gateway.visitor();
+    let eve = gateway.anonymous();
     eve.posts("/api/setup", setup(&token, "eve"))
         .await
         .refuses(403, "FORBIDDEN");
@@ -43,29 +43,29 @@ async fn the_printed_link_makes_the_first_administrator_once() {
 }
 
 #[tokio::test]
-async fn a_guessed_setup_link_makes_nobody() {
-    let gateway = Settings::untouched().start().await;
-    let eve = gateway.visitor();
+async fn a_guessed_setup_link_creates_no_account() {
+    let gateway = Settings::without_admin().start().await;
+    let eve = gateway.anonymous();
     for token in [
         "",
         "guess",
         &"A".repeat(43),
-        &link_token(gateway.greeting()).to_uppercase(),
+        &link_token(gateway.startup_output()).to_uppercase(),
     ] {
         eve.posts("/api/setup", setup(token, "eve"))
             .await
             .refuses(403, "FORBIDDEN");
     }
-    assert_eq!(gateway.says(&["user", "list", "--json"]).trim(), "[]");
+    assert_eq!(gateway.prints(&["user", "list", "--json"]).trim(), "[]");
 }
 
 #[tokio::test]
-async fn of_many_setups_at_once_one_wins() {
-    let gateway = Settings::untouched().start().await;
-    let token = link_token(gateway.greeting());
+async fn of_concurrent_setups_exactly_one_wins() {
+    let gateway = Settings::without_admin().start().await;
+    let token = link_token(gateway.startup_output());
     let mut attempts = tokio::task::JoinSet::new();
     for number in 0..8 {
-        let browser = gateway.visitor();
+        let browser = gateway.anonymous();
         let body = setup(&token, &format!("user{number}"));
         attempts.spawn(async move { browser.posts("/api/setup", body).await.status });
     }
@@ -79,42 +79,42 @@ async fn of_many_setups_at_once_one_wins() {
 
 #[tokio::test]
 async fn setup_url_replaces_the_link_while_there_is_no_administrator() {
-    let gateway = Settings::untouched().start().await;
-    let first = link_token(gateway.greeting());
-    let second = link_token(&gateway.says(&["setup-url"]));
-    let ada = gateway.visitor();
+    let gateway = Settings::without_admin().start().await;
+    let first = link_token(gateway.startup_output());
+    let second = link_token(&gateway.prints(&["setup-url"]));
+    let ada = gateway.anonymous();
     ada.posts("/api/setup", setup(&first, "ada"))
         .await
         .refuses(403, "FORBIDDEN");
     ada.posts("/api/setup", setup(&second, "ada")).await.is(200);
     let refused = gateway.runs(&["setup-url"]);
     assert_eq!(refused.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(told.contains("administrator already"), "{told}");
+    let shown = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(shown.contains("administrator already"), "{shown}");
 }
 
 #[tokio::test]
-async fn the_environment_makes_the_first_administrator_and_later_changes_nothing() {
+async fn the_environment_creates_the_first_administrator_and_later_changes_nothing() {
     let mut gateway = Gateway::start().await;
     assert!(
-        !gateway.greeting().contains("/setup#"),
+        !gateway.startup_output().contains("/setup#"),
         "{}",
-        gateway.greeting()
+        gateway.startup_output()
     );
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     assert_eq!(root.me().await.json()["user"]["role"], "admin");
-    gateway.hears(
+    gateway.runs_with_input(
         &["user", "passwd", "root", "--password-stdin"],
         "another password",
     );
     gateway.restart();
     gateway
-        .visitor()
+        .anonymous()
         .logs_in("root", PASSWORD)
         .await
         .refuses(401, "AUTH_FAILED");
     gateway
-        .visitor()
+        .anonymous()
         .logs_in("root", "another password")
         .await
         .is(200);
@@ -122,9 +122,9 @@ async fn the_environment_makes_the_first_administrator_and_later_changes_nothing
 
 #[tokio::test]
 async fn a_weak_password_is_refused_and_the_link_still_works() {
-    let gateway = Settings::untouched().start().await;
-    let token = link_token(gateway.greeting());
-    let ada = gateway.visitor();
+    let gateway = Settings::without_admin().start().await;
+    let token = link_token(gateway.startup_output());
+    let ada = gateway.anonymous();
     for password in ["short", "password", "adaadaada", &"x".repeat(2000)] {
         let body = json!({ "token": token, "username": "adaadaada", "password": password });
         let refused = ada
@@ -141,7 +141,7 @@ async fn a_second_gateway_on_the_same_data_is_refused() {
     let gateway = Gateway::start().await;
     let second = gateway.runs(&["serve", "--listen", "127.0.0.1:0"]);
     assert_eq!(second.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(told.contains(&gateway.pid().to_string()), "{told}");
-    gateway.visitor().gets("/healthz").await.is(200);
+    let shown = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(shown.contains(&gateway.pid().to_string()), "{shown}");
+    gateway.anonymous().gets("/healthz").await.is(200);
 }

@@ -1,4 +1,4 @@
-//! Health, metrics, logs, stopping.
+//! Health and shutdown: probes, access to metrics, log format, and stopping.
 
 use std::time::{Duration, Instant};
 
@@ -6,9 +6,9 @@ use crate::actors::{Gateway, PASSWORD, Settings};
 use crate::ports::free_port;
 
 #[tokio::test]
-async fn probes_say_alive_and_ready() {
+async fn probes_report_liveness_and_readiness() {
     let gateway = Gateway::start().await;
-    let visitor = gateway.visitor();
+    let visitor = gateway.anonymous();
     assert_eq!(
         visitor.gets("/healthz").await.is(200).json()["status"],
         "ok"
@@ -17,19 +17,19 @@ async fn probes_say_alive_and_ready() {
     assert_eq!(ready["components"]["database"], "ok");
     let version = visitor.gets("/version").await.is(200).json();
     assert_eq!(version["version"], env!("CARGO_PKG_VERSION"));
-    assert!(gateway.says(&["health"]).contains("ok"));
+    assert!(gateway.prints(&["health"]).contains("ok"));
 }
 
 #[tokio::test]
-async fn metrics_are_for_administrators_and_the_scrape_token() {
+async fn metrics_need_an_administrator_or_the_scrape_token() {
     let token = "a-long-enough-scrape-token";
     let gateway = Settings::new().with("METRICS__TOKEN", token).start().await;
     gateway
-        .visitor()
+        .anonymous()
         .gets("/metrics")
         .await
         .refuses(401, "AUTH_FAILED");
-    let mut scraper = gateway.visitor();
+    let mut scraper = gateway.anonymous();
     scraper.token = Some(token.to_owned());
     let metrics = scraper.gets("/metrics").await.is(200);
     assert!(
@@ -45,7 +45,12 @@ async fn metrics_are_for_administrators_and_the_scrape_token() {
         assert!(metrics.text.contains(name), "{name} in {}", metrics.text);
     }
     scraper.me().await.refuses(401, "AUTH_FAILED");
-    gateway.browser("root").await.gets("/metrics").await.is(200);
+    gateway
+        .logged_in("root")
+        .await
+        .gets("/metrics")
+        .await
+        .is(200);
 }
 
 #[tokio::test]
@@ -55,7 +60,7 @@ async fn metrics_can_have_a_listener_of_their_own() {
         .with("METRICS__LISTEN", &free.to_string())
         .start()
         .await;
-    let scraper = crate::actors::Browser::new(free);
+    let scraper = crate::actors::HttpClient::new(free);
     assert!(
         scraper
             .gets("/metrics")
@@ -66,16 +71,16 @@ async fn metrics_can_have_a_listener_of_their_own() {
     );
     assert_eq!(scraper.gets("/api/auth/me").await.status, 404);
     gateway
-        .visitor()
+        .anonymous()
         .gets("/metrics")
         .await
         .refuses(401, "AUTH_FAILED");
 }
 
 #[tokio::test]
-async fn a_request_id_leads_from_the_answer_to_the_log() {
+async fn the_request_id_of_a_response_is_in_the_log() {
     let gateway = Settings::new().with("LOG__LEVEL", "debug").start().await;
-    let mut visitor = gateway.visitor();
+    let mut visitor = gateway.anonymous();
     visitor
         .headers
         .push(("x-request-id", "chosen-by-a-stranger".to_owned()));
@@ -86,16 +91,16 @@ async fn a_request_id_leads_from_the_answer_to_the_log() {
 }
 
 #[tokio::test]
-async fn logs_are_json_and_hold_no_secret() {
-    let gateway = Settings::untouched()
+async fn logs_are_json_and_contain_no_secret() {
+    let gateway = Settings::without_admin()
         .with("LOG__LEVEL", "trace")
         .start()
         .await;
-    let token = crate::first_run::link_token(gateway.greeting());
-    let mut ada = gateway.visitor();
+    let token = crate::first_run::link_token(gateway.startup_output());
+    let mut ada = gateway.anonymous();
     let body = serde_json::json!({ "token": token, "username": "ada", "password": PASSWORD });
     let made = ada.posts("/api/setup", body).await;
-    ada.keeps(made).is(200);
+    ada.stores_login(made).is(200);
     ada.logs_in("ada", "a wrong password").await.is(401);
     ada.logs_in("ada", PASSWORD).await.is(200);
     ada.refreshes().await.is(200);
@@ -120,12 +125,12 @@ async fn logs_are_json_and_hold_no_secret() {
 }
 
 #[tokio::test]
-async fn a_stop_lets_requests_finish_and_ends_with_zero() {
+async fn shutdown_lets_requests_finish_and_exits_with_0() {
     let mut gateway = Gateway::start().await;
-    let mut late = gateway.visitor();
-    let mut wire = gateway.wire().await;
+    let mut late = gateway.anonymous();
+    let mut tcp = gateway.raw_tcp().await;
     let body = format!(r#"{{"username":"root","password":"{PASSWORD}"}}"#);
-    wire.writes(&format!(
+    tcp.writes(&format!(
         "POST /api/auth/login HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
         gateway.address(),
         body.len(),
@@ -145,25 +150,25 @@ async fn a_stop_lets_requests_finish_and_ends_with_zero() {
     tokio::time::timeout(Duration::from_secs(5), refused)
         .await
         .expect("no new connections");
-    wire.writes(&body[5..]).await;
-    let (answer, _) = wire.reads_to_the_end().await;
+    tcp.writes(&body[5..]).await;
+    let (answer, _) = tcp.reads_to_end().await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     assert_eq!(gateway.exit_code(), Some(0));
 }
 
 #[tokio::test]
-async fn a_second_signal_ends_at_once() {
+async fn a_second_signal_exits_at_once() {
     let mut gateway = Settings::new()
         .with("SERVER__SHUTDOWN_GRACE_SECS", "600")
         .start()
         .await;
-    let mut wire = gateway.wire().await;
-    wire.writes(&format!(
+    let mut tcp = gateway.raw_tcp().await;
+    tcp.writes(&format!(
         "POST /api/auth/login HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n",
         gateway.address()
     ))
     .await;
-    gateway.visitor().gets("/healthz").await.is(200);
+    gateway.anonymous().gets("/healthz").await.is(200);
     gateway.signal("-INT");
     while !gateway.log().contains("stopping") {
         tokio::task::yield_now().await;
@@ -179,12 +184,12 @@ async fn a_second_signal_ends_at_once() {
 }
 
 #[tokio::test]
-async fn idle_connections_do_not_hold_up_a_stop() {
+async fn idle_connections_do_not_delay_shutdown() {
     let mut gateway = Settings::new()
         .with("SERVER__SHUTDOWN_GRACE_SECS", "600")
         .start()
         .await;
-    let mut idle = gateway.wire().await;
+    let mut idle = gateway.raw_tcp().await;
     idle.writes(&format!(
         "GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n",
         gateway.address()
@@ -196,15 +201,15 @@ async fn idle_connections_do_not_hold_up_a_stop() {
 }
 
 #[tokio::test]
-async fn a_killed_gateway_starts_again_with_everything() {
+async fn a_killed_gateway_restarts_with_all_its_data() {
     let mut gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    let mut mia = gateway.browser("mia").await;
+    gateway.adds_user("mia", "member");
+    let mut mia = gateway.logged_in("mia").await;
     gateway.signal("-KILL");
     gateway.restart();
     let token = mia.token.take();
-    mia = gateway.visitor();
+    mia = gateway.anonymous();
     mia.token = token;
     mia.me().await.is(200);
-    gateway.browser("mia").await.me().await.is(200);
+    gateway.logged_in("mia").await.me().await.is(200);
 }

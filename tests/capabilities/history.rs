@@ -1,13 +1,13 @@
-//! What was: finding it, reading it backwards, taking it away as a file, going on from it elsewhere.
+//! History: search, paging, export and branches.
 
 use serde_json::{Value, json};
 
-use crate::actors::{Browser, Gateway, Member, PASSWORD, Settings};
+use crate::actors::{Gateway, HttpClient, PASSWORD, Settings, WsClient};
 
-/// A member of a new session in which this was said.
-async fn said(browser: &Browser, prompts: &[&str]) -> Member {
+/// A client in a new session with these completed prompts.
+async fn session_with_prompts(browser: &HttpClient, prompts: &[&str]) -> WsClient {
     let token = browser.token.as_ref().unwrap();
-    let mut member = Member::joins(browser.address(), token, "").await;
+    let mut member = WsClient::connects(browser.address(), token, "").await;
     for prompt in prompts {
         member.prompts(prompt).await;
         member.sees_run_end().await;
@@ -15,7 +15,7 @@ async fn said(browser: &Browser, prompts: &[&str]) -> Member {
     member
 }
 
-/// Everything but letters and digits as it has to stand in a URL.
+/// Percent-encodes everything but letters and digits.
 fn encoded(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {
@@ -25,13 +25,13 @@ fn encoded(text: &str) -> String {
         .collect()
 }
 
-async fn search(browser: &Browser, question: &str) -> Vec<Value> {
+async fn search(browser: &HttpClient, question: &str) -> Vec<Value> {
     let path = format!("/api/sessions?q={}", encoded(question));
     let found = browser.gets(&path).await.is(200).json();
     found["sessions"].as_array().unwrap().clone()
 }
 
-async fn finds(browser: &Browser, question: &str) -> Vec<String> {
+async fn finds(browser: &HttpClient, question: &str) -> Vec<String> {
     let found = search(browser, question).await;
     let id = |session: &Value| session["id"].as_str().unwrap().to_owned();
     found.iter().map(id).collect()
@@ -43,8 +43,8 @@ fn lines(text: &str) -> Vec<Value> {
         .collect()
 }
 
-/// All events of a session, as pages bring them.
-async fn events(browser: &Browser, session: &str) -> Vec<Value> {
+/// All events of a session, read page by page.
+async fn events(browser: &HttpClient, session: &str) -> Vec<Value> {
     let mut all: Vec<Value> = Vec::new();
     loop {
         let after = all
@@ -59,7 +59,7 @@ async fn events(browser: &Browser, session: &str) -> Vec<Value> {
     }
 }
 
-/// What events say, whichever session they stand in.
+/// Offset and content of each event, without session ids.
 fn contents(events: &[Value]) -> Vec<(u64, String)> {
     let content = |event: &Value| {
         let offset = event["offset"].as_u64().unwrap();
@@ -68,17 +68,17 @@ fn contents(events: &[Value]) -> Vec<(u64, String)> {
     events.iter().map(content).collect()
 }
 
-/// Branches the session that a member is in.
-async fn branches(member: &mut Member, payload: Value) -> Value {
+/// Branches a client's session.
+async fn branches(member: &mut WsClient, payload: Value) -> Value {
     member.sends("BRANCH_SESSION", payload).await;
     member.sees("ACK").await["payload"].clone()
 }
 
-async fn joins(browser: &Browser, branch: &Value) -> Member {
+async fn joins(browser: &HttpClient, branch: &Value) -> WsClient {
     let session = branch["sessionId"].as_str().unwrap();
     let token = browser.token.as_ref().unwrap();
     let query = format!("?session={session}");
-    let member = Member::joins(browser.address(), token, &query).await;
+    let member = WsClient::connects(browser.address(), token, &query).await;
     assert_eq!(member.ack["epoch"], branch["epoch"]);
     assert_eq!(member.ack["offset"], branch["offset"]);
     member
@@ -87,15 +87,17 @@ async fn joins(browser: &Browser, branch: &Value) -> Member {
 #[tokio::test]
 async fn a_session_is_found_by_its_title_its_prompts_and_its_answers() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
-    let first = said(&root, &["/echo the Lighthouse keeper", "/stream 3"])
+    let root = gateway.logged_in("root").await;
+    let first = session_with_prompts(&root, &["/echo the Lighthouse keeper", "/stream 3"])
         .await
         .session();
-    let second = said(&root, &["what can you do?"]).await.session();
+    let second = session_with_prompts(&root, &["what can you do?"])
+        .await
+        .session();
 
     assert_eq!(finds(&root, "lighthouse").await, [first.as_str()]);
     assert_eq!(finds(&root, "KEEP light").await, [first.as_str()]);
-    // Of the agent's own introduction; nobody else said it.
+    // A word of the agent's own introduction.
     assert_eq!(finds(&root, "model behind").await, [second.as_str()]);
     assert!(finds(&root, "lighthouse model").await.is_empty());
     let found = &search(&root, "keeper").await[0];
@@ -138,18 +140,20 @@ async fn a_session_is_found_by_its_title_its_prompts_and_its_answers() {
 }
 
 #[tokio::test]
-async fn nobody_finds_what_somebody_else_said_however_they_ask() {
+async fn search_never_finds_other_users_sessions() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    let root = gateway.browser("root").await;
-    let mia = gateway.browser("mia").await;
-    let secret = said(&mia, &["/echo my secret is swordfish"])
+    gateway.adds_user("mia", "member");
+    let root = gateway.logged_in("root").await;
+    let mia = gateway.logged_in("mia").await;
+    let secret = session_with_prompts(&mia, &["/echo my secret is swordfish"])
         .await
         .session();
     let path = format!("/api/sessions/{secret}");
     let title = Some(json!({ "title": "Swordfish" }));
     mia.sends("PATCH", &path, title).await.is(200);
-    let own = said(&root, &["/echo nothing of it"]).await.session();
+    let own = session_with_prompts(&root, &["/echo nothing of it"])
+        .await
+        .session();
 
     let odd = [
         "swordfish",
@@ -190,40 +194,40 @@ async fn nobody_finds_what_somebody_else_said_however_they_ask() {
     let garbled = root.gets("/api/sessions?q=%FF%FE").await;
     garbled.refuses(422, "VALIDATION_ERROR");
     let path = "/api/sessions?q=swordfish";
-    let nobody = gateway.visitor().gets(path).await;
-    nobody.refuses(401, "AUTH_FAILED");
-    // A token that is good for one session searches in none.
+    let refused = gateway.anonymous().gets(path).await;
+    refused.refuses(401, "AUTH_FAILED");
+    // A session-bound token cannot search.
     let login = json!({ "username": "mia", "password": PASSWORD, "sessionId": secret });
-    let bound = gateway.visitor().posts("/api/auth/login", login).await;
-    let mut program = gateway.visitor();
-    program.keeps(bound.is(200));
+    let bound = gateway.anonymous().posts("/api/auth/login", login).await;
+    let mut program = gateway.anonymous();
+    program.stores_login(bound.is(200));
     program.gets(path).await.refuses(403, "FORBIDDEN");
 }
 
 #[tokio::test]
-async fn what_was_said_is_found_after_the_gateway_was_killed() {
+async fn search_finds_messages_after_the_gateway_was_killed() {
     let mut gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
-    let session = said(&root, &["/echo a wandering albatross"])
+    let root = gateway.logged_in("root").await;
+    let session = session_with_prompts(&root, &["/echo a wandering albatross"])
         .await
         .session();
     gateway.restart();
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     assert_eq!(finds(&root, "albatross").await, [session.as_str()]);
-    said(&root, &["/echo something else"]).await;
+    session_with_prompts(&root, &["/echo something else"]).await;
     assert_eq!(finds(&root, "wander alba").await, [session]);
 }
 
 #[tokio::test]
-async fn hits_come_in_pages() {
+async fn search_results_are_paged() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let mut all = Vec::new();
     for number in 0..5 {
-        let member = said(&root, &[&format!("/echo common {number}")]).await;
+        let member = session_with_prompts(&root, &[&format!("/echo common {number}")]).await;
         all.push(member.session());
     }
-    said(&root, &["/echo other"]).await;
+    session_with_prompts(&root, &["/echo other"]).await;
     all.reverse();
     let (mut seen, mut next) = (Vec::new(), Some(String::new()));
     while let Some(before) = next.take() {
@@ -246,10 +250,10 @@ async fn hits_come_in_pages() {
 }
 
 #[tokio::test]
-async fn paging_backwards_meets_paging_forwards() {
+async fn paging_backwards_and_forwards_return_the_same_events() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
-    let member = said(&root, &["/stream 40", "/plan", "/stream 7"]).await;
+    let root = gateway.logged_in("root").await;
+    let member = session_with_prompts(&root, &["/stream 40", "/plan", "/stream 7"]).await;
     let session = member.session();
     let forwards = events(&root, &session).await;
     let page = async |query: String| {
@@ -276,8 +280,8 @@ async fn paging_backwards_meets_paging_forwards() {
         let answer = root.gets(&format!("{events}?{bad}")).await;
         answer.refuses(422, "VALIDATION_ERROR");
     }
-    gateway.has_user("mia", "member");
-    let mia = gateway.browser("mia").await;
+    gateway.adds_user("mia", "member");
+    let mia = gateway.logged_in("mia").await;
     let foreign = mia.gets(&format!("{events}?before=9")).await;
     foreign.refuses(404, "NOT_FOUND");
 }
@@ -285,8 +289,8 @@ async fn paging_backwards_meets_paging_forwards() {
 #[tokio::test]
 async fn an_export_is_the_whole_journal_or_a_conversation_to_read() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
-    let member = said(
+    let root = gateway.logged_in("root").await;
+    let member = session_with_prompts(
         &root,
         &["/stream 200", "/echo ```\n# Not a heading\n~~~", "/fail"],
     )
@@ -336,8 +340,8 @@ async fn an_export_is_the_whole_journal_or_a_conversation_to_read() {
 
     let bad = root.gets(&format!("{path}/export?format=pdf")).await;
     bad.refuses(422, "VALIDATION_ERROR");
-    gateway.has_user("mia", "member");
-    let mia = gateway.browser("mia").await;
+    gateway.adds_user("mia", "member");
+    let mia = gateway.logged_in("mia").await;
     for format in ["ndjson", "markdown"] {
         let foreign = mia.gets(&format!("{path}/export?format={format}")).await;
         foreign.refuses(404, "NOT_FOUND");
@@ -345,10 +349,10 @@ async fn an_export_is_the_whole_journal_or_a_conversation_to_read() {
 }
 
 #[tokio::test]
-async fn an_export_of_a_session_at_work_ends() {
+async fn an_export_during_a_run_ends() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
-    let mut member = said(&root, &[]).await;
+    let root = gateway.logged_in("root").await;
+    let mut member = session_with_prompts(&root, &[]).await;
     member.prompts("/stream 100000 2").await;
     member.sees("TASK_OUTPUT_CHUNK").await;
     let path = format!("/api/sessions/{}/export?format=markdown", member.session());
@@ -358,10 +362,10 @@ async fn an_export_of_a_session_at_work_ends() {
 }
 
 #[tokio::test]
-async fn a_branch_has_the_past_and_shares_nothing_that_is_written_later() {
+async fn a_branch_copies_the_history_and_shares_no_later_event() {
     let mut gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
-    let mut old = said(&root, &["/echo first", "/echo second"]).await;
+    let root = gateway.logged_in("root").await;
+    let mut old = session_with_prompts(&root, &["/echo first", "/echo second"]).await;
     let path = format!("/api/sessions/{}", old.session());
     let title = Some(json!({ "title": "Origin" }));
     root.sends("PATCH", &path, title).await.is(200);
@@ -397,9 +401,9 @@ async fn a_branch_has_the_past_and_shares_nothing_that_is_written_later() {
     assert_eq!(finds(&root, "only new").await, [id.as_str()]);
     assert_eq!(finds(&root, "second").await.len(), 2);
 
-    // Neither do they after a crash, nor when one of them ends.
+    // Nor after a crash, nor when one of them is ended.
     gateway.restart();
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let (one, two) = (
         events(&root, &old.session()).await,
         events(&root, &id).await,
@@ -417,10 +421,10 @@ async fn a_branch_has_the_past_and_shares_nothing_that_is_written_later() {
 }
 
 #[tokio::test]
-async fn a_branch_from_an_earlier_event_knows_nothing_of_later_ones() {
+async fn a_branch_from_an_earlier_event_has_no_later_events() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
-    let mut old = said(&root, &["/echo first", "/echo second"]).await;
+    let root = gateway.logged_in("root").await;
+    let mut old = session_with_prompts(&root, &["/echo first", "/echo second"]).await;
     let all = events(&root, &old.session()).await;
     let is_end = |event: &Value| event["payload"]["status"] == "completed";
     let cut = 1 + all.iter().position(is_end).unwrap();
@@ -440,17 +444,17 @@ async fn a_branch_from_an_earlier_event_knows_nothing_of_later_ones() {
         "?session={id}&after=0&epoch={}",
         branch["epoch"].as_str().unwrap()
     );
-    let mut replayed = Member::joins(gateway.address(), token, &query).await;
+    let mut replayed = WsClient::connects(gateway.address(), token, &query).await;
     assert_eq!(replayed.ack["resume"], "replayed");
     replayed.sees_run_end().await;
     assert_eq!(replayed.text(), "first");
 }
 
 #[tokio::test]
-async fn a_branch_in_the_middle_of_a_run_is_not_stuck_and_the_run_goes_on() {
+async fn a_branch_made_during_a_run_is_usable_and_the_run_continues() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
-    let mut old = said(&root, &["/echo before"]).await;
+    let root = gateway.logged_in("root").await;
+    let mut old = session_with_prompts(&root, &["/echo before"]).await;
     old.prompts("/stream 100000 5").await;
     let chunk = old.sees("TASK_OUTPUT_CHUNK").await;
     let (task, cut) = (chunk["payload"]["taskId"].clone(), &chunk["offset"]);
@@ -488,12 +492,12 @@ async fn a_branch_in_the_middle_of_a_run_is_not_stuck_and_the_run_goes_on() {
 }
 
 #[tokio::test]
-async fn a_branch_that_cannot_be_made_is_refused_and_leaves_nothing() {
+async fn a_refused_branch_leaves_nothing_behind() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let token = root.token.as_ref().unwrap();
-    let mut draft = Member::joins(gateway.address(), token, "").await;
-    let mut member = said(&root, &["/echo hello"]).await;
+    let mut draft = WsClient::connects(gateway.address(), token, "").await;
+    let mut member = session_with_prompts(&root, &["/echo hello"]).await;
     let refusals = [
         (&mut draft, json!({})),
         (&mut member, json!({ "fromOffset": 9_999 })),
@@ -512,15 +516,15 @@ async fn a_branch_that_cannot_be_made_is_refused_and_leaves_nothing() {
         assert_eq!(error["code"], "VALIDATION_ERROR", "{bad}");
         assert_eq!(error["details"]["field"], "payload.fromOffset", "{bad}");
     }
-    // A token that is good for one session must not make others.
+    // A session-bound token must not create sessions.
     let login = json!({ "username": "root", "password": PASSWORD, "sessionId": member.session() });
     let bound = gateway
-        .visitor()
+        .anonymous()
         .posts("/api/auth/login", login)
         .await
         .is(200);
     let bound = bound.json()["token"].as_str().unwrap().to_owned();
-    let mut bound = Member::joins(gateway.address(), &bound, "").await;
+    let mut bound = WsClient::connects(gateway.address(), &bound, "").await;
     bound.sends("BRANCH_SESSION", json!({})).await;
     let error = bound.sees("ERROR_MESSAGE").await["payload"].clone();
     assert_eq!(error["code"], "FORBIDDEN");
@@ -529,10 +533,10 @@ async fn a_branch_that_cannot_be_made_is_refused_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_branch_is_made_once_per_key_and_is_its_owners_alone() {
+async fn a_branch_is_created_once_per_idempotency_key_and_belongs_to_its_creator() {
     let mut gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
-    let mut member = said(&root, &["/echo hello"]).await;
+    let root = gateway.logged_in("root").await;
+    let mut member = session_with_prompts(&root, &["/echo hello"]).await;
     let asked = |key: &str, payload: Value| {
         json!({ "type": "BRANCH_SESSION", "payload": payload, "idempotencyKey": key, "messageId": "m1" })
             .to_string()
@@ -548,16 +552,16 @@ async fn a_branch_is_made_once_per_key_and_is_its_owners_alone() {
     assert_eq!(error["payload"]["code"], "VALIDATION_ERROR");
     let position = member.position();
     gateway.restart();
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let token = root.token.as_ref().unwrap();
-    let mut member = Member::joins(gateway.address(), token, &position).await;
+    let mut member = WsClient::connects(gateway.address(), token, &position).await;
     member.writes(&asked("k", json!({}))).await;
     assert_eq!(member.sees("ACK").await["payload"], first["payload"]);
     let list = root.gets("/api/sessions").await.json();
     assert_eq!(list["sessions"].as_array().unwrap().len(), 2, "{list}");
 
-    gateway.has_user("mia", "member");
-    let mia = gateway.browser("mia").await;
+    gateway.adds_user("mia", "member");
+    let mia = gateway.logged_in("mia").await;
     let branch = first["payload"]["sessionId"].as_str().unwrap();
     let foreign = mia.gets(&format!("/api/sessions/{branch}")).await;
     foreign.refuses(404, "NOT_FOUND");
@@ -565,11 +569,11 @@ async fn a_branch_is_made_once_per_key_and_is_its_owners_alone() {
 }
 
 #[tokio::test]
-async fn a_journal_of_long_events_comes_whole_however_it_is_asked_for() {
+async fn a_journal_of_long_events_is_complete_by_every_way_of_reading() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let long = format!("/echo {}", "long ".repeat(18_000));
-    let member = said(&root, &[long.as_str(); 8]).await;
+    let member = session_with_prompts(&root, &[long.as_str(); 8]).await;
     let path = format!("/api/sessions/{}", member.session());
     let get = async |query: &str| {
         let answer = root.gets(&format!("{path}/{query}")).await.is(200);
@@ -588,7 +592,7 @@ async fn a_journal_of_long_events_comes_whole_however_it_is_asked_for() {
         get(&format!("events?before={}&limit=1000", last + 1)).await,
         all
     );
-    // Beginning within, and ending before the end.
+    // Starting inside, and ending before the end.
     let most = all.len() - 2;
     let part = get(&format!("events?before={last}&limit={most}")).await;
     assert_eq!(part, all[1..all.len() - 1]);
@@ -597,14 +601,14 @@ async fn a_journal_of_long_events_comes_whole_however_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_branch_that_would_copy_too_much_is_refused_and_says_how_much() {
+async fn a_branch_over_the_copy_limit_is_refused_with_its_size() {
     let gateway = Settings::new()
         .with("JOURNAL__BRANCH_BYTES", "20000")
         .start()
         .await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let long = format!("/echo {}", "long ".repeat(5_000));
-    let mut member = said(&root, &["/echo short", &long]).await;
+    let mut member = session_with_prompts(&root, &["/echo short", &long]).await;
     member.sends("BRANCH_SESSION", json!({})).await;
     let refused = member.sees("ERROR_MESSAGE").await["payload"].clone();
     assert_eq!(refused["code"], "VALIDATION_ERROR");

@@ -1,8 +1,8 @@
-//! Limits that users meet, at their boundary.
+//! Limits: each checked exactly at its boundary.
 
 use serde_json::{Value, json};
 
-use crate::actors::{Browser, Gateway, PASSWORD, Settings};
+use crate::actors::{Gateway, HttpClient, PASSWORD, Settings};
 
 fn wrong() -> Value {
     json!({ "username": "nobody", "password": "wrong password" })
@@ -14,7 +14,7 @@ async fn the_fifth_login_in_a_minute_passes_and_the_sixth_does_not() {
         .with("LIMITS__LOGINS_PER_MINUTE", "5")
         .start()
         .await;
-    let mut root = gateway.visitor();
+    let mut root = gateway.anonymous();
     for left in (0..5).rev() {
         let answer = root.logs_in("root", PASSWORD).await.is(200);
         assert!(
@@ -42,16 +42,16 @@ async fn the_fifth_login_in_a_minute_passes_and_the_sixth_does_not() {
     let millis = refused.json()["details"]["retryAfterMs"].as_u64().unwrap();
     assert!(millis <= 60_000, "{millis}");
     root.me().await.is(200);
-    gateway.visitor().gets("/healthz").await.is(200);
+    gateway.anonymous().gets("/healthz").await.is(200);
 }
 
 #[tokio::test]
-async fn an_unreadable_attempt_is_an_attempt() {
+async fn a_malformed_login_counts_as_an_attempt() {
     let gateway = Settings::new()
         .with("LIMITS__LOGINS_PER_MINUTE", "5")
         .start()
         .await;
-    let visitor = gateway.visitor();
+    let visitor = gateway.anonymous();
     for _ in 0..5 {
         visitor
             .posts("/api/auth/login", json!(7))
@@ -65,14 +65,14 @@ async fn an_unreadable_attempt_is_an_attempt() {
 }
 
 #[tokio::test]
-async fn requests_of_one_address_are_bounded() {
+async fn requests_per_address_are_limited() {
     let gateway = Settings::new()
         .with("LIMITS__REQUESTS_PER_MINUTE", "1")
         .with("LIMITS__REQUEST_BURST", "10")
         .with("LIMITS__EXEMPT_ADDRESSES", "[]")
         .start()
         .await;
-    let visitor = gateway.visitor();
+    let visitor = gateway.anonymous();
     for _ in 0..10 {
         visitor.gets("/version").await.is(200);
     }
@@ -81,7 +81,7 @@ async fn requests_of_one_address_are_bounded() {
 }
 
 #[tokio::test]
-async fn connections_of_one_address_are_bounded() {
+async fn connections_per_address_are_limited() {
     let gateway = Settings::new()
         .with("SERVER__MAX_CONNECTIONS_PER_ADDRESS", "3")
         .with("LIMITS__EXEMPT_ADDRESSES", "[]")
@@ -89,19 +89,19 @@ async fn connections_of_one_address_are_bounded() {
         .await;
     let mut held = Vec::new();
     for _ in 0..3 {
-        let mut wire = gateway.wire().await;
-        wire.writes(&format!(
+        let mut tcp = gateway.raw_tcp().await;
+        tcp.writes(&format!(
             "GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n",
             gateway.address()
         ))
         .await;
-        assert!(wire.reads_some().await.starts_with("HTTP/1.1 200"));
-        held.push(wire);
+        assert!(tcp.reads_some().await.starts_with("HTTP/1.1 200"));
+        held.push(tcp);
     }
-    let (nothing, _) = gateway.wire().await.reads_to_the_end().await;
+    let (nothing, _) = gateway.raw_tcp().await.reads_to_end().await;
     assert_eq!(nothing, "");
     drop(held);
-    let visitor = gateway.visitor();
+    let visitor = gateway.anonymous();
     let started = std::time::Instant::now();
     while visitor.tries_health().await.is_err() {
         assert!(
@@ -113,65 +113,67 @@ async fn connections_of_one_address_are_bounded() {
 }
 
 #[tokio::test]
-async fn everyone_behind_a_trusted_proxy_has_their_own_budget() {
+async fn clients_behind_a_trusted_proxy_are_limited_separately() {
     let gateway = Settings::new()
         .with("LIMITS__LOGINS_PER_MINUTE", "2")
         .with("SERVER__TRUSTED_PROXIES", "127.0.0.1")
         .start()
         .await;
-    let attempt = async |browser: Browser, status: u16| {
+    let attempt = async |browser: HttpClient, status: u16| {
         browser.posts("/api/auth/login", wrong()).await.is(status);
     };
     for _ in 0..2 {
-        attempt(gateway.visitor().through_proxy("203.0.113.7"), 401).await;
+        attempt(gateway.anonymous().through_proxy("203.0.113.7"), 401).await;
     }
-    attempt(gateway.visitor().through_proxy("203.0.113.7"), 429).await;
-    attempt(gateway.visitor().through_proxy("203.0.113.8"), 401).await;
+    attempt(gateway.anonymous().through_proxy("203.0.113.7"), 429).await;
+    attempt(gateway.anonymous().through_proxy("203.0.113.8"), 401).await;
     attempt(
-        gateway.visitor().through_proxy("198.51.100.1, 203.0.113.7"),
+        gateway
+            .anonymous()
+            .through_proxy("198.51.100.1, 203.0.113.7"),
         429,
     )
     .await;
-    // One household has many IPv6 addresses.
-    attempt(gateway.visitor().through_proxy("2001:db8::1"), 401).await;
-    attempt(gateway.visitor().through_proxy("2001:db8::2"), 401).await;
-    attempt(gateway.visitor().through_proxy("2001:db8::3"), 429).await;
-    attempt(gateway.visitor().through_proxy("2001:db8:0:1::1"), 401).await;
+    // One household has many IPv6 addresses: a /64 counts as one.
+    attempt(gateway.anonymous().through_proxy("2001:db8::1"), 401).await;
+    attempt(gateway.anonymous().through_proxy("2001:db8::2"), 401).await;
+    attempt(gateway.anonymous().through_proxy("2001:db8::3"), 429).await;
+    attempt(gateway.anonymous().through_proxy("2001:db8:0:1::1"), 401).await;
 }
 
 #[tokio::test]
-async fn a_stranger_cannot_choose_an_address() {
+async fn an_untrusted_peer_cannot_spoof_its_address() {
     let gateway = Settings::new()
         .with("LIMITS__LOGINS_PER_MINUTE", "5")
         .start()
         .await;
     for number in 0..5 {
         let liar = gateway
-            .visitor()
+            .anonymous()
             .through_proxy(&format!("203.0.113.{number}"));
         liar.posts("/api/auth/login", wrong()).await.is(401);
     }
-    let liar = gateway.visitor().through_proxy("203.0.113.99");
+    let liar = gateway.anonymous().through_proxy("203.0.113.99");
     liar.posts("/api/auth/login", wrong())
         .await
         .refuses(429, "RATE_LIMITED");
 }
 
-/// Many addresses try many names at once: the hashing queue says no instead of growing, the limiter
-/// remembers no more addresses than it may, and others are served as quickly as before.
+/// Many addresses try many names at once: the hashing queue refuses instead of growing, the limiter's
+/// map stays bounded, and other users are served as fast as before.
 #[tokio::test]
-async fn a_login_flood_leaves_the_gateway_quick_and_small() {
+async fn a_login_flood_leaves_the_gateway_fast_and_its_memory_small() {
     let gateway = Settings::new()
         .with("SERVER__TRUSTED_PROXIES", "127.0.0.1")
         .with("LIMITS__TRACKED_ADDRESSES", "100")
         .start()
         .await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let before = resident(&root).await;
     let mut flood = tokio::task::JoinSet::new();
     for number in 0..400 {
         let address = format!("203.0.{}.{}", 100 + number / 250, number % 250);
-        let browser = gateway.visitor().through_proxy(&address);
+        let browser = gateway.anonymous().through_proxy(&address);
         let body = json!({ "username": format!("user{number}"), "password": "wrong password" });
         flood.spawn(async move { browser.posts("/api/auth/login", body).await.status });
     }
@@ -202,7 +204,7 @@ fn metric(metrics: &str, name: &str) -> u64 {
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-async fn resident(root: &Browser) -> u64 {
+async fn resident(root: &HttpClient) -> u64 {
     metric(
         &root.gets("/metrics").await.is(200).text,
         "process_resident_memory_bytes",
@@ -210,9 +212,9 @@ async fn resident(root: &Browser) -> u64 {
 }
 
 #[tokio::test]
-async fn guessing_one_account_becomes_slow_and_a_good_login_forgets_it() {
+async fn failed_logins_slow_down_an_account_and_a_success_resets_it() {
     let gateway = Gateway::start().await;
-    let mut visitor = gateway.visitor();
+    let mut visitor = gateway.anonymous();
     for _ in 0..4 {
         visitor.logs_in("root", "wrong password").await.is(401);
     }
@@ -222,5 +224,5 @@ async fn guessing_one_account_becomes_slow_and_a_good_login_forgets_it() {
         started.elapsed().as_millis() >= 250,
         "after four failures there is a delay"
     );
-    gateway.browser("root").await.me().await.is(200);
+    gateway.logged_in("root").await.me().await.is(200);
 }

@@ -1,14 +1,14 @@
-//! Logging in, staying logged in, logging out.
+//! Logins: login, refresh, logout, devices and tickets.
 
 use serde_json::json;
 
-use crate::actors::{Browser, Gateway, PASSWORD, Settings};
+use crate::actors::{Gateway, HttpClient, PASSWORD, Settings};
 
 #[tokio::test]
-async fn a_login_has_exactly_the_promised_shape() {
+async fn a_login_response_has_exactly_the_documented_fields() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    let mut mia = gateway.visitor();
+    gateway.adds_user("mia", "member");
+    let mut mia = gateway.anonymous();
     let answer = mia.logs_in("MIA", PASSWORD).await.is(200);
     assert_eq!(answer.header("cache-control"), "no-store");
     let body = answer.json();
@@ -52,7 +52,7 @@ async fn behind_https_the_cookie_is_secure_and_under_the_base_path() {
         .with("SERVER__BASE_PATH", "/team")
         .start()
         .await;
-    let mut root = Browser::new(gateway.address());
+    let mut root = HttpClient::new(gateway.address());
     let body = json!({ "username": "root", "password": PASSWORD });
     let answer = root.posts("/team/api/auth/login", body).await.is(200);
     let cookie = answer.header("set-cookie").to_owned();
@@ -65,7 +65,7 @@ async fn behind_https_the_cookie_is_secure_and_under_the_base_path() {
             .header("strict-transport-security")
             .contains("max-age")
     );
-    root.keeps(answer);
+    root.stores_login(answer);
     root.gets("/team/api/auth/me").await.is(200);
     root.gets("/api/auth/me").await.refuses(404, "NOT_FOUND");
     root.gets("/healthz").await.is(200);
@@ -73,13 +73,13 @@ async fn behind_https_the_cookie_is_secure_and_under_the_base_path() {
 }
 
 #[tokio::test]
-async fn nobody_learns_whether_a_name_exists() {
+async fn a_failed_login_does_not_reveal_whether_the_name_exists() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    gateway.has_user("out", "member");
-    gateway.says(&["user", "disable", "out"]);
-    gateway.says(&["user", "add", "invited"]);
-    let mut visitor = gateway.visitor();
+    gateway.adds_user("mia", "member");
+    gateway.adds_user("out", "member");
+    gateway.prints(&["user", "disable", "out"]);
+    gateway.prints(&["user", "add", "invited"]);
+    let mut visitor = gateway.anonymous();
     let mut answers = Vec::new();
     for (name, password) in [
         ("mia", "wrong password"),
@@ -104,17 +104,17 @@ async fn nobody_learns_whether_a_name_exists() {
 }
 
 #[tokio::test]
-async fn a_refresh_rotates_and_reuse_ends_the_login() {
+async fn a_refresh_token_rotates_and_its_reuse_ends_the_login() {
     let gateway = Gateway::start().await;
-    let mut root = gateway.browser("root").await;
+    let mut root = gateway.logged_in("root").await;
     let (stolen, first_token) = (root.cookie.clone(), root.token.clone());
     root.refreshes().await.is(200);
     assert_ne!(root.cookie, stolen);
     assert_ne!(root.token, first_token);
     root.me().await.is(200);
-    let other_device = gateway.browser("root").await;
+    let other_device = gateway.logged_in("root").await;
 
-    let mut thief = gateway.visitor();
+    let mut thief = gateway.anonymous();
     thief.cookie = stolen;
     let refused = thief.refreshes().await.refuses(401, "AUTH_FAILED");
     assert!(refused.header("set-cookie").contains("Max-Age=0"));
@@ -124,16 +124,16 @@ async fn a_refresh_rotates_and_reuse_ends_the_login() {
 }
 
 #[tokio::test]
-async fn a_made_up_refresh_cookie_ends_nothing() {
+async fn a_made_up_refresh_cookie_ends_no_login() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     for cookie in [
         "",
         "switchboard_refresh=",
         "switchboard_refresh=x",
         "other=1",
     ] {
-        let mut eve = gateway.visitor();
+        let mut eve = gateway.anonymous();
         eve.cookie = Some(cookie.to_owned());
         eve.refreshes().await.refuses(401, "AUTH_FAILED");
     }
@@ -143,8 +143,8 @@ async fn a_made_up_refresh_cookie_ends_nothing() {
 #[tokio::test]
 async fn a_logout_ends_this_login_and_no_other() {
     let gateway = Gateway::start().await;
-    let mut laptop = gateway.browser("root").await;
-    let phone = gateway.browser("root").await;
+    let mut laptop = gateway.logged_in("root").await;
+    let phone = gateway.logged_in("root").await;
     let out = laptop.sends("POST", "/api/auth/logout", None).await.is(204);
     assert!(out.header("set-cookie").contains("Max-Age=0"));
     laptop.me().await.refuses(401, "AUTH_FAILED");
@@ -155,10 +155,10 @@ async fn a_logout_ends_this_login_and_no_other() {
 #[tokio::test]
 async fn a_device_is_revoked_from_another() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    let laptop = gateway.browser("root").await;
-    let phone = gateway.browser("root").await;
-    let mia = gateway.browser("mia").await;
+    gateway.adds_user("mia", "member");
+    let laptop = gateway.logged_in("root").await;
+    let phone = gateway.logged_in("root").await;
+    let mia = gateway.logged_in("mia").await;
     let logins = laptop.gets("/api/auth/logins").await.is(200).json()["logins"].clone();
     let logins = logins.as_array().unwrap();
     assert_eq!(logins.len(), 2);
@@ -187,8 +187,8 @@ async fn a_device_is_revoked_from_another() {
 #[tokio::test]
 async fn a_new_password_ends_the_other_logins() {
     let gateway = Gateway::start().await;
-    let mut laptop = gateway.browser("root").await;
-    let phone = gateway.browser("root").await;
+    let mut laptop = gateway.logged_in("root").await;
+    let phone = gateway.logged_in("root").await;
     let change =
         |current: &str, new: &str| json!({ "currentPassword": current, "newPassword": new });
     laptop
@@ -208,12 +208,12 @@ async fn a_new_password_ends_the_other_logins() {
     laptop.refreshes().await.is(200);
     phone.me().await.refuses(401, "AUTH_FAILED");
     gateway
-        .visitor()
+        .anonymous()
         .logs_in("root", PASSWORD)
         .await
         .refuses(401, "AUTH_FAILED");
     gateway
-        .visitor()
+        .anonymous()
         .logs_in("root", "a new password")
         .await
         .is(200);
@@ -222,12 +222,12 @@ async fn a_new_password_ends_the_other_logins() {
 #[tokio::test]
 async fn a_login_survives_a_restart_and_a_logout_does_too() {
     let mut gateway = Gateway::start().await;
-    let mut kept = gateway.browser("root").await;
-    let ended = gateway.browser("root").await;
+    let mut kept = gateway.logged_in("root").await;
+    let ended = gateway.logged_in("root").await;
     ended.sends("POST", "/api/auth/logout", None).await.is(204);
     gateway.restart();
-    let moved = |browser: &Browser| {
-        let mut moved = Browser::new(gateway.address());
+    let moved = |browser: &HttpClient| {
+        let mut moved = HttpClient::new(gateway.address());
         moved.token.clone_from(&browser.token);
         moved.cookie.clone_from(&browser.cookie);
         moved
@@ -239,14 +239,14 @@ async fn a_login_survives_a_restart_and_a_logout_does_too() {
 }
 
 #[tokio::test]
-async fn a_ticket_is_for_those_who_are_logged_in() {
+async fn only_logged_in_users_get_a_ticket() {
     let gateway = Gateway::start().await;
     gateway
-        .visitor()
+        .anonymous()
         .sends("POST", "/api/auth/ticket", None)
         .await
         .refuses(401, "AUTH_FAILED");
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let one = root
         .sends("POST", "/api/auth/ticket", None)
         .await
@@ -263,9 +263,9 @@ async fn a_ticket_is_for_those_who_are_logged_in() {
 }
 
 #[tokio::test]
-async fn a_token_is_not_bound_to_a_session_of_nobody() {
+async fn a_token_cannot_be_bound_to_an_unknown_session() {
     let gateway = Gateway::start().await;
-    let visitor = gateway.visitor();
+    let visitor = gateway.anonymous();
     let with = |id: &str| json!({ "username": "root", "password": PASSWORD, "sessionId": id });
     visitor
         .posts(
@@ -280,14 +280,14 @@ async fn a_token_is_not_bound_to_a_session_of_nobody() {
         .refuses(422, "VALIDATION_ERROR");
 }
 
-/// Logins that were being checked while the password changed must not live on.
+/// Logins verified while the password changed must not survive.
 #[tokio::test]
 async fn no_login_with_the_old_password_survives_a_new_one() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let mut racing = tokio::task::JoinSet::new();
     for _ in 0..20 {
-        let mut browser = gateway.visitor();
+        let mut browser = gateway.anonymous();
         racing.spawn(async move {
             browser.logs_in("root", PASSWORD).await;
             browser

@@ -1,6 +1,6 @@
-//! What users were promised, checked from outside: the real binary, real sockets, a real database.
+//! Capabilities: every promise to users, checked from outside with the real binary, sockets and database.
 //!
-//! Runs on SQLite; with `SWITCHBOARD_TEST_DATABASE=postgres` the same sentences on Postgres.
+//! Runs on SQLite; with `SWITCHBOARD_TEST_DATABASE=postgres` the same tests run on Postgres.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod actors;
@@ -10,49 +10,50 @@ mod model_server;
 mod ports;
 #[path = "../support/postgres.rs"]
 mod postgres;
-#[path = "../support/raw.rs"]
-mod raw;
+#[path = "../support/raw_websocket.rs"]
+mod raw_websocket;
 #[path = "../support/schema.rs"]
 mod schema;
 
 mod accounts;
-mod addresses;
 mod admin;
 mod agents;
+mod api_docs;
 mod attachments;
 mod bad_input;
-mod commands;
+mod base_path;
+mod cancel_and_settings;
+mod command_line;
 mod configuration;
-mod conformance;
 mod control;
 mod data;
-mod deadlines;
-mod discretion;
 mod doctor;
-mod documents;
+mod documentation;
 mod faults;
 mod first_run;
-mod foreign_clients;
+mod health_and_shutdown;
 mod history;
 mod limits;
 mod logins;
+mod logs;
 mod observability;
 mod opencode;
-mod operation;
-mod pages;
-mod papers;
 mod presence;
 mod proxies;
 mod questions;
 mod queueing;
-mod resuming;
-mod service;
+mod reconnecting;
+mod redaction;
+mod service_manager;
 mod sharing;
+mod shell_examples;
 mod slow_readers;
-mod sockets;
-mod steering;
-mod streams;
-mod terminal;
+mod slow_requests;
+mod sse_sessions;
+mod third_party_clients;
 mod tokens;
 mod traces;
 mod uploads;
+mod web_pages;
+mod websocket_frames;
+mod websocket_sessions;

@@ -1,4 +1,4 @@
-//! Metrics, dashboard, alerts and their page: all name what a gateway really tells.
+//! Observability: metrics, dashboard, alerts and their documentation name what a gateway exports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::actors::{Gateway, Listener, Member, Settings};
-use crate::agents::{Part, tells};
+use crate::actors::{Gateway, Settings, SseClient, WsClient};
+use crate::agents::{FakeAgent, runs_prompt};
 use exposition::Exposition;
 
 mod exposition;
@@ -17,24 +17,24 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root.join(path)).unwrap()
 }
 
-/// A gateway that has done some of everything, and what it tells then.
+/// A gateway that has done some of everything, and its metrics.
 async fn scrape() -> (Gateway, String) {
-    let parts = Part::all();
-    let acp = parts.iter().find(|part| part.name == "acp").unwrap();
+    let agents = FakeAgent::all();
+    let acp = agents.iter().find(|agent| agent.name == "acp").unwrap();
     let gateway = Settings::new()
-        .configured(&acp.configuration(""))
+        .with_config_file(&acp.configuration(""))
         .start()
         .await;
-    let mut page = gateway.browser("root").await;
-    gateway.visitor().logs_in("root", "wrong").await.is(401);
+    let mut page = gateway.logged_in("root").await;
+    gateway.anonymous().logs_in("root", "wrong").await.is(401);
     let before = page.cookie.clone();
     page.refreshes().await.is(200);
-    let mut thief = gateway.visitor();
+    let mut thief = gateway.anonymous();
     thief.cookie = before;
     thief.refreshes().await.is(401);
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     let token = page.token.clone().unwrap();
-    let mut root = Member::joins(page.address(), &token, "").await;
+    let mut root = WsClient::connects(page.address(), &token, "").await;
     root.prompts("/tool").await;
     let question = root.sees("QUESTION").await["payload"]["questionId"].clone();
     root.sends(
@@ -45,13 +45,13 @@ async fn scrape() -> (Gateway, String) {
     root.sees_run_end().await;
     root.prompts("/fail").await;
     root.sees_run_end().await;
-    let again = Member::joins(page.address(), &token, &root.position_after(0)).await;
-    let stream = Listener::follows(page.address(), &token, &root.session(), None).await;
+    let again = WsClient::connects(page.address(), &token, &root.position_after(0)).await;
+    let stream = SseClient::follows(page.address(), &token, &root.session(), None).await;
     let upload = format!("/api/sessions/{}/attachments?name=x", root.session());
     page.posts(&upload, json!({ "a": "file" })).await.is(201);
-    let mut crashing = Member::joins(page.address(), &token, "?agent=acp").await;
-    tells(&mut crashing, "/crash").await;
-    tells(&mut crashing, "/echo alive").await;
+    let mut crashing = WsClient::connects(page.address(), &token, "?agent=acp").await;
+    runs_prompt(&mut crashing, "/crash").await;
+    runs_prompt(&mut crashing, "/echo alive").await;
     let metrics = page.gets("/metrics").await.is(200).text;
     drop((again, stream));
     (gateway, metrics)
@@ -64,7 +64,7 @@ fn value(metrics: &str, sample: &str) -> f64 {
 }
 
 #[tokio::test]
-async fn an_operator_is_told_what_went_on() {
+async fn metrics_count_what_happened() {
     let (_gateway, metrics) = scrape().await;
     for (sample, wanted) in [
         ("switchboard_runs_started_total{agent=\"demo\"}", 2.0),
@@ -128,7 +128,7 @@ async fn an_operator_is_told_what_went_on() {
     }
 }
 
-/// What a page or a query may name: samples with their labels.
+/// Samples that a page or a query may name, with their labels.
 fn known(metrics: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut known: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for sample in Exposition::read(metrics).unwrap().samples {
@@ -140,11 +140,11 @@ fn known(metrics: &str) -> BTreeMap<String, BTreeSet<String>> {
 }
 
 #[tokio::test]
-async fn metrics_dashboard_alerts_and_page_name_the_same_things() {
+async fn metrics_dashboard_alerts_and_documentation_name_the_same_metrics() {
     let (_gateway, metrics) = scrape().await;
-    let told = Exposition::read(&metrics).unwrap_or_else(|fault| panic!("{fault}"));
+    let reported = Exposition::read(&metrics).unwrap_or_else(|fault| panic!("{fault}"));
     checks_with_promtool(&["check", "metrics"], Some(&metrics));
-    for sample in &told.samples {
+    for sample in &reported.samples {
         for (label, value) in &sample.labels {
             assert!(
                 !value.contains("ses_") && !value.contains("usr_"),
@@ -153,7 +153,7 @@ async fn metrics_dashboard_alerts_and_page_name_the_same_things() {
         }
     }
 
-    // The page has a row for each of them, with its labels, and no other.
+    // The page has exactly one row for each metric, with its labels.
     let page = read("docs/observability.md");
     let rows = page
         .lines()
@@ -169,9 +169,9 @@ async fn metrics_dashboard_alerts_and_page_name_the_same_things() {
             (name, (cells[2].to_owned(), labels))
         })
         .collect();
-    // Postgres has no file whose size could be told.
+    // Postgres has no file size to export.
     let on_postgres = std::env::var("SWITCHBOARD_TEST_DATABASE").as_deref() == Ok("postgres");
-    let mut real = told.families();
+    let mut real = reported.families();
     if on_postgres {
         let row = written["switchboard_database_size_bytes"].clone();
         real.insert("switchboard_database_size_bytes".to_owned(), row);
@@ -207,38 +207,42 @@ async fn metrics_dashboard_alerts_and_page_name_the_same_things() {
         ]
     );
     let shown: String = expressions.concat();
-    for name in told.families().keys() {
+    for name in reported.families().keys() {
         assert!(shown.contains(name.as_str()), "no panel shows {name}");
     }
 }
 
-/// What Prometheus adds to everything that a gateway tells.
-const PLACE: [&str; 2] = ["job=\"switchboard\"", "instance=\"gateway\""];
+/// Labels that Prometheus adds to every sample.
+const SCRAPE_LABELS: [&str; 2] = ["job=\"switchboard\"", "instance=\"gateway\""];
 
-/// Prometheus itself computes every expression, from what a busy gateway tells.
+/// Prometheus computes every expression from a busy gateway's metrics.
 #[tokio::test]
-async fn every_panel_of_the_dashboard_has_something_to_show() {
+async fn every_dashboard_panel_has_data() {
     let (_gateway, metrics) = scrape().await;
     let samples = Exposition::read(&metrics).unwrap().samples.into_iter();
     let mut series: Vec<Value> = samples
         .map(|sample| {
             let labels = sample.labels.iter();
             let labels = labels.map(|(label, value)| format!("{label}={value:?}"));
-            let labels: Vec<String> = PLACE.map(str::to_owned).into_iter().chain(labels).collect();
+            let labels: Vec<String> = SCRAPE_LABELS
+                .map(str::to_owned)
+                .into_iter()
+                .chain(labels)
+                .collect();
             rising(&format!("{}{{{}}}", sample.name, labels.join(", ")))
         })
         .collect();
     for more in ["up", "switchboard_database_size_bytes"] {
-        // Of Prometheus, and of a file: Postgres has none.
+        // From Prometheus itself, or a database file, which Postgres lacks.
         if !metrics.contains(&format!("\n{more} ")) {
-            series.push(rising(&format!("{more}{{{}}}", PLACE.join(", "))));
+            series.push(rising(&format!("{more}{{{}}}", SCRAPE_LABELS.join(", "))));
         }
     }
     let dashboard: Value =
         serde_json::from_str(&read("deploy/grafana/dashboards/switchboard.json")).unwrap();
     let mut expressions = Vec::new();
     collect(&dashboard, &mut expressions);
-    // What its variables are made of is no expression of Prometheus.
+    // Template variables are not PromQL.
     expressions.retain(|expression| !expression.starts_with("label_values("));
     assert!(expressions.len() > 40, "{expressions:?}");
     let judged: Vec<Value> = expressions
@@ -257,7 +261,7 @@ async fn every_panel_of_the_dashboard_has_something_to_show() {
         .collect();
     let test = json!({ "interval": "1m", "input_series": series, "promql_expr_test": judged });
     let file = tempfile::NamedTempFile::with_suffix(".yml").unwrap();
-    // What is JSON is YAML.
+    // JSON is valid YAML.
     std::fs::write(file.path(), json!({ "tests": [test] }).to_string()).unwrap();
     checks_with_promtool(&["test", "rules", file.path().to_str().unwrap()], None);
 }
@@ -329,7 +333,7 @@ fn every_alert_fires_when_it_should_and_only_then() {
     checks_with_promtool(&["test", "rules", file.to_str().unwrap()], None);
 }
 
-/// Every `expr` of a dashboard, and what its variables are made of.
+/// Every `expr` of a dashboard, and its variables' queries.
 fn collect(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
@@ -347,18 +351,19 @@ fn collect(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Fails unless every metric of an expression is told by a gateway, with the labels that it asks for.
+/// Fails unless a gateway exports every metric of an expression with the labels it uses.
 #[track_caller]
 fn names_what_is(expression: &str, known: &BTreeMap<String, BTreeSet<String>>) {
-    // What Prometheus itself adds.
+    // Added by Prometheus.
     let mut labels: BTreeSet<&str> = BTreeSet::from(["job", "instance", "le"]);
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let mut metrics = 0;
     for word in expression.split(|letter| !is_name(letter)) {
         if word.starts_with("switchboard_") || word.starts_with("process_") || word == "up" {
-            let told = known.get(word);
-            let told = told.unwrap_or_else(|| panic!("no gateway tells {word}: {expression}"));
-            labels.extend(told.iter().map(String::as_str));
+            let reported = known.get(word);
+            let reported =
+                reported.unwrap_or_else(|| panic!("no gateway tells {word}: {expression}"));
+            labels.extend(reported.iter().map(String::as_str));
             metrics += 1;
         }
     }
@@ -381,12 +386,12 @@ fn names_what_is(expression: &str, known: &BTreeMap<String, BTreeSet<String>>) {
     }
 }
 
-/// Lets Prometheus' own tool judge.
+/// Runs promtool, which must succeed.
 fn checks_with_promtool(arguments: &[&str], input: Option<&str>) {
     let tool = promtool();
     let mut command = Command::new(&tool);
     command.args(arguments);
-    // It reads the older format only, which has no end mark and no `info`.
+    // promtool reads only the older format, without end mark and `info`.
     let input = input.map(|text| text.replace("# EOF\n", "").replace(" info\n", " gauge\n"));
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), input.unwrap_or_default()).unwrap();
@@ -394,12 +399,12 @@ fn checks_with_promtool(arguments: &[&str], input: Option<&str>) {
     let output = command
         .output()
         .unwrap_or_else(|error| panic!("{}: {error}; ./scripts/test installs it", tool.display()));
-    let told = String::from_utf8_lossy(&output.stderr);
-    // 3 is advice about style; OpenMetrics names families without `_total`.
-    assert!(matches!(output.status.code(), Some(0 | 3)), "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    // Exit code 3 is style advice; OpenMetrics names families without `_total`.
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{reported}");
 }
 
-/// Where `scripts/test` has put it, or the one that is installed.
+/// The one from `scripts/test`, or the installed one.
 fn promtool() -> PathBuf {
     if let Some(path) = std::env::var_os("SWITCHBOARD_TEST_PROMTOOL") {
         return PathBuf::from(path);
@@ -415,7 +420,7 @@ fn promtool() -> PathBuf {
 }
 
 #[test]
-fn an_expression_that_names_nothing_would_be_found() {
+fn an_expression_with_an_unknown_metric_is_detected() {
     let known = BTreeMap::from([("switchboard_a".to_owned(), BTreeSet::from(["b".to_owned()]))]);
     names_what_is("sum by (b, job) (switchboard_a{b=\"x\"})", &known);
     for wrong in [

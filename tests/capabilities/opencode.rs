@@ -1,4 +1,4 @@
-//! A real agent that nobody here wrote: opencode, with a model on this machine.
+//! opencode: a real third-party agent, with a model server on this machine.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -6,21 +6,21 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::actors::{Gateway, Member, Settings};
+use crate::actors::{Gateway, Settings, WsClient};
 use crate::model_server::{HELLO, KEY, MODEL, ModelServer, WRITTEN};
 
-/// For what happens soon, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Generous, for a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A gateway with opencode behind it, and the model that opencode asks.
-struct Stage {
+/// A gateway with opencode, and its model server.
+struct OpencodeGateway {
     gateway: Gateway,
     model: ModelServer,
-    /// Where opencode keeps what it knows. Every process of it carries this path in its environment.
+    /// opencode's data. Every opencode process has this path in its environment.
     dir: TempDir,
 }
 
-impl Stage {
+impl OpencodeGateway {
     async fn start() -> Self {
         let (model, dir) = (ModelServer::start().await, tempfile::tempdir().unwrap());
         let settings = dir.path().join("opencode.json");
@@ -52,23 +52,23 @@ impl Stage {
             settings = settings.display(),
         );
         Self {
-            gateway: Settings::new().configured(&file).start().await,
+            gateway: Settings::new().with_config_file(&file).start().await,
             model,
             dir,
         }
     }
 
-    /// Somebody in a new session with opencode.
-    async fn joins(&self, user: &str) -> Member {
-        self.comes(user, "?agent=opencode").await
+    /// A client in a new session with opencode.
+    async fn joins(&self, user: &str) -> WsClient {
+        self.joins_with_query(user, "?agent=opencode").await
     }
 
-    async fn comes(&self, user: &str, query: &str) -> Member {
-        let browser = self.gateway.browser(user).await;
-        Member::joins(self.gateway.address(), &browser.token.unwrap(), query).await
+    async fn joins_with_query(&self, user: &str, query: &str) -> WsClient {
+        let browser = self.gateway.logged_in(user).await;
+        WsClient::connects(self.gateway.address(), &browser.token.unwrap(), query).await
     }
 
-    /// The command lines of the living processes that are opencode or were started by it.
+    /// The command lines of live opencode processes and their children.
     fn processes(&self) -> Vec<String> {
         let home = format!("HOME={}/", self.dir.path().display());
         let is_ours = |process: &Path| {
@@ -85,14 +85,14 @@ impl Stage {
         commands.map(|command| command.replace('\0', " ")).collect()
     }
 
-    /// Stops the gateway, and fails the test unless everything that it started goes with it.
-    async fn leaves_nothing(mut self) {
+    /// Stops the gateway, and fails the test unless every process it started ends.
+    async fn leaves_no_process(mut self) {
         assert!(!self.processes().is_empty(), "there was something to leave");
         self.gateway.signal("-TERM");
         assert_eq!(self.gateway.exit_code(), Some(0), "{}", self.gateway.log());
-        // What was killed may take a moment to be gone.
+        // A killed process may take a moment to disappear.
         let moment = Duration::from_secs(2);
-        comes_true("nothing is left", moment, || self.processes().is_empty()).await;
+        wait_until("nothing is left", moment, || self.processes().is_empty()).await;
     }
 }
 
@@ -124,7 +124,7 @@ fn program() -> PathBuf {
     })
 }
 
-/// What opencode is told: one model, and to ask before it does anything.
+/// opencode's configuration: one model, and permission requests for every tool.
 fn configuration(model: &ModelServer) -> Value {
     let models =
         json!({ MODEL: { "name": "Small", "limit": { "context": 32_000, "output": 4_000 } } });
@@ -136,14 +136,14 @@ fn configuration(model: &ModelServer) -> Value {
         "model": format!("local/{MODEL}"), "small_model": format!("local/{MODEL}"),
         "provider": { "local": provider }, "enabled_providers": ["local"],
         "permission": { "bash": "ask", "edit": "ask" },
-        // Otherwise a denial ends its turn, and the model never hears of it.
+        // Otherwise a denial ends the turn before the model sees it.
         "experimental": { "continue_loop_on_deny": true },
         "autoupdate": false, "share": "disabled",
     })
 }
 
-/// Says something and waits for the end of the run: how it ended, and what was answered.
-async fn tells(member: &mut Member, text: &str) -> (String, String) {
+/// Sends a prompt and waits for the end of the run; returns its status and the answer.
+async fn runs_prompt(member: &mut WsClient, text: &str) -> (String, String) {
     let before = member.text().len();
     member.prompts(text).await;
     let end = member.sees_run_end().await;
@@ -155,9 +155,9 @@ fn answered(text: &str) -> (String, String) {
     ("completed".to_owned(), text.to_owned())
 }
 
-/// Says something that makes opencode ask for permission, and answers; what was asked, and the answer
-/// of the run.
-async fn decides(member: &mut Member, text: &str, allow: bool) -> (Value, String) {
+/// Sends a prompt that makes opencode ask for permission, and decides; returns the question and the
+/// answer of the run.
+async fn decides(member: &mut WsClient, text: &str, allow: bool) -> (Value, String) {
     let before = member.text().len();
     member.prompts(text).await;
     let asked = member.sees("QUESTION").await["payload"].clone();
@@ -167,7 +167,7 @@ async fn decides(member: &mut Member, text: &str, allow: bool) -> (Value, String
     (asked, member.text().split_off(before))
 }
 
-/// Looks for a file of that name in the workspaces, at any depth.
+/// Finds a file by name in the workspaces, at any depth.
 fn find(gateway: &Gateway, name: &str) -> Option<PathBuf> {
     let mut dirs = vec![gateway.sqlite_file().parent().unwrap().to_owned()];
     while let Some(dir) = dirs.pop() {
@@ -182,8 +182,8 @@ fn find(gateway: &Gateway, name: &str) -> Option<PathBuf> {
     None
 }
 
-/// Waits for something that happens outside of the test.
-async fn comes_true(what: &str, within: Duration, mut is_so: impl FnMut() -> bool) {
+/// Polls until a condition outside of the test holds.
+async fn wait_until(what: &str, within: Duration, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + within;
     while !is_so() {
         assert!(Instant::now() < deadline, "never: {what}");
@@ -192,22 +192,25 @@ async fn comes_true(what: &str, within: Duration, mut is_so: impl FnMut() -> boo
 }
 
 #[tokio::test]
-async fn opencode_answers_in_pieces_and_leaves_nothing_behind() {
-    let stage = Stage::start().await;
+async fn opencode_streams_its_answer_and_leaves_no_process_behind() {
+    let stage = OpencodeGateway::start().await;
     let mut root = stage.joins("root").await;
-    assert_eq!(tells(&mut root, "Hello?").await, answered(HELLO));
+    assert_eq!(runs_prompt(&mut root, "Hello?").await, answered(HELLO));
     let is_piece = |event: &&Value| event["type"] == "TASK_OUTPUT_CHUNK";
     let pieces = root.events.iter().filter(is_piece).count();
     assert!(pieces > 1, "all at once: {:?}", root.events);
-    assert_eq!(tells(&mut root, "And once more?").await, answered(HELLO));
-    stage.leaves_nothing().await;
+    assert_eq!(
+        runs_prompt(&mut root, "And once more?").await,
+        answered(HELLO)
+    );
+    stage.leaves_no_process().await;
 }
 
 #[tokio::test]
-async fn a_command_of_opencode_runs_only_if_somebody_allows_it() {
-    let stage = Stage::start().await;
+async fn opencode_runs_a_command_only_if_a_user_allows_it() {
+    let stage = OpencodeGateway::start().await;
     let mut root = stage.joins("root").await;
-    for (allow, file, told, status) in [
+    for (allow, file, reported, status) in [
         (true, "was-allowed", "It worked: done", "completed"),
         (false, "was-denied", "I was not allowed to.", "denied"),
         (true, "was-allowed-later", "It worked: done", "completed"),
@@ -218,40 +221,40 @@ async fn a_command_of_opencode_runs_only_if_somebody_allows_it() {
         assert_eq!(asked["kind"], "permission", "{asked}");
         assert_ne!(asked["level"], "INFO", "{asked}");
         assert_eq!(asked["tool"]["args"]["command"], command, "{asked}");
-        assert!(text.contains(told), "{text}");
+        assert!(text.contains(reported), "{text}");
         let is_tool = |event: &&Value| event["type"] == "TOOL_UPDATE";
         let last = root.events.iter().rfind(is_tool).unwrap();
-        // A protocol may have no word of its own for what was denied.
+        // A protocol may have no status of its own for a denial.
         let ended = last["payload"]["status"].as_str().unwrap();
         assert!(ended == status || (!allow && ended == "failed"), "{last}");
         assert_eq!(find(&stage.gateway, file).is_some(), allow, "{file}");
     }
-    stage.leaves_nothing().await;
+    stage.leaves_no_process().await;
 }
 
-/// opencode also asks its client to write the file, though it was told that clients here do not.
+/// opencode also asks its client to write the file, though ours declares no such capability.
 #[tokio::test]
-async fn a_file_is_written_by_opencode_only_if_somebody_allows_it() {
-    let stage = Stage::start().await;
+async fn opencode_writes_a_file_only_if_a_user_allows_it() {
+    let stage = OpencodeGateway::start().await;
     let mut root = stage.joins("root").await;
-    for (allow, file, told) in [
+    for (allow, file, reported) in [
         (true, "allowed.txt", "It worked: "),
         (false, "denied.txt", "I was not allowed to."),
     ] {
         let (asked, text) = decides(&mut root, &format!("write: {file}"), allow).await;
         assert_eq!(asked["kind"], "permission", "{asked}");
         assert!(asked.to_string().contains(WRITTEN.trim()), "{asked}");
-        assert!(text.contains(told), "{text}");
+        assert!(text.contains(reported), "{text}");
         let written = find(&stage.gateway, file).map(std::fs::read_to_string);
         let expected = allow.then(|| WRITTEN.to_owned());
         assert_eq!(written.map(Result::unwrap), expected, "{file}");
     }
-    stage.leaves_nothing().await;
+    stage.leaves_no_process().await;
 }
 
 #[tokio::test]
-async fn a_run_of_opencode_is_cancelled_in_the_middle() {
-    let stage = Stage::start().await;
+async fn a_run_of_opencode_can_be_cancelled() {
+    let stage = OpencodeGateway::start().await;
     let mut root = stage.joins("root").await;
     root.prompts("slow: 2000").await;
     root.sees("TASK_OUTPUT_CHUNK").await;
@@ -260,12 +263,12 @@ async fn a_run_of_opencode_is_cancelled_in_the_middle() {
     assert_eq!(root.sees_run_end().await["status"], "cancelled");
     let waited = begun.elapsed();
     assert!(waited < Duration::from_secs(10), "{waited:?}");
-    comes_true("the model is left alone", PATIENCE, || {
+    wait_until("the model is left alone", TIMEOUT, || {
         stage.model.abandoned() == 1
     })
     .await;
 
-    // So is one that waits for an answer, and one whose command runs.
+    // So can a run that waits for an answer, and one whose command runs.
     root.prompts("run: touch never").await;
     root.sees("QUESTION").await;
     root.sends("CANCEL_TASK", json!({})).await;
@@ -280,43 +283,51 @@ async fn a_run_of_opencode_is_cancelled_in_the_middle() {
             .iter()
             .any(|command| command.starts_with("sleep 61"))
     };
-    comes_true("it sleeps", PATIENCE, sleeps).await;
+    wait_until("it sleeps", TIMEOUT, sleeps).await;
     root.sends("CANCEL_TASK", json!({})).await;
     assert_eq!(root.sees_run_end().await["status"], "cancelled");
-    comes_true("nobody sleeps", PATIENCE, || !sleeps()).await;
+    wait_until("nobody sleeps", TIMEOUT, || !sleeps()).await;
 
-    assert_eq!(tells(&mut root, "Still there?").await, answered(HELLO));
+    assert_eq!(
+        runs_prompt(&mut root, "Still there?").await,
+        answered(HELLO)
+    );
     assert_eq!(find(&stage.gateway, "never"), None);
-    stage.leaves_nothing().await;
+    stage.leaves_no_process().await;
 }
 
 #[tokio::test]
-async fn opencode_remembers_after_the_gateway_was_started_again() {
-    let mut stage = Stage::start().await;
+async fn opencode_resumes_its_conversation_after_a_restart() {
+    let mut stage = OpencodeGateway::start().await;
     let mut root = stage.joins("root").await;
     let session = root.session();
-    assert_eq!(tells(&mut root, "remember: walrus").await, answered(HELLO));
+    assert_eq!(
+        runs_prompt(&mut root, "remember: walrus").await,
+        answered(HELLO)
+    );
     for signal in ["-TERM", "-KILL"] {
         stage.gateway.signal(signal);
         stage.gateway.exit_code();
         stage.gateway.restart();
-        let mut back = stage.comes("root", &format!("?session={session}")).await;
-        let told = tells(&mut back, "what was the word?").await;
-        assert_eq!(told, answered("The word was walrus."), "after {signal}");
-        // What opencode knows of the past is not told as if it were new.
+        let mut back = stage
+            .joins_with_query("root", &format!("?session={session}"))
+            .await;
+        let reported = runs_prompt(&mut back, "what was the word?").await;
+        assert_eq!(reported, answered("The word was walrus."), "after {signal}");
+        // opencode's replay of its history is not journaled again.
         let is_prompt = |event: &&Value| event["payload"]["status"] == "starting";
         let starts = back.events.iter().filter(is_prompt).count();
         assert_eq!(starts, 1, "{:?}", back.events);
     }
-    stage.leaves_nothing().await;
+    stage.leaves_no_process().await;
 }
 
 #[tokio::test]
-async fn two_users_of_opencode_at_once_see_only_theirs() {
-    let stage = Stage::start().await;
+async fn two_concurrent_users_of_opencode_see_only_their_own_sessions() {
+    let stage = OpencodeGateway::start().await;
     let people = [("mia", "walrus", "otter"), ("ben", "otter", "walrus")];
     for (name, ..) in people {
-        stage.gateway.has_user(name, "member");
+        stage.gateway.adds_user(name, "member");
     }
     let mut members = [stage.joins("mia").await, stage.joins("ben").await];
     for (member, (_, word, _)) in members.iter_mut().zip(people) {
@@ -329,7 +340,7 @@ async fn two_users_of_opencode_at_once_see_only_theirs() {
         let prompt = format!("run: echo of-{name}; pwd");
         member.prompts(&prompt).await;
     }
-    // Each answers their own: a question is asked in one session only.
+    // Each user answers their own: a question belongs to one session.
     for member in &mut members {
         let asked = member.sees("QUESTION").await;
         let answer = json!({ "questionId": asked["payload"]["questionId"], "ok": true });
@@ -337,8 +348,8 @@ async fn two_users_of_opencode_at_once_see_only_theirs() {
         assert_eq!(member.sees_run_end().await["status"], "completed");
     }
     for (member, (name, word, foreign)) in members.iter_mut().zip(people) {
-        let told = tells(member, "what was the word?").await;
-        assert_eq!(told, answered(&format!("The word was {word}.")));
+        let reported = runs_prompt(member, "what was the word?").await;
+        assert_eq!(reported, answered(&format!("The word was {word}.")));
         let other = if name == "mia" { "of-ben" } else { "of-mia" };
         for event in &member.events {
             let event = event.to_string();
@@ -357,34 +368,36 @@ async fn two_users_of_opencode_at_once_see_only_theirs() {
             "{text}"
         );
     }
-    stage.leaves_nothing().await;
+    stage.leaves_no_process().await;
 }
 
-/// opencode starts its commands in process groups of their own, and leaves alone what they leave.
+/// opencode starts its commands in process groups of their own and does not clean up after them.
 #[tokio::test]
-async fn what_a_command_of_opencode_left_running_ends_with_the_gateway() {
-    let mut stage = Stage::start().await;
+async fn processes_left_by_opencode_commands_end_with_the_gateway() {
+    let mut stage = OpencodeGateway::start().await;
     let mut root = stage.joins("root").await;
     let prompt = "run: nohup sleep 62 > /dev/null 2>&1 & echo started";
     let (_, text) = decides(&mut root, prompt, true).await;
     assert!(text.contains("It worked: started"), "{text}");
-    let sleeps = |stage: &Stage| {
+    let sleeps = |stage: &OpencodeGateway| {
         let commands = stage.processes();
         commands
             .iter()
             .any(|command| command.starts_with("sleep 62"))
     };
     assert!(sleeps(&stage), "{:?}", stage.processes());
-    // One that is killed cannot clean up: the next one does it.
+    // A killed gateway cannot clean up: the next start does.
     stage.gateway.signal("-KILL");
     stage.gateway.exit_code();
     stage.gateway.restart();
-    comes_true("nothing is left", PATIENCE, || stage.processes().is_empty()).await;
+    wait_until("nothing is left", TIMEOUT, || stage.processes().is_empty()).await;
 
     let session = root.session();
-    let mut back = stage.comes("root", &format!("?session={session}")).await;
+    let mut back = stage
+        .joins_with_query("root", &format!("?session={session}"))
+        .await;
     let (_, text) = decides(&mut back, prompt, true).await;
     assert!(text.contains("It worked: started"), "{text}");
     assert!(sleeps(&stage), "{:?}", stage.processes());
-    stage.leaves_nothing().await;
+    stage.leaves_no_process().await;
 }

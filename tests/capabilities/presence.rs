@@ -1,8 +1,8 @@
-//! Who is in a session, as those inside are told.
+//! Presence: which users are connected to a session, as its members receive it.
 
 use serde_json::{Value, json};
 
-use crate::actors::{Gateway, Member};
+use crate::actors::{Gateway, WsClient};
 
 /// Names, access and number of connections.
 fn who(presence: &Value) -> Vec<(String, String, u64)> {
@@ -29,53 +29,56 @@ fn one(name: &str, access: &str, connections: u64) -> (String, String, u64) {
     (name.to_owned(), access.to_owned(), connections)
 }
 
-/// Waits until this is how things are: what was before may have been told as well, or not.
-async fn hears_of(member: &mut Member, expected: &[(String, String, u64)]) {
+/// Waits for this presence; earlier states may or may not have been sent.
+async fn expects_presence(member: &mut WsClient, expected: &[(String, String, u64)]) {
     loop {
-        let told = who(&member.hears("PRESENCE").await);
-        if told == expected {
+        let shown = who(&member.sees_peer_frame("PRESENCE").await);
+        if shown == expected {
             return;
         }
-        assert!(told.len() <= 2, "{told:?}");
+        assert!(shown.len() <= 2, "{shown:?}");
     }
 }
 
 #[tokio::test]
-async fn those_in_a_session_hear_of_each_other_and_nobody_else_does() {
+async fn only_members_of_a_session_receive_its_presence() {
     let gateway = Gateway::start().await;
-    gateway.has_user("ben", "member");
-    let (root, ben) = (gateway.browser("root").await, gateway.browser("ben").await);
+    gateway.adds_user("ben", "member");
+    let (root, ben) = (
+        gateway.logged_in("root").await,
+        gateway.logged_in("ben").await,
+    );
     let mut laptop = root.enters("").await;
     let mut elsewhere = root.enters("").await;
     laptop.prompts("/echo hello").await;
     laptop.sees_run_end().await;
-    laptop.hears_nothing().await;
+    laptop.sees_nothing_about_peers().await;
     let query = format!("?session={}", laptop.session());
 
     let mut phone = root.enters(&query).await;
     for member in [&mut laptop, &mut phone] {
-        hears_of(member, &[one("root", "owner", 2)]).await;
+        expects_presence(member, &[one("root", "owner", 2)]).await;
     }
     root.shares(&laptop.session(), "ben", "viewer").await;
     let mut viewer = ben.enters(&query).await;
     let all = [one("ben", "viewer", 1), one("root", "owner", 2)];
     for member in [&mut laptop, &mut phone, &mut viewer] {
-        hears_of(member, &all).await;
+        expects_presence(member, &all).await;
     }
     root.shares(&laptop.session(), "ben", "editor").await;
     let all = [one("ben", "editor", 1), one("root", "owner", 2)];
     for member in [&mut laptop, &mut phone, &mut viewer] {
-        hears_of(member, &all).await;
+        expects_presence(member, &all).await;
     }
     drop(phone);
     let all = [one("ben", "editor", 1), one("root", "owner", 1)];
     for member in [&mut laptop, &mut viewer] {
-        hears_of(member, &all).await;
+        expects_presence(member, &all).await;
     }
     drop(viewer);
-    hears_of(&mut laptop, &[one("root", "owner", 1)]).await;
-    laptop.hears_nothing().await;
-    elsewhere.hears_nothing().await;
+    expects_presence(&mut laptop, &[one("root", "owner", 1)]).await;
+    laptop.sees_nothing_about_peers().await;
+    elsewhere.sees_nothing_about_peers().await;
     assert!(
         laptop
             .offsets()
@@ -86,17 +89,17 @@ async fn those_in_a_session_hear_of_each_other_and_nobody_else_does() {
 }
 
 #[tokio::test]
-async fn whoever_comes_back_alone_is_told_nothing() {
+async fn a_sole_member_who_reconnects_receives_no_presence() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let mut first = root.enters("").await;
     first.prompts("/echo hello").await;
     first.sees_run_end().await;
     let (query, position) = (format!("?session={}", first.session()), first.position());
     let mut second = root.enters(&query).await;
-    hears_of(&mut second, &[one("root", "owner", 2)]).await;
+    expects_presence(&mut second, &[one("root", "owner", 2)]).await;
     drop(first);
-    hears_of(&mut second, &[one("root", "owner", 1)]).await;
+    expects_presence(&mut second, &[one("root", "owner", 1)]).await;
     let connection = second.ack["connectionId"].as_str().unwrap().to_owned();
     root.sends(
         "DELETE",
@@ -107,20 +110,20 @@ async fn whoever_comes_back_alone_is_told_nothing() {
     .is(204);
     second.sees_close().await;
     let mut alone = root.enters(&position).await;
-    alone.hears_nothing().await;
+    alone.sees_nothing_about_peers().await;
 }
 
 #[tokio::test]
 async fn presence_comes_after_the_acknowledgement_and_the_state() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let mut first = root.enters("").await;
     first.prompts("/echo hello").await;
     first.sees_run_end().await;
     let token = root.token.as_deref().unwrap();
     let header = [("authorization", format!("Bearer {token}"))];
     let query = format!("?session={}&after=999999", first.session());
-    let mut socket = Member::opens(gateway.address(), &query, &header)
+    let mut socket = WsClient::opens_socket(gateway.address(), &query, &header)
         .await
         .unwrap();
     let mut kinds = Vec::new();

@@ -1,4 +1,4 @@
-//! Behind the proxies of `deploy/`: what users were promised holds through nginx and Caddy.
+//! Proxies: promises to users hold behind nginx and Caddy with the files in `deploy/`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,18 +18,17 @@ use crate::actors::{Caddy, Gateway, Nginx, PASSWORD, Ports, Settings, Storage};
 
 mod streams;
 
-/// The largest file.
-const LARGEST: usize = 10 * 1024 * 1024;
+const MAX_FILE_BYTES: usize = 10 * 1024 * 1024;
 
-/// A gateway that will be found behind a proxy on these ports.
+/// Settings of a gateway behind a proxy on these ports.
 pub(crate) fn behind(ports: &Ports) -> Settings {
     Settings::new()
-        .storing(Storage::Sqlite(None))
+        .with_storage(Storage::Sqlite(None))
         .with("SERVER__PUBLIC_URL", &ports.url())
         .with("SERVER__TRUSTED_PROXIES", "127.0.0.1")
 }
 
-/// Runs the doctor through the proxy, and returns what it found.
+/// Runs the doctor through the proxy; returns exit code and findings.
 pub(crate) fn doctor(gateway: &Gateway, ports: &Ports, url: &str, more: &[&str]) -> (i32, Value) {
     let (certificate, port) = (ports.certificate(), ports.http.to_string());
     let mut arguments = vec!["doctor", "--json", "--http-port", &port, "--url", url];
@@ -38,9 +37,9 @@ pub(crate) fn doctor(gateway: &Gateway, ports: &Ports, url: &str, more: &[&str])
     }
     arguments.extend(more.iter().filter(|word| **word != "--stranger"));
     let output = gateway.runs(&arguments);
-    let said = serde_json::from_slice(&output.stdout);
-    let said = said.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
-    (output.status.code().unwrap(), said)
+    let printed = serde_json::from_slice(&output.stdout);
+    let printed = printed.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    (output.status.code().unwrap(), printed)
 }
 
 #[track_caller]
@@ -71,11 +70,11 @@ fn logs_in(ports: &Ports, from: &str, path: &str, password: &str, more: &[&str])
     let body = json!({ "username": "root", "password": password }).to_string();
     let mut arguments = vec!["--json", &body];
     arguments.extend(more);
-    let (status, said) = ports.curl(from, &format!("{path}/api/auth/login"), &arguments);
-    (status, serde_json::from_str(&said).unwrap())
+    let (status, printed) = ports.curl(from, &format!("{path}/api/auth/login"), &arguments);
+    (status, serde_json::from_str(&printed).unwrap())
 }
 
-/// Five attempts a minute each, whatever they claim to be.
+/// Five attempts a minute per client, whatever `X-Forwarded-For` they send.
 fn logins_are_counted_by_client(ports: &Ports) {
     let claim = |number: usize| format!("X-Forwarded-For: 198.51.100.{number}");
     for number in 0..5 {
@@ -88,48 +87,51 @@ fn logins_are_counted_by_client(ports: &Ports) {
         );
         assert_eq!(status, 401);
     }
-    let (status, said) = logs_in(ports, "127.0.0.2", "", PASSWORD, &["--header", &claim(9)]);
+    let (status, printed) = logs_in(ports, "127.0.0.2", "", PASSWORD, &["--header", &claim(9)]);
     assert_eq!(
-        (status, &said["code"]),
+        (status, &printed["code"]),
         (429, &json!("RATE_LIMITED")),
-        "{said}"
+        "{printed}"
     );
-    let (status, said) = logs_in(ports, "127.0.0.3", "", PASSWORD, &[]);
-    assert_eq!(status, 200, "somebody else is not concerned: {said}");
+    let (status, printed) = logs_in(ports, "127.0.0.3", "", PASSWORD, &[]);
+    assert_eq!(status, 200, "somebody else is not concerned: {printed}");
 }
 
-/// The largest file passes; one byte more is refused by the gateway, in its own words.
+/// The largest file passes; one byte more is refused by the gateway, not by the proxy.
 fn files_pass_up_to_the_limit(ports: &Ports) {
-    let (_, said) = logs_in(ports, "127.0.0.4", "", PASSWORD, &[]);
-    let token = format!("Authorization: Bearer {}", said["token"].as_str().unwrap());
-    let (status, said) = ports.curl(
+    let (_, printed) = logs_in(ports, "127.0.0.4", "", PASSWORD, &[]);
+    let token = format!(
+        "Authorization: Bearer {}",
+        printed["token"].as_str().unwrap()
+    );
+    let (status, printed) = ports.curl(
         "127.0.0.4",
         "/api/sessions",
         &["--header", &token, "--json", "{}"],
     );
-    assert_eq!(status, 201, "{said}");
-    let session: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(status, 201, "{printed}");
+    let session: Value = serde_json::from_str(&printed).unwrap();
     let path = format!(
         "/api/sessions/{}/attachments",
         session["id"].as_str().unwrap()
     );
     let file = tempfile::NamedTempFile::new().unwrap();
-    for (size, expected) in [(LARGEST, 201), (LARGEST + 1, 413)] {
+    for (size, expected) in [(MAX_FILE_BYTES, 201), (MAX_FILE_BYTES + 1, 413)] {
         file.as_file().set_len(size as u64).unwrap();
         let body = format!("@{}", file.path().display());
         let arguments = ["--header", &token, "--data-binary", &body];
-        let (status, said) = ports.curl("127.0.0.4", &path, &arguments);
-        assert_eq!(status, expected, "{said}");
-        let said: Value = serde_json::from_str(&said).unwrap();
+        let (status, printed) = ports.curl("127.0.0.4", &path, &arguments);
+        assert_eq!(status, expected, "{printed}");
+        let printed: Value = serde_json::from_str(&printed).unwrap();
         assert!(
-            expected == 201 || said["details"]["max"] == LARGEST,
-            "{said}"
+            expected == 201 || printed["details"]["max"] == MAX_FILE_BYTES,
+            "{printed}"
         );
     }
 }
 
 #[tokio::test]
-async fn behind_nginx_everything_is_as_it_was_promised() {
+async fn login_limits_uploads_and_doctor_work_behind_nginx() {
     let ports = Ports::new();
     let gateway = behind(&ports)
         .with("LIMITS__LOGINS_PER_MINUTE", "5")
@@ -143,7 +145,7 @@ async fn behind_nginx_everything_is_as_it_was_promised() {
 }
 
 #[tokio::test]
-async fn behind_caddy_everything_is_as_it_was_promised() {
+async fn login_limits_uploads_and_doctor_work_behind_caddy() {
     let ports = Ports::new();
     let gateway = behind(&ports)
         .with("LIMITS__LOGINS_PER_MINUTE", "5")
@@ -157,7 +159,7 @@ async fn behind_caddy_everything_is_as_it_was_promised() {
 }
 
 #[tokio::test]
-async fn behind_both_the_gateway_may_have_a_path_of_its_own() {
+async fn the_gateway_works_under_a_base_path_behind_both_proxies() {
     let ports = Ports::new();
     let url = format!("{}/agents", ports.url());
     let settings = behind(&ports).with("SERVER__BASE_PATH", "/agents");
@@ -176,8 +178,8 @@ async fn behind_both_the_gateway_may_have_a_path_of_its_own() {
     );
 }
 
-/// A connection to the proxy, over TLS.
-async fn line(ports: &Ports) -> TlsStream<TcpStream> {
+/// A TLS connection to the proxy.
+async fn tls_connection(ports: &Ports) -> TlsStream<TcpStream> {
     let mut roots = rustls::RootCertStore::empty();
     roots
         .add(CertificateDer::from_pem_file(ports.certificate()).unwrap())
@@ -204,21 +206,21 @@ async fn socket(ports: &Ports, token: &str) -> WebSocketStream<TlsStream<TcpStre
         .unwrap();
     let token = format!("Bearer {token}").parse().unwrap();
     request.headers_mut().insert("authorization", token);
-    tokio_tungstenite::client_async(request, line(ports).await)
+    tokio_tungstenite::client_async(request, tls_connection(ports).await)
         .await
         .unwrap()
         .0
 }
 
 #[tokio::test]
-async fn a_quiet_socket_outlives_the_patience_of_a_proxy() {
+async fn a_quiet_socket_survives_a_proxys_idle_timeout() {
     let patience = Duration::from_secs(4);
     let ports = Ports::new();
     let gateway = behind(&ports).with("SERVER__PING_SECS", "2").start().await;
     let change = [("proxy_read_timeout 75s;", "proxy_read_timeout 4s;")];
     let _nginx = Nginx::start(&ports, gateway.address(), &change);
-    let (_, said) = logs_in(&ports, "127.0.0.1", "", PASSWORD, &[]);
-    let mut socket = socket(&ports, said["token"].as_str().unwrap()).await;
+    let (_, printed) = logs_in(&ports, "127.0.0.1", "", PASSWORD, &[]);
+    let mut socket = socket(&ports, printed["token"].as_str().unwrap()).await;
     let opened = Instant::now();
     let mut pings = 0;
     while opened.elapsed() <= patience {

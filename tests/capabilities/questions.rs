@@ -1,13 +1,13 @@
-//! What an agent asks: waits for everybody, is answered once, is never lost.
+//! Questions: asked by an agent, shown to every member, answered once, never lost.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::actors::{Browser, Gateway, Member, Settings};
+use crate::actors::{Gateway, HttpClient, Settings, WsClient};
 
-async fn joins(browser: &Browser, query: &str) -> Member {
-    Member::joins(browser.address(), browser.token.as_deref().unwrap(), query).await
+async fn joins(browser: &HttpClient, query: &str) -> WsClient {
+    WsClient::connects(browser.address(), browser.token.as_deref().unwrap(), query).await
 }
 
 fn id_of(question: &Value) -> String {
@@ -17,8 +17,8 @@ fn id_of(question: &Value) -> String {
         .to_owned()
 }
 
-impl Member {
-    /// Asks for something that makes the agent ask back.
+impl WsClient {
+    /// Sends a prompt that makes the agent ask.
     async fn is_asked(&mut self, prompt: &str) -> Value {
         self.prompts(prompt).await;
         self.sees("QUESTION").await
@@ -38,9 +38,9 @@ impl Member {
 }
 
 #[tokio::test]
-async fn a_permission_is_asked_and_what_was_said_is_done() {
+async fn a_permission_request_is_answered_and_obeyed() {
     let gateway = Gateway::start().await;
-    let browser = gateway.browser("root").await;
+    let browser = gateway.logged_in("root").await;
     for (answer, outcome, status, text) in [
         (
             json!({ "optionId": "allow" }),
@@ -85,9 +85,9 @@ async fn a_permission_is_asked_and_what_was_said_is_done() {
 }
 
 #[tokio::test]
-async fn the_other_kinds_take_their_own_answers_and_nothing_else() {
+async fn each_kind_of_question_takes_only_its_own_answers() {
     let gateway = Gateway::start().await;
-    let browser = gateway.browser("root").await;
+    let browser = gateway.logged_in("root").await;
     for (prompt, kind, wrong, answer, outcome, text) in [
         (
             "/confirm",
@@ -145,7 +145,7 @@ async fn the_other_kinds_take_their_own_answers_and_nothing_else() {
 async fn a_hundred_racing_answers_have_one_winner_and_all_clients_agree() {
     let settings = Settings::new().with("LIMITS__MESSAGES_PER_MINUTE", "1000");
     let gateway = settings.start().await;
-    let browser = gateway.browser("root").await;
+    let browser = gateway.logged_in("root").await;
     let mut asker = joins(&browser, "").await;
     let question = asker.is_asked("/tool").await;
     let mut others = Vec::new();
@@ -163,14 +163,14 @@ async fn a_hundred_racing_answers_have_one_winner_and_all_clients_agree() {
             other.writes(&message.to_string()).await;
         }
     }
-    let (mut winners, mut said) = (Vec::new(), Vec::new());
+    let (mut winners, mut printed) = (Vec::new(), Vec::new());
     for other in &mut others {
         let (mut acks, mut resolutions) = (0, 0);
         while acks < 10 || resolutions < 1 {
             let frame = other.receives().await.unwrap();
             if frame["type"] == "ACK" {
                 acks += 1;
-                said.push(frame["payload"]["answer"]["optionId"].clone());
+                printed.push(frame["payload"]["answer"]["optionId"].clone());
                 if frame["payload"]["accepted"] == true {
                     winners.push(frame["messageId"].clone());
                 }
@@ -179,21 +179,24 @@ async fn a_hundred_racing_answers_have_one_winner_and_all_clients_agree() {
         }
     }
     asker.sees_run_end().await;
-    let resolved = |member: &Member| -> Vec<Value> {
+    let resolved = |member: &WsClient| -> Vec<Value> {
         let events = member.events.iter();
         events
             .filter(|event| event["type"] == "QUESTION_RESOLVED")
             .cloned()
             .collect()
     };
-    let told = resolved(&asker);
-    assert_eq!(told.len(), 1);
+    let reported = resolved(&asker);
+    assert_eq!(reported.len(), 1);
     for other in &others {
-        assert_eq!(resolved(other), told, "everybody saw the same");
+        assert_eq!(resolved(other), reported, "everybody saw the same");
     }
-    let option = &told[0]["payload"]["answer"]["optionId"];
-    assert!(said.iter().all(|heard| heard == option), "{said:?}");
-    // The same person saying the same once more is the same answer.
+    let option = &reported[0]["payload"]["answer"]["optionId"];
+    assert!(
+        printed.iter().all(|received| received == option),
+        "{printed:?}"
+    );
+    // The same answer by the same user again is idempotent.
     assert!(!winners.is_empty());
     let prefix = option.as_str().unwrap();
     let same = |winner: &Value| winner.as_str().unwrap().starts_with(prefix);
@@ -201,17 +204,17 @@ async fn a_hundred_racing_answers_have_one_winner_and_all_clients_agree() {
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_saw_is_answered_from_another_device_after_a_restart() {
+async fn an_unseen_question_can_be_answered_from_another_device_after_a_restart() {
     for graceful in [false, true] {
         let mut gateway = Gateway::start().await;
-        let browser = gateway.browser("root").await;
+        let browser = gateway.logged_in("root").await;
         let mut first = joins(&browser, "").await;
         first.prompts("/tool").await;
         let session = first.session();
-        // Left before anything was asked, as far as this client knows.
+        // This client leaves before it sees the question.
         drop(first);
         let path = format!("/api/sessions/{session}");
-        let waits = async |browser: &Browser| {
+        let waits = async |browser: &HttpClient| {
             let begin = Instant::now();
             loop {
                 let shown = browser.gets(&path).await;
@@ -229,7 +232,7 @@ async fn a_question_that_nobody_saw_is_answered_from_another_device_after_a_rest
             assert_eq!(gateway.exit_code(), Some(0));
         }
         gateway.restart();
-        let phone = gateway.browser("root").await;
+        let phone = gateway.logged_in("root").await;
         waits(&phone).await;
         let mut second = joins(&phone, &format!("?session={session}")).await;
         let open = second.open_questions().await;
@@ -243,9 +246,9 @@ async fn a_question_that_nobody_saw_is_answered_from_another_device_after_a_rest
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_answers_in_time_is_denied() {
+async fn an_unanswered_question_is_denied_at_its_deadline() {
     let gateway = Gateway::start().await;
-    let browser = gateway.browser("root").await;
+    let browser = gateway.logged_in("root").await;
     let mut root = joins(&browser, "").await;
     let question = root.is_asked("/tool 1").await;
     assert!(question["payload"]["expiresAt"].is_string());
@@ -264,7 +267,7 @@ async fn a_question_that_nobody_answers_in_time_is_denied() {
 #[tokio::test]
 async fn cancelling_a_run_resolves_its_questions() {
     let gateway = Gateway::start().await;
-    let browser = gateway.browser("root").await;
+    let browser = gateway.logged_in("root").await;
     let mut root = joins(&browser, "").await;
     let question = root.is_asked("/confirm").await;
     root.sends("CANCEL_TASK", json!({})).await;
@@ -287,9 +290,9 @@ async fn cancelling_a_run_resolves_its_questions() {
 }
 
 #[tokio::test]
-async fn what_was_said_to_hold_for_good_is_not_asked_again() {
+async fn a_remembered_decision_is_not_asked_again() {
     let gateway = Gateway::start().await;
-    let browser = gateway.browser("root").await;
+    let browser = gateway.logged_in("root").await;
     let mut root = joins(&browser, "").await;
     let question = root.is_asked("/tool").await;
     let always = json!({ "optionId": "allow", "remember": true });
@@ -302,7 +305,7 @@ async fn what_was_said_to_hold_for_good_is_not_asked_again() {
         .iter()
         .filter(|event| event["type"] == "QUESTION");
     assert_eq!(asked.count(), 1);
-    // Remembering is not offered everywhere.
+    // Not every question can be remembered.
     let question = root.is_asked("/confirm").await;
     root.answers(&question, json!({ "ok": true, "remember": true }))
         .await;
@@ -311,11 +314,11 @@ async fn what_was_said_to_hold_for_good_is_not_asked_again() {
 }
 
 #[tokio::test]
-async fn a_session_may_approve_what_is_harmless_by_itself_and_nothing_else() {
+async fn a_session_may_auto_approve_harmless_tools_and_nothing_else() {
     for (permitted, asked) in [("true", 0), ("false", 1)] {
         let settings = Settings::new().with("AGENTS__DEMO__AUTO_APPROVE", permitted);
         let gateway = settings.start().await;
-        let browser = gateway.browser("root").await;
+        let browser = gateway.logged_in("root").await;
         let mut root = joins(&browser, "").await;
         root.sends(
             "UPDATE_SETTINGS",
@@ -335,7 +338,7 @@ async fn a_session_may_approve_what_is_harmless_by_itself_and_nothing_else() {
         let resolved = root.events.iter().find(by).unwrap();
         let expected = if asked == 0 { "autoApprove" } else { "root" };
         assert_eq!(resolved["payload"]["by"], expected);
-        // A critical one is for humans only.
+        // A critical question needs a user.
         let critical = root.is_asked("/confirm").await;
         assert_eq!(critical["payload"]["level"], "CRITICAL");
         assert_eq!(root.open_questions().await.len(), 1);
@@ -343,9 +346,9 @@ async fn a_session_may_approve_what_is_harmless_by_itself_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_secret_reaches_the_agent_and_nothing_else() {
+async fn a_secret_answer_reaches_only_the_agent() {
     let gateway = Gateway::start().await;
-    let browser = gateway.browser("root").await;
+    let browser = gateway.logged_in("root").await;
     let mut root = joins(&browser, "").await;
     let question = root.is_asked("/prompt secret").await;
     assert_eq!(question["payload"]["secret"], true);
@@ -364,8 +367,8 @@ async fn a_secret_reaches_the_agent_and_nothing_else() {
 #[tokio::test]
 async fn every_decision_is_in_the_audit_log_with_its_tool_and_a_digest() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    let mia = gateway.browser("mia").await;
+    gateway.adds_user("mia", "member");
+    let mia = gateway.logged_in("mia").await;
     let mut member = joins(&mia, "").await;
     for (prompt, answer) in [
         ("/tool", Some(json!({ "optionId": "allow" }))),
@@ -384,11 +387,11 @@ async fn every_decision_is_in_the_audit_log_with_its_tool_and_a_digest() {
     if member.ends().len() < 4 {
         member.sees_run_end().await;
     }
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let path = "/api/admin/audit?action=question.answered";
     let audit = root.gets(path).await.is(200).json();
     let rows = audit["acts"].as_array().unwrap();
-    let told: Vec<(&str, &str)> = rows
+    let reported: Vec<(&str, &str)> = rows
         .iter()
         .rev()
         .map(|row| {
@@ -405,6 +408,6 @@ async fn every_decision_is_in_the_audit_log_with_its_tool_and_a_digest() {
         ("(gateway)", "denied"),
         ("(gateway)", "granted"),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     assert!(rows.last().unwrap()["address"].is_string(), "{rows:?}");
 }

@@ -1,15 +1,15 @@
-//! One run at a time, and a queue for the rest.
+//! Queueing: one run at a time, and a queue for the rest.
 
 use serde_json::{Value, json};
 
-use crate::actors::{Browser, Gateway, Member, Settings};
+use crate::actors::{Gateway, HttpClient, Settings, WsClient};
 
-async fn joins(browser: &Browser, query: &str) -> Member {
-    Member::joins(browser.address(), browser.token.as_deref().unwrap(), query).await
+async fn joins(browser: &HttpClient, query: &str) -> WsClient {
+    WsClient::connects(browser.address(), browser.token.as_deref().unwrap(), query).await
 }
 
-impl Member {
-    /// Something that waits for its turn; its task.
+impl WsClient {
+    /// Queues a message and returns its task id.
     async fn queues(&mut self, kind: &str, text: &str) -> String {
         let mut payload = json!({ "text": text });
         if kind == "SUBMIT_PROMPT" {
@@ -21,8 +21,8 @@ impl Member {
         ack["payload"]["taskId"].as_str().unwrap().to_owned()
     }
 
-    /// The texts of the runs that began, in order.
-    fn begun(&self) -> Vec<String> {
+    /// The texts of the runs that started, in order.
+    fn started_texts(&self) -> Vec<String> {
         let begun = self.events.iter().filter_map(|event| {
             let prompt = &event["payload"]["prompt"]["text"];
             prompt.as_str().map(str::to_owned)
@@ -36,7 +36,7 @@ impl Member {
         }
     }
 
-    async fn line(&mut self) -> Vec<String> {
+    async fn queue(&mut self) -> Vec<String> {
         self.sends("REQUEST_STATE", json!({})).await;
         let state = self.sees("FULL_STATE").await;
         let line = state["payload"]["queue"].as_array().unwrap().clone();
@@ -45,9 +45,9 @@ impl Member {
     }
 }
 
-/// A session with a run that goes on until it is cancelled.
-async fn busy(gateway: &Gateway) -> (Browser, Member) {
-    let browser = gateway.browser("root").await;
+/// A session with a run that lasts until it is cancelled.
+async fn busy_session(gateway: &Gateway) -> (HttpClient, WsClient) {
+    let browser = gateway.logged_in("root").await;
     let mut root = joins(&browser, "").await;
     root.prompts("/hang").await;
     root.sees("AGENT_STATE").await;
@@ -55,33 +55,33 @@ async fn busy(gateway: &Gateway) -> (Browser, Member) {
 }
 
 #[tokio::test]
-async fn a_prompt_during_a_run_waits_and_keeps_its_task() {
+async fn a_prompt_during_a_run_is_queued_and_keeps_its_task_id() {
     let gateway = Gateway::start().await;
-    let (_, mut root) = busy(&gateway).await;
+    let (_, mut root) = busy_session(&gateway).await;
     let task = root.queues("SUBMIT_PROMPT", "/echo later").await;
-    assert_eq!(root.line().await, ["/echo later"]);
+    assert_eq!(root.queue().await, ["/echo later"]);
     root.sends("CANCEL_TASK", json!({})).await;
     root.sees_run_ends(2).await;
-    assert_eq!(root.begun(), ["/hang", "/echo later"]);
+    assert_eq!(root.started_texts(), ["/hang", "/echo later"]);
     assert_eq!(root.ends(), ["cancelled", "completed"]);
     assert_eq!(root.text(), "later");
     let last = root.events.last().unwrap();
     assert_eq!(last["payload"]["taskId"], task.as_str());
-    assert!(root.line().await.is_empty());
+    assert!(root.queue().await.is_empty());
 }
 
 #[tokio::test]
-async fn a_prompt_that_shall_not_wait_is_refused() {
+async fn a_prompt_that_must_not_queue_is_refused_during_a_run() {
     let gateway = Gateway::start().await;
-    let (_, mut root) = busy(&gateway).await;
+    let (_, mut root) = busy_session(&gateway).await;
     let prompt = json!({ "text": "/echo x", "mode": "act", "ifBusy": "refuse" });
     root.sends("SUBMIT_PROMPT", prompt).await;
     assert_eq!(root.sees("ERROR_MESSAGE").await["payload"]["code"], "BUSY");
-    assert!(root.line().await.is_empty());
+    assert!(root.queue().await.is_empty());
 }
 
 #[tokio::test]
-async fn steering_goes_before_following_up_in_both_modes() {
+async fn steering_messages_run_before_follow_ups_in_both_queue_modes() {
     let gateway = Gateway::start().await;
     for (mode, expected) in [
         (
@@ -93,7 +93,7 @@ async fn steering_goes_before_following_up_in_both_modes() {
             vec!["/hang", "/echo s1\n\n/echo s2", "/echo f1\n\n/echo f2"],
         ),
     ] {
-        let (_, mut root) = busy(&gateway).await;
+        let (_, mut root) = busy_session(&gateway).await;
         let modes = json!({ "steering": mode, "followUp": mode });
         root.sends("SET_QUEUE_MODE", modes).await;
         root.sees("ACK").await;
@@ -101,12 +101,12 @@ async fn steering_goes_before_following_up_in_both_modes() {
         root.queues("STEER", "/echo s1").await;
         root.queues("FOLLOW_UP", "/echo f2").await;
         let merged = root.queues("STEER", "/echo s2").await;
-        let line = root.line().await;
+        let line = root.queue().await;
         assert_eq!(line, ["/echo s1", "/echo s2", "/echo f1", "/echo f2"]);
         root.sends("CANCEL_TASK", json!({})).await;
-        // Each of the five has its end, whichever run it is part of.
+        // Each of the five has its own end, whichever run it joined.
         root.sees_run_ends(5).await;
-        assert_eq!(root.begun(), expected);
+        assert_eq!(root.started_texts(), expected);
         if mode == "all" {
             let stands_for = |event: &Value| event["payload"]["mergedTaskIds"] == json!([merged]);
             assert!(root.events.iter().any(stands_for), "the others are named");
@@ -119,9 +119,9 @@ async fn steering_goes_before_following_up_in_both_modes() {
 }
 
 #[tokio::test]
-async fn what_is_said_to_an_idle_agent_begins_at_once() {
+async fn steering_or_following_up_on_an_idle_agent_starts_a_run_at_once() {
     let gateway = Gateway::start().await;
-    let browser = gateway.browser("root").await;
+    let browser = gateway.logged_in("root").await;
     let mut root = joins(&browser, "").await;
     root.sends("STEER", json!({ "text": "/echo a" })).await;
     let ack = root.sees("ACK").await;
@@ -134,9 +134,9 @@ async fn what_is_said_to_an_idle_agent_begins_at_once() {
 }
 
 #[tokio::test]
-async fn what_waits_can_be_withdrawn_until_it_begins() {
+async fn a_queued_prompt_can_be_withdrawn_until_it_starts() {
     let gateway = Gateway::start().await;
-    let (browser, mut root) = busy(&gateway).await;
+    let (browser, mut root) = busy_session(&gateway).await;
     let mut other = joins(&browser, &root.position()).await;
     let first = root.queues("SUBMIT_PROMPT", "/echo first").await;
     let second = root.queues("SUBMIT_PROMPT", "/echo second").await;
@@ -149,13 +149,13 @@ async fn what_waits_can_be_withdrawn_until_it_begins() {
             "said twice or not"
         );
     }
-    assert_eq!(root.line().await, ["/echo second"]);
-    // Cancelling what waits takes it back, too.
+    assert_eq!(root.queue().await, ["/echo second"]);
+    // Cancelling a queued prompt withdraws it, too.
     other
         .sends("CANCEL_TASK", json!({ "taskId": second }))
         .await;
     other.sees("ACK").await;
-    assert!(root.line().await.is_empty());
+    assert!(root.queue().await.is_empty());
     assert_eq!(
         root.ends(),
         ["cancelled", "cancelled"],
@@ -171,19 +171,23 @@ async fn what_waits_can_be_withdrawn_until_it_begins() {
     assert_eq!(unknown["payload"]["code"], "NOT_FOUND");
     root.sends("CANCEL_TASK", json!({})).await;
     root.sees_run_ends(3).await;
-    assert_eq!(root.begun(), ["/hang"], "nothing withdrawn has begun");
+    assert_eq!(
+        root.started_texts(),
+        ["/hang"],
+        "nothing withdrawn has begun"
+    );
 }
 
 #[tokio::test]
-async fn the_queue_survives_a_restart_and_goes_on_without_anybody() {
+async fn the_queue_survives_a_restart_and_continues_without_a_client() {
     let mut gateway = Gateway::start().await;
-    let (_, mut root) = busy(&gateway).await;
+    let (_, mut root) = busy_session(&gateway).await;
     root.queues("SUBMIT_PROMPT", "/echo one").await;
     root.queues("SUBMIT_PROMPT", "/echo two").await;
     let query = root.position();
     gateway.restart();
-    // Nobody joins: the list alone shows that it went on.
-    let browser = gateway.browser("root").await;
+    // No client joins: the session list alone shows the progress.
+    let browser = gateway.logged_in("root").await;
     let path = format!("/api/sessions/{}", root.session());
     let begin = std::time::Instant::now();
     loop {
@@ -204,9 +208,9 @@ async fn the_queue_survives_a_restart_and_goes_on_without_anybody() {
 }
 
 #[tokio::test]
-async fn the_queue_has_an_end() {
+async fn a_full_queue_refuses_prompts() {
     let gateway = Gateway::start().await;
-    let (_, mut root) = busy(&gateway).await;
+    let (_, mut root) = busy_session(&gateway).await;
     for number in 0..50 {
         root.queues("SUBMIT_PROMPT", &format!("/echo {number}"))
             .await;
@@ -214,20 +218,20 @@ async fn the_queue_has_an_end() {
     root.prompts("/echo too many").await;
     let full = root.sees("ERROR_MESSAGE").await;
     assert_eq!(full["payload"]["code"], "BUSY");
-    assert_eq!(root.line().await.len(), 50);
+    assert_eq!(root.queue().await.len(), 50);
 }
 
 #[tokio::test]
-async fn stopping_a_part_of_a_run_stops_the_run() {
+async fn cancelling_a_steering_message_cancels_its_run() {
     let gateway = Gateway::start().await;
-    let (_, mut root) = busy(&gateway).await;
+    let (_, mut root) = busy_session(&gateway).await;
     root.sends("SET_QUEUE_MODE", json!({ "steering": "all" }))
         .await;
     root.sees("ACK").await;
     root.queues("STEER", "/hang").await;
     let part = root.queues("STEER", "and this").await;
     root.sends("CANCEL_TASK", json!({})).await;
-    while root.begun().len() < 2 {
+    while root.started_texts().len() < 2 {
         root.receives().await.unwrap();
     }
     root.sends("WITHDRAW", json!({ "taskId": part })).await;
@@ -239,23 +243,23 @@ async fn stopping_a_part_of_a_run_stops_the_run() {
 }
 
 #[tokio::test]
-async fn a_flood_of_inquiries_does_not_stop_a_stream() {
+async fn a_flood_of_agent_queries_does_not_stop_a_stream() {
     let settings = Settings::new().with("LIMITS__MESSAGES_PER_MINUTE", "1000");
     let gateway = settings.start().await;
-    let browser = gateway.browser("root").await;
+    let browser = gateway.logged_in("root").await;
     let mut root = joins(&browser, "").await;
     root.prompts("/stream 60000").await;
     root.sees("TASK_OUTPUT_CHUNK").await;
     let path = format!("/api/sessions/{}/commands", root.session());
     let query = json!({ "type": "QUERY", "payload": { "kind": "models" } });
-    // All at once: on a socket each would wait for the answer to the one before.
+    // Concurrently by POST: on a socket each would wait for the reply before it.
     let asking = (0..80).map(|_| browser.posts(&path, query.clone()));
-    for told in futures_util::future::join_all(asking).await {
-        let kind = told.json()["type"].clone();
+    for reported in futures_util::future::join_all(asking).await {
+        let kind = reported.json()["type"].clone();
         assert!(
-            kind == "QUERY_RESULT" || told.status == 409,
+            kind == "QUERY_RESULT" || reported.status == 409,
             "{}",
-            told.text
+            reported.text
         );
     }
     root.sees_run_ends(1).await;

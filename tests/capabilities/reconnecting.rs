@@ -1,26 +1,27 @@
-//! Coming back: after a lost connection, a killed gateway, a slow line.
+//! Reconnecting: resume after a lost connection, a killed gateway, a slow reader.
 
 use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 
-use crate::actors::{Gateway, Member, wanted};
+use crate::actors::{Gateway, WsClient, count_from_env};
 
 async fn token(gateway: &Gateway) -> String {
-    gateway.browser("root").await.token.unwrap()
+    gateway.logged_in("root").await.token.unwrap()
 }
 
 #[tokio::test]
 async fn a_resume_replays_exactly_what_was_missed() {
     let gateway = Gateway::start().await;
     let token = token(&gateway).await;
-    let mut first = Member::joins(gateway.address(), &token, "").await;
+    let mut first = WsClient::connects(gateway.address(), &token, "").await;
     first.prompts("/stream 100").await;
     first.sees_run_end().await;
     let head = *first.offsets().last().unwrap();
     for after in [0, 1, 50, head] {
-        let mut back = Member::joins(gateway.address(), &token, &first.position_after(after)).await;
+        let mut back =
+            WsClient::connects(gateway.address(), &token, &first.position_after(after)).await;
         assert_eq!(back.ack["resume"], "replayed");
         while back.offsets().last().copied().unwrap_or(after) < head {
             back.receives().await.unwrap();
@@ -32,10 +33,10 @@ async fn a_resume_replays_exactly_what_was_missed() {
 }
 
 #[tokio::test]
-async fn a_position_that_means_nothing_gets_the_state() {
+async fn an_unknown_position_gets_the_full_state() {
     let gateway = Gateway::start().await;
     let token = token(&gateway).await;
-    let mut first = Member::joins(gateway.address(), &token, "").await;
+    let mut first = WsClient::connects(gateway.address(), &token, "").await;
     first.prompts("/echo hello").await;
     first.sees_run_end().await;
     let session = first.session();
@@ -44,7 +45,7 @@ async fn a_position_that_means_nothing_gets_the_state() {
         format!("?session={session}&after=1&epoch=nonsense"),
         first.position_after(9_999),
     ] {
-        let mut back = Member::joins(gateway.address(), &token, &query).await;
+        let mut back = WsClient::connects(gateway.address(), &token, &query).await;
         assert_eq!(back.ack["resume"], "snapshot", "{query}");
         let state = back.receives().await.unwrap();
         assert_eq!(state["type"], "FULL_STATE");
@@ -59,15 +60,15 @@ async fn a_position_that_means_nothing_gets_the_state() {
     }
 }
 
-/// Kill, start, resume, again and again while an answer streams: what was seen is there, byte for
-/// byte, and every run has ended. `SWITCHBOARD_TEST_KILLS` says how often.
+/// Kills, restarts and resumes while an answer streams: every received event is stored byte for
+/// byte, and every run has ended. `SWITCHBOARD_TEST_KILLS` sets the number of rounds.
 #[tokio::test]
-async fn a_killed_gateway_loses_nothing_that_was_seen() {
+async fn a_killed_gateway_loses_no_event_that_a_client_saw() {
     let mut gateway = Gateway::start().await;
     let token = token(&gateway).await;
-    let mut member = Member::joins(gateway.address(), &token, "").await;
+    let mut member = WsClient::connects(gateway.address(), &token, "").await;
     let mut seen = Vec::new();
-    for round in 0..wanted("SWITCHBOARD_TEST_KILLS", 5) {
+    for round in 0..count_from_env("SWITCHBOARD_TEST_KILLS", 5) {
         let before = member.events.len();
         member.prompts("/stream 100000 1").await;
         while member.events.len() < before + 20 + 40 * (round % 5) {
@@ -78,7 +79,8 @@ async fn a_killed_gateway_loses_nothing_that_was_seen() {
         seen.append(&mut member.events);
         gateway.restart();
 
-        let mut all = Member::joins(gateway.address(), &token, &member.position_after(0)).await;
+        let mut all =
+            WsClient::connects(gateway.address(), &token, &member.position_after(0)).await;
         assert_eq!(all.ack["resume"], "replayed");
         assert_eq!(all.ack["epoch"], member.ack["epoch"]);
         for _ in 0..=round {
@@ -115,10 +117,10 @@ async fn a_killed_gateway_loses_nothing_that_was_seen() {
 }
 
 #[tokio::test]
-async fn a_command_under_one_key_takes_effect_once() {
+async fn a_command_repeated_with_one_idempotency_key_takes_effect_once() {
     let mut gateway = Gateway::start().await;
     let token = token(&gateway).await;
-    let mut first = Member::joins(gateway.address(), &token, "").await;
+    let mut first = WsClient::connects(gateway.address(), &token, "").await;
     first.prompts("/echo begin").await;
     first.sees_run_end().await;
     let command = |text: &str| {
@@ -131,7 +133,7 @@ async fn a_command_under_one_key_takes_effect_once() {
     let mut members = Vec::new();
     for _ in 0..5 {
         let query = format!("?session={}", first.session());
-        members.push(Member::joins(gateway.address(), &token, &query).await);
+        members.push(WsClient::connects(gateway.address(), &token, &query).await);
     }
     for member in &mut members {
         member.writes(&command("/echo once")).await;
@@ -168,23 +170,25 @@ async fn a_command_under_one_key_takes_effect_once() {
     gateway.signal("-KILL");
     gateway.restart();
     let query = format!("?session={}", first.session());
-    let mut back = Member::joins(gateway.address(), &token, &query).await;
+    let mut back = WsClient::connects(gateway.address(), &token, &query).await;
     back.writes(&command("/echo once")).await;
-    let told = back.sees("ACK").await;
-    assert_eq!(told["payload"]["repeated"], true, "{told}");
+    let shown = back.sees("ACK").await;
+    assert_eq!(shown["payload"]["repeated"], true, "{shown}");
     back.sees_nothing().await;
 }
 
-/// Takes little at a time, or nothing for a while, and is never cut off; others notice nothing.
+/// Reads a little at a time, or nothing for a while; is never disconnected, and delays no other client.
 #[tokio::test]
-async fn a_slow_reader_is_not_cut_off_and_ends_with_the_same() {
+async fn a_slow_reader_stays_connected_and_ends_with_the_same_journal() {
     let gateway = Gateway::start().await;
     let token = token(&gateway).await;
-    let mut quick = Member::joins(gateway.address(), &token, "").await;
+    let mut quick = WsClient::connects(gateway.address(), &token, "").await;
     quick.prompts("/echo begin").await;
     quick.sees_run_end().await;
 
-    let mut slow = gateway.stops_reading(&token, &quick.position()).await;
+    let mut slow = gateway
+        .connects_without_reading(&token, &quick.position())
+        .await;
 
     quick.prompts("/chunks 2000 2000").await;
     quick.sees_run_end().await;
@@ -202,7 +206,7 @@ async fn a_slow_reader_is_not_cut_off_and_ends_with_the_same() {
         assert!(read > 0, "cut off after {} bytes", bytes.len());
         bytes.extend_from_slice(&buffer[..read]);
     }
-    // Whether in pieces, joined or as a state: the end of the answer is there, once.
+    // Whether as chunks, joined or in a full state: the end of the answer is there once.
     let last_chunk = &full[full.len() - 2000..full.len() - 1900];
     let received = String::from_utf8_lossy(&bytes);
     assert_eq!(
@@ -217,8 +221,8 @@ fn seen_to(events: &[serde_json::Value]) -> u64 {
     events.last().unwrap()["offset"].as_u64().unwrap()
 }
 
-/// The text of all pieces up to an offset. A joined piece that goes beyond it is cut there: the words
-/// of `/stream` are one per event.
+/// The text of all chunks up to an offset. A joined chunk beyond it is cut: `/stream` sends one word
+/// per event.
 fn member_text(events: &[serde_json::Value], upto: u64) -> String {
     let mut text = String::new();
     for event in events

@@ -1,54 +1,57 @@
-//! What is nobody else's business is in no log, metric or trace, and in nothing that a command prints:
-//! everything is done once with a canary in every secret and every content, at the most talkative
-//! levels there are. And the net has no hole: where an operator has put the bird, it is found.
+//! Redaction: no secret and no content is in a log, metric, trace or command output. Everything is done
+//! once with a canary in every secret and content, at the most verbose levels. A canary put in on
+//! purpose is found, so the search has no gap.
 
 use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::actors::{Browser, Collector, Gateway, Listener, Member, Settings, Storage};
-use crate::agents::{Part, tells};
+use crate::actors::{Collector, Gateway, HttpClient, Settings, SseClient, Storage, WsClient};
+use crate::agents::{FakeAgent, runs_prompt};
 use crate::postgres::Database;
-use channels::{CANARY, Channels, Secrets, canary};
+use outputs::{CANARY, Outputs, Secrets, canary};
 
-mod channels;
+mod outputs;
 
-/// Where agents work. An operator reads it in the configuration, and nowhere else.
+/// The agents' workspace. It may appear in the printed configuration and nowhere else.
 const WORKSPACE: &str = "zaunkoenig";
-/// Ends a line and begins one that looks like ours, and paints it.
+/// Log injection: a line break, a forged log line, and a colour escape.
 const FORGERY: &str = "\r\n{\"level\":\"ERROR\",\"message\":\"forged-line\"}\n\u{1b}[31m";
 
-async fn member(browser: &Browser, query: &str) -> Member {
-    Member::joins(browser.address(), browser.token.as_deref().unwrap(), query).await
+async fn member(browser: &HttpClient, query: &str) -> WsClient {
+    WsClient::connects(browser.address(), browser.token.as_deref().unwrap(), query).await
 }
 
-/// A collector, and how a gateway that tells it everything is started. Its agent has this name.
-async fn talkative(agent: &str, format: &str, level: &str) -> (Collector, Settings) {
+/// A collector, and settings of a gateway that logs and exports everything. Its agent has this name.
+async fn verbose_gateway(agent: &str, format: &str, level: &str) -> (Collector, Settings) {
     let collector = Collector::start().await;
-    let parts = Part::all();
-    let mut acp = parts.into_iter().find(|part| part.name == "acp").unwrap();
+    let agents = FakeAgent::all();
+    let mut acp = agents
+        .into_iter()
+        .find(|agent| agent.name == "acp")
+        .unwrap();
     agent.clone_into(&mut acp.name);
     let secret = format!("env = {{ KEY = {:?} }}", canary("key"));
     let workspace = format!("workspace = \"{WORKSPACE}/{{session}}\"");
-    let settings = Settings::untouched()
+    let settings = Settings::without_admin()
         .with("LOG__FORMAT", format)
         .with("LOG__LEVEL", level)
         .with("LIMITS__MESSAGES_PER_MINUTE", "1000")
-        .configured(&acp.configuration(&format!("{secret}\n{workspace}")))
+        .with_config_file(&acp.configuration(&format!("{secret}\n{workspace}")))
         .with_variable("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.endpoint())
         .with_variable("OTEL_BSP_SCHEDULE_DELAY", "20");
     (collector, settings)
 }
 
-/// Everything, once, and what was said of it.
-async fn everything(format: &str, level: &str) -> Channels {
+/// Uses every feature once; returns all outputs.
+async fn outputs_of_everything(format: &str, level: &str) -> Outputs {
     let mut secrets = Secrets::default();
-    let (collector, mut settings) = talkative("acp", format, level).await;
+    let (collector, mut settings) = verbose_gateway("acp", format, level).await;
     let header = format!("x-key={}", canary("header"));
     settings = settings
-        .with("METRICS__TOKEN", &secrets.keeps(canary("scrape-token")))
+        .with("METRICS__TOKEN", &secrets.adds(canary("scrape-token")))
         .with_variable("OTEL_EXPORTER_OTLP_HEADERS", &header);
-    // A server that trusts everybody takes any password.
+    // Postgres with `trust` accepts any password.
     let database = match std::env::var("SWITCHBOARD_TEST_DATABASE").as_deref() {
         Ok("postgres") => Some(Database::create().await),
         _ => None,
@@ -57,25 +60,25 @@ async fn everything(format: &str, level: &str) -> Channels {
         let with_password = format!("postgres:{}@", canary("of-the-database"));
         let url = database.url.replace("postgres@", &with_password);
         assert_ne!(url, database.url);
-        settings = settings.storing(Storage::Postgres(url));
+        settings = settings.with_storage(Storage::Postgres(url));
     }
     let gateway = settings.start().await;
     assert_eq!(gateway.is_on_postgres(), database.is_some());
-    let ada = people_come(&gateway, &mut secrets).await;
-    let session = they_talk(&ada, &mut secrets).await;
-    they_look(&gateway, &ada, &session).await;
-    strangers_try(&gateway, &ada).await;
-    let mut printed = an_operator_works(&gateway);
+    let ada = sets_up_users(&gateway, &mut secrets).await;
+    let session = runs_conversations(&ada, &mut secrets).await;
+    reads_and_administers(&gateway, &ada, &session).await;
+    sends_bad_input(&gateway, &ada).await;
+    let mut printed = runs_commands(&gateway);
     let spans = ["submit_prompt", "run", "question", "tool"];
-    collector.has(&spans).await;
-    let said = Channels::of(&gateway, &ada, &collector).await;
-    let all = said.clone().and_those_of(&printed);
-    all.have_nothing_of(&secrets);
+    collector.receives_spans(&spans).await;
+    let output_text = Outputs::of(&gateway, &ada, &collector).await;
+    let all = output_text.clone().with_commands(&printed);
+    all.contain_none_of(&secrets);
     let (last, others) = printed.split_last_mut().unwrap();
     let configured = String::from_utf8_lossy(&last.stdout);
     assert!(configured.contains(WORKSPACE), "{configured}");
-    let elsewhere = said.and_those_of(others);
-    assert_eq!(elsewhere.having(WORKSPACE), []);
+    let elsewhere = output_text.with_commands(others);
+    assert_eq!(elsewhere.containing(WORKSPACE), []);
     let log = all.text_of("log");
     assert!(!log.contains('\u{1b}'), "the log can be painted");
     assert!(log.lines().count() > 30, "{log}");
@@ -83,9 +86,9 @@ async fn everything(format: &str, level: &str) -> Channels {
 }
 
 #[tokio::test]
-async fn no_secret_and_no_content_is_in_a_log_a_metric_or_a_trace() {
-    let said = everything("json", "trace").await;
-    for line in said.text_of("log").lines() {
+async fn no_secret_and_no_content_is_in_a_log_metric_or_trace() {
+    let output_text = outputs_of_everything("json", "trace").await;
+    for line in output_text.text_of("log").lines() {
         let line: Value =
             serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         let is_text = |key: &str| line[key].as_str().is_some_and(|text| !text.is_empty());
@@ -101,96 +104,103 @@ async fn no_secret_and_no_content_is_in_a_log_a_metric_or_a_trace() {
 }
 
 #[tokio::test]
-async fn no_secret_and_no_content_is_in_a_log_for_people() {
-    let said = everything("text", "debug").await;
-    for line in said.text_of("log").lines() {
+async fn no_secret_and_no_content_is_in_a_plain_text_log() {
+    let output_text = outputs_of_everything("text", "debug").await;
+    for line in output_text.text_of("log").lines() {
         let time = line.split_whitespace().next().unwrap_or_default();
         assert!(time.parse::<jiff::Timestamp>().is_ok(), "forged: {line}");
     }
 }
 
 #[tokio::test]
-async fn what_is_put_into_any_channel_is_found_there() {
+async fn a_canary_in_any_output_is_detected() {
     for format in ["json", "text"] {
-        // A name that the operator has chosen is told everywhere.
-        let (collector, settings) = talkative(CANARY, format, "debug").await;
+        // A name chosen by the operator appears everywhere.
+        let (collector, settings) = verbose_gateway(CANARY, format, "debug").await;
         let address = format!("http://{CANARY}.localhost");
         let gateway = settings.with("SERVER__PUBLIC_URL", &address).start().await;
-        let mut ada = gateway.visitor();
-        let link = crate::first_run::link_token(gateway.greeting());
+        let mut ada = gateway.anonymous();
+        let link = crate::first_run::link_token(gateway.startup_output());
         let setup = json!({ "token": link, "username": "ada", "password": "long enough for us" });
         let made = ada.posts("/api/setup", setup).await.is(200);
-        ada.keeps(made);
+        ada.stores_login(made);
         let mut root = member(&ada, &format!("?agent={CANARY}")).await;
-        tells(&mut root, "/echo x").await;
-        tells(&mut root, "/crash").await;
-        collector.has(&["submit_prompt", "run"]).await;
+        runs_prompt(&mut root, "/echo x").await;
+        runs_prompt(&mut root, "/crash").await;
+        collector.receives_spans(&["submit_prompt", "run"]).await;
         let printed = [
             gateway.runs(&["agent", "list"]),
             gateway.runs(&["user", "disable", CANARY]),
         ];
-        let said = Channels::of(&gateway, &ada, &collector).await;
-        let said = said.and_those_of(&printed);
-        let found: Vec<&str> = said.having(CANARY).iter().map(|(name, _)| *name).collect();
-        assert_eq!(found, said.names(), "{}", said.text_of("log"));
-        // Also what is written in capitals, and what is a part of something else.
-        assert_eq!(said.having(&CANARY.to_uppercase()[2..]).len(), found.len());
-        let caught = std::panic::catch_unwind(|| said.have_nothing_of(&Secrets::default()));
+        let output_text = Outputs::of(&gateway, &ada, &collector).await;
+        let output_text = output_text.with_commands(&printed);
+        let found: Vec<&str> = output_text
+            .containing(CANARY)
+            .iter()
+            .map(|(name, _)| *name)
+            .collect();
+        assert_eq!(found, output_text.names(), "{}", output_text.text_of("log"));
+        // Also in capitals, and as a part of another word.
+        assert_eq!(
+            output_text.containing(&CANARY.to_uppercase()[2..]).len(),
+            found.len()
+        );
+        let caught = std::panic::catch_unwind(|| output_text.contain_none_of(&Secrets::default()));
         assert!(caught.is_err());
     }
 }
 
-/// Setting up, inviting, logging in well and badly, refreshing, tickets and tokens.
-async fn people_come(gateway: &Gateway, secrets: &mut Secrets) -> Browser {
-    let password = secrets.keeps(canary("password"));
-    let link = secrets.keeps(crate::first_run::link_token(gateway.greeting()));
-    let mut ada = gateway.visitor();
+/// Setup, invites, good and bad logins, refreshes, tickets and tokens.
+async fn sets_up_users(gateway: &Gateway, secrets: &mut Secrets) -> HttpClient {
+    let password = secrets.adds(canary("password"));
+    let link = secrets.adds(crate::first_run::link_token(gateway.startup_output()));
+    let mut ada = gateway.anonymous();
     let setup = json!({ "token": link, "username": "ada", "password": password });
     let made = ada.posts("/api/setup", setup).await.is(200);
-    ada.keeps(made);
-    secrets.keeps_those_of(&ada);
+    ada.stores_login(made);
+    secrets.adds_tokens_of(&ada);
     ada.logs_in("ada", &canary("wrong")).await.is(401);
     ada.logs_in(&canary("typed-into-the-wrong-field"), "x")
         .await
         .is(401);
     ada.logs_in(&format!("ada{FORGERY}"), FORGERY).await;
     ada.logs_in("ada", &password).await.is(200);
-    secrets.keeps_those_of(&ada);
+    secrets.adds_tokens_of(&ada);
     let mut thief = ada.clone();
     ada.refreshes().await.is(200);
-    secrets.keeps_those_of(&ada);
+    secrets.adds_tokens_of(&ada);
     thief.refreshes().await.is(401);
     ada.logs_in("ada", &password).await.is(200);
-    secrets.keeps_those_of(&ada);
+    secrets.adds_tokens_of(&ada);
 
     let invited = ada
         .posts("/api/admin/users", json!({ "username": "mia" }))
         .await
         .is(201)
         .json();
-    let link = secrets.keeps(crate::first_run::link_token(
+    let link = secrets.adds(crate::first_run::link_token(
         &invited.to_string().replace('"', " "),
     ));
-    let mut mia = gateway.visitor();
+    let mut mia = gateway.anonymous();
     let accept = json!({ "token": link, "password": canary("of-mia") });
     let accepted = mia.posts("/api/invites/accept", accept).await.is(200);
-    mia.keeps(accepted);
-    secrets.keeps_those_of(&mia);
+    mia.stores_login(accepted);
+    secrets.adds_tokens_of(&mia);
     let change = json!({ "currentPassword": canary("of-mia"), "newPassword": canary("of-mia-2") });
     mia.posts("/api/auth/password", change).await;
     let ticket = ada.sends("POST", "/api/auth/ticket", None).await.json();
-    let ticket = secrets.keeps(ticket["ticket"].as_str().unwrap());
+    let ticket = secrets.adds(ticket["ticket"].as_str().unwrap());
     let query = format!("?ticket={ticket}");
-    Member::try_join(ada.address(), &query, &[])
+    WsClient::try_connect(ada.address(), &query, &[])
         .await
         .ok()
         .unwrap();
-    secrets.keeps(gateway.says(&["token", "create", "--user", "mia"]).trim());
+    secrets.adds(gateway.prints(&["token", "create", "--user", "mia"]).trim());
     ada
 }
 
-/// Prompts, answers, tools, questions, files, through every door, and an agent that crashes.
-async fn they_talk(ada: &Browser, secrets: &mut Secrets) -> String {
+/// Prompts, answers, tools, questions and files over every transport, and an agent that crashes.
+async fn runs_conversations(ada: &HttpClient, secrets: &mut Secrets) -> String {
     let mut root = member(ada, "").await;
     root.prompts(&format!("/echo {}", canary("prompt"))).await;
     root.sees_run_end().await;
@@ -238,24 +248,24 @@ async fn they_talk(ada: &Browser, secrets: &mut Secrets) -> String {
     root.sees("NOTICE").await;
 
     let mut agent = member(ada, "?agent=acp").await;
-    tells(&mut agent, &format!("/echo {}", canary("to-the-agent"))).await;
-    tells(&mut agent, &format!("/stderr {}", canary("last-words"))).await;
-    tells(&mut agent, &format!("/garbage {}", canary("garbage"))).await;
-    tells(&mut agent, &format!("/odd {}", canary("odd"))).await;
-    tells(&mut agent, &format!("/crash {}", canary("dying"))).await;
+    runs_prompt(&mut agent, &format!("/echo {}", canary("to-the-agent"))).await;
+    runs_prompt(&mut agent, &format!("/stderr {}", canary("last-words"))).await;
+    runs_prompt(&mut agent, &format!("/garbage {}", canary("garbage"))).await;
+    runs_prompt(&mut agent, &format!("/odd {}", canary("odd"))).await;
+    runs_prompt(&mut agent, &format!("/crash {}", canary("dying"))).await;
 
     let mut listener =
-        Listener::follows(ada.address(), ada.token.as_deref().unwrap(), &session, None).await;
+        SseClient::follows(ada.address(), ada.token.as_deref().unwrap(), &session, None).await;
     let text = format!("/echo {}", canary("over-http"));
     let prompt = json!({ "type": "SUBMIT_PROMPT", "payload": { "text": text, "mode": "act" } });
     ada.posts(&format!("{path}/commands"), prompt).await.is(200);
     listener.sees_run_end().await;
-    secrets.keeps(canary("over-http"));
+    secrets.adds(canary("over-http"));
     session
 }
 
-/// Searches, exports, history, and what administrators do.
-async fn they_look(gateway: &Gateway, ada: &Browser, session: &str) {
+/// Search, export, history and administration.
+async fn reads_and_administers(gateway: &Gateway, ada: &HttpClient, session: &str) {
     let path = format!("/api/sessions/{session}");
     let found = ada
         .gets(&format!("/api/sessions?q={}", canary("prompt")))
@@ -285,13 +295,13 @@ async fn they_look(gateway: &Gateway, ada: &Browser, session: &str) {
     ada.sends("PUT", &format!("{path}/grants/mia"), Some(viewer))
         .await
         .is(200);
-    let mut mia = gateway.visitor();
+    let mut mia = gateway.anonymous();
     mia.logs_in("mia", &canary("of-mia-2")).await;
     mia.gets(&path).await;
 }
 
-/// Control characters, lines that look like ours, and what is no message at all.
-async fn strangers_try(gateway: &Gateway, ada: &Browser) {
+/// Control characters, forged log lines, and malformed messages.
+async fn sends_bad_input(gateway: &Gateway, ada: &HttpClient) {
     let mut root = member(ada, "").await;
     for raw in [
         &format!("{CANARY}{FORGERY}"),
@@ -304,16 +314,16 @@ async fn strangers_try(gateway: &Gateway, ada: &Browser) {
     ] {
         root.writes_raw(raw).await;
     }
-    // Judged in order: whatever came of it, all of it was read before this.
+    // Messages are handled in order: everything before this was read.
     let last = r#"{"type":"HEARTBEAT","messageId":"last","payload":{}}"#;
     root.writes_raw(last).await;
     while root.receives().await.unwrap()["messageId"] != "last" {}
     let mut root = member(ada, "").await;
-    // What would colour a terminal is refused in a prompt.
+    // Terminal escapes are refused in a prompt.
     let forgery = FORGERY.replace('\u{1b}', "");
     root.prompts(&format!("/echo {CANARY}{forgery}")).await;
     root.sees_run_end().await;
-    let mut visitor = gateway.visitor();
+    let mut visitor = gateway.anonymous();
     visitor.headers.push(("user-agent", canary("user-agent")));
     visitor.headers.push(("x-request-id", canary("request-id")));
     visitor.headers.push(("traceparent", canary("traceparent")));
@@ -323,21 +333,21 @@ async fn strangers_try(gateway: &Gateway, ada: &Browser) {
     visitor
         .gets(&format!("/ws?ticket={CANARY}&session={CANARY}"))
         .await;
-    let mut wire = gateway.wire().await;
+    let mut tcp = gateway.raw_tcp().await;
     let host = gateway.address();
-    wire.writes(&format!(
+    tcp.writes(&format!(
         "{} /%0d%0a{CANARY}%1b[31m HTTP/1.1\r\nHost: {host}\r\n\r\n",
         "KANARIENVOGEL"
     ))
     .await;
-    let mut wire = gateway.wire().await;
-    wire.writes(&format!("GET /{CANARY}\u{1} HTTP/1.1\r\n{CANARY}\r\n\r\n"))
+    let mut tcp = gateway.raw_tcp().await;
+    tcp.writes(&format!("GET /{CANARY}\u{1} HTTP/1.1\r\n{CANARY}\r\n\r\n"))
         .await;
     visitor.gets("/healthz").await.is(200);
 }
 
-/// Commands of an operator, and what they print. The last one prints the configuration.
-fn an_operator_works(gateway: &Gateway) -> Vec<Output> {
+/// An operator's commands and their output. The last one prints the configuration.
+fn runs_commands(gateway: &Gateway) -> Vec<Output> {
     let dir = tempfile::tempdir().unwrap();
     let backup = dir.path().join("copy.db");
     let commands = [

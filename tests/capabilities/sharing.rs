@@ -1,18 +1,18 @@
-//! Sharing a session: who may look, who may change, and how that ends.
+//! Sharing: grants, roles, and their revocation.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::actors::{Browser, Gateway, Member, PASSWORD, next_json};
+use crate::actors::{Gateway, HttpClient, PASSWORD, WsClient, next_json};
 
-impl Browser {
+impl HttpClient {
     /// Joins a session over a WebSocket.
-    pub(crate) async fn enters(&self, query: &str) -> Member {
-        Member::joins(self.address(), self.token.as_deref().unwrap(), query).await
+    pub(crate) async fn enters(&self, query: &str) -> WsClient {
+        WsClient::connects(self.address(), self.token.as_deref().unwrap(), query).await
     }
 
-    /// Lets somebody into a session of one's own.
+    /// Grants a user a role in an own session.
     pub(crate) async fn shares(&self, session: &str, with: &str, role: &str) {
         let path = format!("/api/sessions/{session}/grants/{with}");
         let granted = self
@@ -31,39 +31,41 @@ impl Browser {
         self.sends("DELETE", &path, None).await.is(204);
     }
 
-    /// Is refused at the door, as if there were no such session.
+    /// The session looks as if it did not exist.
     async fn finds_no_session(&self, query: &str) {
         let token = self.token.as_deref().unwrap();
         let header = [("authorization", format!("Bearer {token}"))];
-        let mut socket = Member::opens(self.address(), query, &header).await.unwrap();
-        let told = next_json(&mut socket).await.unwrap();
-        assert_eq!(told["payload"]["code"], "NOT_FOUND", "{told}");
+        let mut socket = WsClient::opens_socket(self.address(), query, &header)
+            .await
+            .unwrap();
+        let shown = next_json(&mut socket).await.unwrap();
+        assert_eq!(shown["payload"]["code"], "NOT_FOUND", "{shown}");
         assert_eq!(next_json(&mut socket).await.unwrap_err().code, 4404);
     }
 }
 
-/// A gateway with mia, ben and eve; mia has a session with something in it.
-async fn house() -> (Gateway, Browser, Browser, Browser, Member) {
+/// A gateway with mia, ben and eve; mia has a session with a completed run.
+async fn gateway_with_session() -> (Gateway, HttpClient, HttpClient, HttpClient, WsClient) {
     let gateway = Gateway::start().await;
     for name in ["mia", "ben", "eve"] {
-        gateway.has_user(name, "member");
+        gateway.adds_user(name, "member");
     }
-    let mia = gateway.browser("mia").await;
-    let ben = gateway.browser("ben").await;
-    let eve = gateway.browser("eve").await;
+    let mia = gateway.logged_in("mia").await;
+    let ben = gateway.logged_in("ben").await;
+    let eve = gateway.logged_in("eve").await;
     let mut owner = mia.enters("").await;
     owner.prompts("/echo hello").await;
     owner.sees_run_end().await;
     (gateway, mia, ben, eve, owner)
 }
 
-async fn refused(member: &mut Member) -> Value {
+async fn refused(member: &mut WsClient) -> Value {
     member.sees("ERROR_MESSAGE").await["payload"].clone()
 }
 
 #[tokio::test]
-async fn only_the_owner_shares_and_strangers_learn_nothing() {
-    let (gateway, mia, ben, eve, owner) = house().await;
+async fn only_the_owner_shares_and_others_learn_nothing() {
+    let (gateway, mia, ben, eve, owner) = gateway_with_session().await;
     let grants = format!("/api/sessions/{}/grants", owner.session());
     let with = |name: &str| format!("{grants}/{name}");
     let viewer = || Some(json!({ "role": "viewer" }));
@@ -78,11 +80,11 @@ async fn only_the_owner_shares_and_strangers_learn_nothing() {
         let asked = eve.sends(method, &path, body).await;
         asked.refuses(404, "NOT_FOUND");
     }
-    let nobody = mia.sends("PUT", &with("nobody"), viewer()).await;
-    nobody.refuses(404, "NOT_FOUND");
+    let unknown = mia.sends("PUT", &with("nobody"), viewer()).await;
+    unknown.refuses(404, "NOT_FOUND");
     let own = mia.sends("PUT", &with("mia"), viewer()).await;
     own.refuses(422, "VALIDATION_ERROR");
-    gateway.says(&["user", "disable", "eve"]);
+    gateway.prints(&["user", "disable", "eve"]);
     let disabled = mia.sends("PUT", &with("eve"), viewer()).await;
     disabled.refuses(422, "VALIDATION_ERROR");
     for role in ["owner", "admin", ""] {
@@ -103,14 +105,14 @@ async fn only_the_owner_shares_and_strangers_learn_nothing() {
         (&listed[0]["username"], &listed[0]["role"]),
         (&json!("ben"), &json!("viewer"))
     );
-    // An administrator is a stranger like any other.
-    let root = gateway.browser("root").await;
+    // An administrator has no access either.
+    let root = gateway.logged_in("root").await;
     root.gets(&grants).await.refuses(404, "NOT_FOUND");
     root.finds_no_session(&owner.position_after(0)).await;
 }
 
-/// Every type of message that could change something, with a payload that would be accepted.
-fn changing() -> Vec<(&'static str, Value)> {
+/// Every message type that changes something, with a valid payload.
+fn changing_messages() -> Vec<(&'static str, Value)> {
     vec![
         (
             "SUBMIT_PROMPT",
@@ -138,7 +140,7 @@ fn changing() -> Vec<(&'static str, Value)> {
 
 #[tokio::test]
 async fn a_viewer_sees_everything_and_changes_nothing() {
-    let (gateway, mia, ben, _, mut owner) = house().await;
+    let (gateway, mia, ben, _, mut owner) = gateway_with_session().await;
     let session = owner.session();
     mia.shares(&session, "ben", "viewer").await;
     let mut viewer = ben.enters(&owner.position_after(0)).await;
@@ -159,11 +161,11 @@ async fn a_viewer_sees_everything_and_changes_nothing() {
     let events = ben.gets(&format!("{path}/events")).await.is(200).text;
     assert!(events.contains("hello"), "{events}");
 
-    for (kind, payload) in changing() {
+    for (kind, payload) in changing_messages() {
         viewer.sends(kind, payload).await;
-        let told = refused(&mut viewer).await;
-        assert_eq!(told["code"], "FORBIDDEN", "{kind}: {told}");
-        assert_eq!(told["recoverable"], true);
+        let shown = refused(&mut viewer).await;
+        assert_eq!(shown["code"], "FORBIDDEN", "{kind}: {shown}");
+        assert_eq!(shown["recoverable"], true);
     }
     viewer.sends("REQUEST_STATE", json!({})).await;
     assert_eq!(
@@ -182,20 +184,23 @@ async fn a_viewer_sees_everything_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_viewer_asks_an_agent_that_runs_and_starts_none() {
-    let (mut gateway, mia, _, _, owner) = house().await;
+async fn a_viewer_can_query_a_running_agent_but_starts_none() {
+    let (mut gateway, mia, _, _, owner) = gateway_with_session().await;
     let session = owner.session();
     mia.shares(&session, "ben", "viewer").await;
     gateway.restart();
-    let (mia, ben) = (gateway.browser("mia").await, gateway.browser("ben").await);
+    let (mia, ben) = (
+        gateway.logged_in("mia").await,
+        gateway.logged_in("ben").await,
+    );
     let query = format!("?session={session}");
     let mut viewer = ben.enters(&query).await;
     viewer.sends("QUERY", json!({ "kind": "models" })).await;
-    let told = refused(&mut viewer).await;
-    assert_eq!(told["code"], "FORBIDDEN", "{told}");
-    assert_eq!(told["recoverable"], true);
-    let said = told["message"].as_str().unwrap();
-    assert!(said.contains("does not run"), "{said}");
+    let shown = refused(&mut viewer).await;
+    assert_eq!(shown["code"], "FORBIDDEN", "{shown}");
+    assert_eq!(shown["recoverable"], true);
+    let printed = shown["message"].as_str().unwrap();
+    assert!(printed.contains("does not run"), "{printed}");
 
     let mut owner = mia.enters(&query).await;
     owner.sends("QUERY", json!({ "kind": "models" })).await;
@@ -204,14 +209,14 @@ async fn a_viewer_asks_an_agent_that_runs_and_starts_none() {
     assert_eq!(viewer.sees("QUERY_RESULT").await["payload"], models);
 }
 
-/// Every route that changes a session, as the gateway itself lists them, but those.
+/// Every route in OpenAPI that changes a session, except `but`.
 async fn changes_nothing_over_http(
     gateway: &Gateway,
-    viewer: &Browser,
+    viewer: &HttpClient,
     session: &str,
     but: &[&str],
 ) {
-    let document = gateway.visitor().gets("/api/openapi.json").await.json();
+    let document = gateway.anonymous().gets("/api/openapi.json").await.json();
     let mut tried = 0;
     for (path, item) in document["paths"].as_object().unwrap() {
         let Some(rest) = path.strip_prefix("/api/sessions/{id}") else {
@@ -228,7 +233,7 @@ async fn changes_nothing_over_http(
             if item[method].is_null() {
                 continue;
             }
-            // Whatever a route reads, it is there: only the right is missing.
+            // The body is valid for every route: only the right is missing.
             let body = json!({
                 "title": "Stolen", "archived": true, "control": "exclusive", "role": "editor",
                 "type": "SUBMIT_PROMPT", "payload": { "text": "/echo mine", "mode": "act" },
@@ -237,7 +242,7 @@ async fn changes_nothing_over_http(
                 .sends(&method.to_uppercase(), &path, Some(body))
                 .await;
             if rest == "/commands" {
-                // Answered as on a socket.
+                // Answered with an envelope, as on a socket.
                 assert_eq!(asked.is(403).json()["payload"]["code"], "FORBIDDEN");
             } else {
                 asked.refuses(403, "FORBIDDEN");
@@ -250,7 +255,7 @@ async fn changes_nothing_over_http(
 
 #[tokio::test]
 async fn an_editor_works_in_a_session_and_does_not_own_it() {
-    let (gateway, mia, ben, _, mut owner) = house().await;
+    let (gateway, mia, ben, _, mut owner) = gateway_with_session().await;
     let session = owner.session();
     mia.shares(&session, "ben", "editor").await;
     let mut editor = ben.enters(&format!("?session={session}")).await;
@@ -270,8 +275,8 @@ async fn an_editor_works_in_a_session_and_does_not_own_it() {
 }
 
 #[tokio::test]
-async fn whoever_is_shut_out_while_reading_hears_why_and_nothing_more() {
-    let (_gateway, mia, ben, _, mut owner) = house().await;
+async fn a_reader_whose_grant_is_revoked_gets_the_reason_and_nothing_more() {
+    let (_gateway, mia, ben, _, mut owner) = gateway_with_session().await;
     let session = owner.session();
     mia.shares(&session, "ben", "viewer").await;
     let mut viewer = ben.enters(&format!("?session={session}")).await;
@@ -318,7 +323,7 @@ async fn whoever_is_shut_out_while_reading_hears_why_and_nothing_more() {
 
 #[tokio::test]
 async fn another_role_takes_effect_at_once_and_keeps_the_socket() {
-    let (_gateway, mia, ben, _, owner) = house().await;
+    let (_gateway, mia, ben, _, owner) = gateway_with_session().await;
     let session = owner.session();
     mia.shares(&session, "ben", "editor").await;
     let mut member = ben.enters(&format!("?session={session}")).await;
@@ -333,7 +338,7 @@ async fn another_role_takes_effect_at_once_and_keeps_the_socket() {
 
 #[tokio::test]
 async fn grants_survive_a_restart_and_so_does_their_end() {
-    let (mut gateway, mia, ben, eve, owner) = house().await;
+    let (mut gateway, mia, ben, eve, owner) = gateway_with_session().await;
     let session = owner.session();
     mia.shares(&session, "ben", "editor").await;
     mia.shares(&session, "eve", "viewer").await;
@@ -341,12 +346,12 @@ async fn grants_survive_a_restart_and_so_does_their_end() {
     let tokens = [ben.token.clone().unwrap(), eve.token.clone().unwrap()];
     gateway.restart();
     let [ben, eve] = tokens.map(|token| {
-        let mut page = gateway.visitor();
+        let mut page = gateway.anonymous();
         page.token = Some(token);
         page
     });
     let position = owner.position_after(0);
-    // Nobody has woken it yet: a stranger cannot, somebody who may can.
+    // The session is idle: a stranger cannot start it, a granted user can.
     eve.finds_no_session(&position).await;
     let mut editor = ben.enters(&position).await;
     editor.sees_run_end().await;
@@ -357,8 +362,8 @@ async fn grants_survive_a_restart_and_so_does_their_end() {
 }
 
 #[tokio::test]
-async fn shared_sessions_stand_in_the_list_among_ones_own() {
-    let (_gateway, mia, ben, _, owner) = house().await;
+async fn shared_sessions_are_listed_with_own_sessions() {
+    let (_gateway, mia, ben, _, owner) = gateway_with_session().await;
     let own = ben.posts("/api/sessions", json!({ "title": "Own" })).await;
     own.is(201);
     mia.posts("/api/sessions", json!({ "title": "Hidden" }))
@@ -401,20 +406,20 @@ async fn shared_sessions_stand_in_the_list_among_ones_own() {
 }
 
 #[tokio::test]
-async fn a_token_for_one_session_works_for_whom_it_is_shared_with() {
-    let (gateway, mia, _, _, owner) = house().await;
+async fn a_session_bound_token_works_for_a_granted_user() {
+    let (gateway, mia, _, _, owner) = gateway_with_session().await;
     let session = owner.session();
     mia.shares(&session, "ben", "viewer").await;
     let login =
         |name: &str| json!({ "username": name, "password": PASSWORD, "sessionId": session });
     let stranger = gateway
-        .visitor()
+        .anonymous()
         .posts("/api/auth/login", login("eve"))
         .await;
     stranger.refuses(404, "NOT_FOUND");
-    let mut ben = gateway.visitor();
+    let mut ben = gateway.anonymous();
     let bound = ben.posts("/api/auth/login", login("ben")).await.is(200);
-    ben.keeps(bound);
+    ben.stores_login(bound);
     let mut viewer = ben.enters("").await;
     assert_eq!(viewer.session(), session);
     viewer.prompts("/echo no").await;
@@ -429,30 +434,30 @@ async fn a_token_for_one_session_works_for_whom_it_is_shared_with() {
 }
 
 #[tokio::test]
-async fn who_is_disabled_or_removed_is_out_whatever_was_granted() {
-    let (gateway, mia, ben, eve, owner) = house().await;
+async fn a_disabled_or_removed_user_loses_granted_sessions() {
+    let (gateway, mia, ben, eve, owner) = gateway_with_session().await;
     let session = owner.session();
     let query = format!("?session={session}");
     for name in ["ben", "eve"] {
         mia.shares(&session, name, "editor").await;
     }
     let mut editors = [ben.enters(&query).await, eve.enters(&query).await];
-    gateway.says(&["user", "disable", "ben"]);
-    gateway.says(&["user", "remove", "eve"]);
+    gateway.prints(&["user", "disable", "ben"]);
+    gateway.prints(&["user", "remove", "eve"]);
     for editor in &mut editors {
         assert_eq!(editor.sees_close().await.code, 4401);
     }
     let grants = mia.gets(&format!("/api/sessions/{session}/grants")).await;
     let grants = grants.is(200).json();
     assert_eq!(grants["grants"].as_array().unwrap().len(), 1, "{grants}");
-    gateway.has_user("eve", "member");
-    let namesake = gateway.browser("eve").await;
+    gateway.adds_user("eve", "member");
+    let namesake = gateway.logged_in("eve").await;
     namesake.finds_no_session(&query).await;
 }
 
 #[tokio::test]
-async fn what_is_said_after_somebody_was_shut_out_never_reaches_them() {
-    let (_gateway, mia, ben, _, mut owner) = house().await;
+async fn events_after_a_revocation_never_reach_the_revoked_user() {
+    let (_gateway, mia, ben, _, mut owner) = gateway_with_session().await;
     let session = owner.session();
     for round in 0..10 {
         mia.shares(&session, "ben", "viewer").await;
@@ -470,10 +475,10 @@ async fn what_is_said_after_somebody_was_shut_out_never_reaches_them() {
 }
 
 #[tokio::test]
-async fn when_the_owner_is_removed_the_session_is_over_for_everybody_in_it() {
-    // With little in it, and with so much that it goes in parts.
+async fn removing_the_owner_ends_the_session_for_every_member() {
+    // With little data, and with so much that it is deleted in batches.
     for prompt in ["/echo little", "/stream 600"] {
-        let (gateway, mia, ben, eve, mut owner) = house().await;
+        let (gateway, mia, ben, eve, mut owner) = gateway_with_session().await;
         owner.prompts(prompt).await;
         owner.sees_run_end().await;
         let session = owner.session();
@@ -483,7 +488,7 @@ async fn when_the_owner_is_removed_the_session_is_over_for_everybody_in_it() {
         let mut others = [ben.enters(&query).await, eve.enters(&query).await];
         let own = eve.enters("").await.session();
         let removed = Instant::now();
-        gateway.says(&["user", "remove", "mia"]);
+        gateway.prints(&["user", "remove", "mia"]);
         for other in &mut others {
             assert_eq!(other.sees_close().await.code, 4409);
         }
@@ -495,21 +500,21 @@ async fn when_the_owner_is_removed_the_session_is_over_for_everybody_in_it() {
             gone.refuses(404, "NOT_FOUND");
         }
         assert_ne!(own, session);
-        // The name is free, and nothing comes with it.
-        gateway.has_user("mia", "member");
-        let namesake = gateway.browser("mia").await;
+        // The name can be reused, and has no old data.
+        gateway.adds_user("mia", "member");
+        let namesake = gateway.logged_in("mia").await;
         let listed = namesake.gets("/api/sessions").await.is(200).json();
         assert_eq!(listed["sessions"], json!([]));
     }
 }
 
 #[tokio::test]
-async fn an_owner_who_is_only_disabled_leaves_the_session_to_those_it_is_shared_with() {
-    let (gateway, mia, _, eve, mut owner) = house().await;
+async fn disabling_the_owner_keeps_the_session_for_granted_users() {
+    let (gateway, mia, _, eve, mut owner) = gateway_with_session().await;
     let session = owner.session();
     mia.shares(&session, "eve", "editor").await;
     let mut editor = eve.enters(&format!("?session={session}")).await;
-    gateway.says(&["user", "disable", "mia"]);
+    gateway.prints(&["user", "disable", "mia"]);
     assert_eq!(owner.sees_close().await.code, 4401);
     editor.prompts("/echo still here").await;
     editor.sees_run_end().await;
@@ -517,8 +522,8 @@ async fn an_owner_who_is_only_disabled_leaves_the_session_to_those_it_is_shared_
 }
 
 #[tokio::test]
-async fn somebody_who_only_looks_cannot_use_up_what_the_others_may_say() {
-    let (_gateway, mia, ben, _, mut owner) = house().await;
+async fn a_viewer_cannot_use_up_the_message_limit_of_editors() {
+    let (_gateway, mia, ben, _, mut owner) = gateway_with_session().await;
     let session = owner.session();
     mia.shares(&session, "ben", "viewer").await;
     let mut viewer = ben.enters(&format!("?session={session}")).await;

@@ -1,8 +1,8 @@
-//! The lines that the documents give people for their terminal, run as they stand there.
+//! Shell examples: the documented terminal commands run as written.
 
 use std::process::{Command, Stdio};
 
-use crate::actors::{Gateway, Member};
+use crate::actors::{Gateway, WsClient};
 
 /// The shell blocks of a page after a heading.
 fn blocks(page: &str, heading: &str) -> Vec<String> {
@@ -12,7 +12,7 @@ fn blocks(page: &str, heading: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_prompt_of_the_demo_agent_can_be_tried_in_a_terminal() {
+async fn the_documented_shell_examples_run_every_demo_prompt() {
     let page = include_str!("../../docs/agents.md");
     let script = blocks(page, "### In a terminal").concat();
     let table = page.lines().filter_map(|line| line.strip_prefix("| `/"));
@@ -37,18 +37,18 @@ async fn every_prompt_of_the_demo_agent_can_be_tried_in_a_terminal() {
             .unwrap()
     });
     let ran = ran.await.unwrap();
-    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
     let complaints = String::from_utf8_lossy(&ran.stderr);
     assert!(
         ran.status.success() && complaints.is_empty(),
-        "{complaints}{said}"
+        "{complaints}{printed}"
     );
-    assert!(!said.contains("ERROR_MESSAGE"), "{said}");
-    let session = said.split("tried ").nth(1).unwrap().trim().to_owned();
-    let browser = gateway.browser("root").await;
+    assert!(!printed.contains("ERROR_MESSAGE"), "{printed}");
+    let session = printed.split("tried ").nth(1).unwrap().trim().to_owned();
+    let browser = gateway.logged_in("root").await;
     let token = browser.token.clone().unwrap();
     let query = format!("?session={session}&after=0");
-    let mut root = Member::joins(gateway.address(), &token, &query).await;
+    let mut root = WsClient::connects(gateway.address(), &token, &query).await;
     while !root.text().contains("I am the demo agent") || root.ends().len() < 16 {
         root.receives().await.unwrap();
     }

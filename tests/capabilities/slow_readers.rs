@@ -1,4 +1,4 @@
-//! Readers that take their time. Time is what these are about, so they take as long as they say.
+//! Slow readers: WebSocket clients that read slowly or pause. These tests run in real time.
 
 use std::time::Duration;
 
@@ -6,10 +6,9 @@ use serde_json::Value;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 
-use crate::actors::{Gateway, Member};
+use crate::actors::{Gateway, WsClient};
 
-/// The answer of `/chunks 300 200` as somebody sees it who reads at their own pace, in whichever
-/// frames it comes.
+/// A client that reads the answer of `/chunks 300 200` at its own pace.
 struct Reader {
     stream: TcpStream,
     bytes: Vec<u8>,
@@ -18,12 +17,12 @@ struct Reader {
 impl Reader {
     async fn joins(gateway: &Gateway, token: &str, query: &str) -> Self {
         Self {
-            stream: gateway.stops_reading(token, query).await,
+            stream: gateway.connects_without_reading(token, query).await,
             bytes: Vec::new(),
         }
     }
 
-    /// Takes what is there, at most so many bytes.
+    /// Reads at most this many bytes of what is there.
     async fn takes(&mut self, most: usize) {
         let mut buffer = vec![0; most];
         let read = tokio::time::timeout(Duration::from_secs(20), self.stream.read(&mut buffer));
@@ -56,7 +55,7 @@ impl Reader {
                 }
                 short => (usize::from(*short), after),
             };
-            // The last one may not have come whole.
+            // The last frame may be incomplete.
             if length > after.len() {
                 break;
             }
@@ -68,7 +67,7 @@ impl Reader {
         frames
     }
 
-    /// The text of the last answer: its pieces, after a state if one came in between.
+    /// The text of the last answer: a full state if one came, then the chunks after it.
     fn text(&self) -> String {
         let mut text = String::new();
         for frame in self.frames() {
@@ -87,9 +86,9 @@ impl Reader {
     }
 }
 
-async fn quick_and_slow(gateway: &Gateway) -> (Member, Reader) {
-    let token = gateway.browser("root").await.token.unwrap();
-    let mut quick = Member::joins(gateway.address(), &token, "").await;
+async fn quick_and_slow(gateway: &Gateway) -> (WsClient, Reader) {
+    let token = gateway.logged_in("root").await.token.unwrap();
+    let mut quick = WsClient::connects(gateway.address(), &token, "").await;
     quick.prompts("/think").await;
     quick.sees_run_end().await;
     let slow = Reader::joins(gateway, &token, &quick.position()).await;
@@ -98,7 +97,7 @@ async fn quick_and_slow(gateway: &Gateway) -> (Member, Reader) {
 }
 
 #[tokio::test]
-async fn a_reader_of_4_kb_per_second_is_not_cut_off_and_sees_everything() {
+async fn a_reader_at_4_kb_per_second_stays_connected_and_gets_everything() {
     let gateway = Gateway::start().await;
     let (mut quick, mut slow) = quick_and_slow(&gateway).await;
     quick.prompts("/chunks 300 200").await;
@@ -113,10 +112,10 @@ async fn a_reader_of_4_kb_per_second_is_not_cut_off_and_sees_everything() {
 }
 
 #[tokio::test]
-async fn a_reader_that_stops_for_20_seconds_is_not_cut_off_and_sees_everything() {
+async fn a_reader_that_pauses_for_20_seconds_stays_connected_and_gets_everything() {
     let gateway = Gateway::start().await;
     let (mut quick, mut slow) = quick_and_slow(&gateway).await;
-    // More than all buffers on the way hold.
+    // More than all buffers on the way can hold.
     quick.prompts("/chunks 300 20000").await;
     quick.sees_run_end().await;
     tokio::time::sleep(Duration::from_secs(20)).await;
@@ -124,7 +123,7 @@ async fn a_reader_that_stops_for_20_seconds_is_not_cut_off_and_sees_everything()
     while !slow.has_seen_the_end() {
         slow.takes(64 * 1024).await;
     }
-    // The state in between keeps 512 KiB of an answer of 6 MB; the pieces have all of it.
+    // A full state keeps 512 KiB of the 6 MB answer; the chunks have all of it.
     let (seen, all) = (slow.text(), quick.text());
     assert!(
         all.ends_with(&seen[seen.len() - 20_000..]),

@@ -1,4 +1,4 @@
-//! Connections that do not get on with it.
+//! Slow requests: heads and bodies that stall or drip are closed at their deadline.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ fn short() -> Settings {
 }
 
 #[tokio::test]
-async fn a_half_sent_head_is_closed_at_its_deadline() {
+async fn a_half_sent_request_head_is_closed_at_its_deadline() {
     let gateway = short().start().await;
     for half in ["", "GET", "GET / HTTP/1.1\r\nHost: x\r\n"] {
-        let mut wire = gateway.wire().await;
-        wire.writes(half).await;
-        let (_, after) = wire.reads_to_the_end().await;
+        let mut tcp = gateway.raw_tcp().await;
+        tcp.writes(half).await;
+        let (_, after) = tcp.reads_to_end().await;
         assert!(
             after >= Duration::from_millis(250) && after < Duration::from_secs(3),
             "{half:?}: {after:?}"
@@ -25,12 +25,12 @@ async fn a_half_sent_head_is_closed_at_its_deadline() {
 }
 
 #[tokio::test]
-async fn a_head_that_drips_is_closed_at_its_deadline() {
+async fn a_dripping_request_head_is_closed_at_its_deadline() {
     let gateway = short().start().await;
-    let mut wire = gateway.wire().await;
+    let mut tcp = gateway.raw_tcp().await;
     let dripping = async {
         loop {
-            if !wire.tries("x").await {
+            if !tcp.tries_to_write("x").await {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -44,13 +44,13 @@ async fn a_head_that_drips_is_closed_at_its_deadline() {
 #[tokio::test]
 async fn a_half_sent_body_is_answered_and_closed_at_its_deadline() {
     let gateway = short().start().await;
-    let mut wire = gateway.wire().await;
-    wire.writes(&format!(
+    let mut tcp = gateway.raw_tcp().await;
+    tcp.writes(&format!(
         "POST /api/auth/login HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{",
         gateway.address()
     ))
     .await;
-    let (answer, after) = wire.reads_to_the_end().await;
+    let (answer, after) = tcp.reads_to_end().await;
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
     assert!(answer.contains("INVALID_MESSAGE"), "{answer}");
     assert!(
@@ -60,16 +60,16 @@ async fn a_half_sent_body_is_answered_and_closed_at_its_deadline() {
 }
 
 #[tokio::test]
-async fn a_body_that_drips_is_closed_at_its_deadline() {
+async fn a_dripping_body_is_closed_at_its_deadline() {
     let gateway = short().start().await;
-    let mut wire = gateway.wire().await;
-    wire.writes(&format!(
+    let mut tcp = gateway.raw_tcp().await;
+    tcp.writes(&format!(
         "POST /api/auth/login HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n",
         gateway.address()
     ))
     .await;
     let dripping = async {
-        while wire.tries(" ").await {
+        while tcp.tries_to_write(" ").await {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
@@ -79,16 +79,16 @@ async fn a_body_that_drips_is_closed_at_its_deadline() {
 }
 
 #[tokio::test]
-async fn waiting_connections_do_not_keep_others_out() {
+async fn slow_connections_do_not_block_others() {
     let gateway = short().start().await;
     let mut idle = Vec::new();
     for _ in 0..200 {
-        let mut wire = gateway.wire().await;
-        wire.writes("GET / HTTP/1.1\r\n").await;
-        idle.push(wire);
+        let mut tcp = gateway.raw_tcp().await;
+        tcp.writes("GET / HTTP/1.1\r\n").await;
+        idle.push(tcp);
     }
     let started = std::time::Instant::now();
-    gateway.visitor().gets("/healthz").await.is(200);
+    gateway.anonymous().gets("/healthz").await.is(200);
     assert!(
         started.elapsed() < Duration::from_secs(1),
         "{:?}",

@@ -1,4 +1,4 @@
-//! A session without a WebSocket: server-sent events out, commands by POST in, and waiting for more.
+//! SSE sessions: server-sent events out, commands by POST in, and long polling.
 
 use std::time::{Duration, Instant};
 
@@ -6,23 +6,23 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::actors::{Browser, Gateway, Heard, Listener, Member, Settings};
+use crate::actors::{Gateway, HttpClient, Settings, SseClient, SseEvent, WsClient};
 
-impl Browser {
+impl HttpClient {
     fn bearer(&self) -> &str {
         self.token.as_deref().unwrap()
     }
 
-    async fn makes_a_session(&self) -> String {
-        let made = self.posts("/api/sessions", json!({})).await.is(201).json();
-        made["id"].as_str().unwrap().to_owned()
+    async fn follows(&self, session: &str) -> SseClient {
+        SseClient::follows(self.address(), self.bearer(), session, None).await
     }
 
-    async fn follows(&self, session: &str) -> Listener {
-        Listener::follows(self.address(), self.bearer(), session, None).await
-    }
-
-    async fn commands(&self, session: &str, kind: &str, payload: Value) -> crate::actors::Answer {
+    async fn commands(
+        &self,
+        session: &str,
+        kind: &str,
+        payload: Value,
+    ) -> crate::actors::HttpResponse {
         let envelope = json!({ "type": kind, "payload": payload, "messageId": "m" });
         self.posts(&format!("/api/sessions/{session}/commands"), envelope)
             .await
@@ -36,18 +36,18 @@ impl Browser {
 }
 
 #[tokio::test]
-async fn a_stream_brings_what_a_socket_brings() {
+async fn a_stream_sends_the_same_events_as_a_socket() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
-    let session = page.makes_a_session().await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
     let mut stream = page.follows(&session).await;
     let query = format!("?session={session}");
-    let mut socket = Member::joins(gateway.address(), page.bearer(), &query).await;
-    let mut told = (stream.ack.clone(), socket.ack.clone());
-    for ack in [&mut told.0, &mut told.1] {
+    let mut socket = WsClient::connects(gateway.address(), page.bearer(), &query).await;
+    let mut shown = (stream.ack.clone(), socket.ack.clone());
+    for ack in [&mut shown.0, &mut shown.1] {
         ack["connectionId"].take();
     }
-    assert_eq!(told.0, told.1);
+    assert_eq!(shown.0, shown.1);
 
     socket.prompts("/stream 20").await;
     socket.sees_run_end().await;
@@ -83,17 +83,18 @@ async fn a_stream_brings_what_a_socket_brings() {
 }
 
 #[tokio::test]
-async fn a_stream_says_how_it_wants_to_be_treated() {
+async fn a_stream_forbids_caching_and_buffering() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
-    let session = page.makes_a_session().await;
-    let opened = Listener::opens(gateway.address(), page.bearer(), &session, "", None).await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
+    let opened = SseClient::opens(gateway.address(), page.bearer(), &session, "", None).await;
     let header = |name: &str| opened.headers()[name].to_str().unwrap().to_owned();
     assert_eq!(header("content-type"), "text/event-stream");
     assert_eq!(header("cache-control"), "no-store");
     assert_eq!(header("x-accel-buffering"), "no");
     for query in ["?after=-1", "?after=x"] {
-        let opened = Listener::opens(gateway.address(), page.bearer(), &session, query, None).await;
+        let opened =
+            SseClient::opens(gateway.address(), page.bearer(), &session, query, None).await;
         assert_eq!(opened.status(), 422, "{query}");
     }
 }
@@ -101,8 +102,8 @@ async fn a_stream_says_how_it_wants_to_be_treated() {
 #[tokio::test]
 async fn a_prompt_by_post_is_answered_by_the_stream() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
-    let session = page.makes_a_session().await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
     let mut stream = page.follows(&session).await;
     let answer = page.prompts(&session, "/echo hello").await;
     assert_eq!(answer["type"], "ACK");
@@ -120,7 +121,7 @@ async fn a_prompt_by_post_is_answered_by_the_stream() {
     let first = page.posts(&path, command.clone()).await.is(200).json();
     stream.sees_run_end().await;
     let query = format!("?session={session}");
-    let mut socket = Member::joins(gateway.address(), page.bearer(), &query).await;
+    let mut socket = WsClient::connects(gateway.address(), page.bearer(), &query).await;
     socket.writes(&command.to_string()).await;
     let again = socket.sees("ACK").await;
     assert_eq!(again["payload"]["repeated"], true);
@@ -128,10 +129,10 @@ async fn a_prompt_by_post_is_answered_by_the_stream() {
 }
 
 #[tokio::test]
-async fn errors_of_commands_come_as_envelopes_with_a_status() {
+async fn command_errors_are_envelopes_with_an_http_status() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
-    let session = page.makes_a_session().await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
     let newer = json!({ "token": page.bearer() });
     for (kind, payload, status, code) in [
         ("SUBMIT_PROMPT", json!({}), 422, "VALIDATION_ERROR"),
@@ -178,12 +179,12 @@ async fn errors_of_commands_come_as_envelopes_with_a_status() {
 }
 
 #[tokio::test]
-async fn a_stranger_gets_nothing_of_a_session() {
+async fn a_user_without_access_gets_nothing_of_a_session() {
     let gateway = Gateway::start().await;
-    gateway.has_user("eve", "member");
-    let page = gateway.browser("root").await;
-    let eve = gateway.browser("eve").await;
-    let session = page.makes_a_session().await;
+    gateway.adds_user("eve", "member");
+    let page = gateway.logged_in("root").await;
+    let eve = gateway.logged_in("eve").await;
+    let session = page.creates_session().await;
     page.prompts(&session, "/echo secret").await;
     let unknown = "ses_0199c0ffee0070008000000000000000";
     for id in [session.as_str(), unknown, "nonsense"] {
@@ -191,7 +192,7 @@ async fn a_stranger_gets_nothing_of_a_session() {
             let path = format!("/api/sessions/{id}/{path}");
             eve.gets(&path).await.refuses(404, "NOT_FOUND");
             gateway
-                .visitor()
+                .anonymous()
                 .gets(&path)
                 .await
                 .refuses(401, "AUTH_FAILED");
@@ -200,8 +201,8 @@ async fn a_stranger_gets_nothing_of_a_session() {
             .await
             .refuses(404, "NOT_FOUND");
     }
-    // Its id in an envelope opens nothing either.
-    let own = eve.makes_a_session().await;
+    // Its id in an envelope gives no access either.
+    let own = eve.creates_session().await;
     let envelope = json!({ "type": "REQUEST_STATE", "sessionId": session, "payload": {} });
     let path = format!("/api/sessions/{own}/commands");
     let refused = eve.posts(&path, envelope).await.is(422).json();
@@ -209,42 +210,42 @@ async fn a_stranger_gets_nothing_of_a_session() {
 }
 
 #[tokio::test]
-async fn a_stream_goes_on_after_its_last_event_when_the_gateway_was_killed() {
+async fn a_stream_resumes_after_its_last_event_when_the_gateway_was_killed() {
     let mut gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     let token = page.bearer().to_owned();
-    let session = page.makes_a_session().await;
+    let session = page.creates_session().await;
     let mut stream = page.follows(&session).await;
     page.prompts(&session, "/stream 100000 1").await;
     while stream.events.len() < 50 {
-        stream.hears().await;
+        stream.next_event().await;
     }
     gateway.signal("-KILL");
-    while !matches!(stream.hears().await, Heard::End) {}
+    while !matches!(stream.next_event().await, SseEvent::End) {}
     let seen = stream.offsets();
     gateway.restart();
 
     let last = stream.last_id.as_deref();
-    let mut back = Listener::follows(gateway.address(), &token, &session, last).await;
+    let mut back = SseClient::follows(gateway.address(), &token, &session, last).await;
     assert_eq!(back.ack["resume"], "replayed");
     assert_eq!(back.sees_run_end().await["status"], "error");
     let all: Vec<u64> = seen.into_iter().chain(back.offsets()).collect();
     let complete = all.iter().copied().eq(1..=all.len() as u64);
     assert!(complete, "no hole and nothing twice: {all:?}");
 
-    // The header outranks the query; a place that means nothing gets the state.
-    let asked = Listener::opens(gateway.address(), &token, &session, "?after=0", last);
-    let mut back = Listener::reads(asked.await).await;
+    // The header outranks the query; an unknown position gets the full state.
+    let asked = SseClient::opens(gateway.address(), &token, &session, "?after=0", last);
+    let mut back = SseClient::reads(asked.await).await;
     back.sees_run_end().await;
     assert!(back.offsets()[0] > 50);
     let nonsense = Some("nonsense");
-    let mut back = Listener::follows(gateway.address(), &token, &session, nonsense).await;
+    let mut back = SseClient::follows(gateway.address(), &token, &session, nonsense).await;
     assert_eq!(back.ack["resume"], "snapshot");
     back.sees("FULL_STATE").await;
     let id = back.last_id.clone().unwrap();
-    let mut again = Listener::follows(gateway.address(), &token, &session, Some(&id)).await;
+    let mut again = SseClient::follows(gateway.address(), &token, &session, Some(&id)).await;
     assert_eq!(again.ack["resume"], "replayed");
-    let browser = gateway.browser("root").await;
+    let browser = gateway.logged_in("root").await;
     browser.prompts(&session, "/echo on").await;
     let first = again.sees("TASK_STATUS_UPDATE").await;
     assert_eq!(first["payload"]["status"], "starting");
@@ -253,24 +254,24 @@ async fn a_stream_goes_on_after_its_last_event_when_the_gateway_was_killed() {
 #[tokio::test]
 async fn streams_end_within_a_second_when_rights_end() {
     let gateway = Gateway::start().await;
-    gateway.has_user("dan", "member");
-    let page = gateway.browser("dan").await;
-    let session = page.makes_a_session().await;
+    gateway.adds_user("dan", "member");
+    let page = gateway.logged_in("dan").await;
+    let session = page.creates_session().await;
     let mut stream = page.follows(&session).await;
     let started = Instant::now();
     page.sends("POST", "/api/auth/logout", None).await.is(204);
     let word = stream.sees("ERROR_MESSAGE").await;
     assert_eq!(word["payload"]["code"], "AUTH_FAILED");
     assert_eq!(stream.sees_close().await["code"], 4401);
-    assert!(matches!(stream.hears().await, Heard::End));
+    assert!(matches!(stream.next_event().await, SseEvent::End));
     assert!(started.elapsed() < Duration::from_secs(1));
 
-    let page = gateway.browser("dan").await;
+    let page = gateway.logged_in("dan").await;
     let mut stream = page.follows(&session).await;
     let path = format!("/api/sessions/{session}/events?wait=20");
     let waiting = page.gets(&path);
     let disabled = async {
-        gateway.says(&["user", "disable", "dan"]);
+        gateway.prints(&["user", "disable", "dan"]);
         Instant::now()
     };
     let (answer, at) = tokio::join!(waiting, disabled);
@@ -280,12 +281,12 @@ async fn streams_end_within_a_second_when_rights_end() {
 }
 
 #[tokio::test]
-async fn a_stream_ends_with_its_token_its_session_and_at_an_administrators_wish() {
+async fn a_stream_ends_with_its_token_its_session_or_an_administrators_kick() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
-    let session = page.makes_a_session().await;
-    let short = gateway.says(&["token", "create", "--user", "root", "--ttl", "2s"]);
-    let mut expiring = Listener::follows(gateway.address(), short.trim(), &session, None).await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
+    let short = gateway.prints(&["token", "create", "--user", "root", "--ttl", "2s"]);
+    let mut expiring = SseClient::follows(gateway.address(), short.trim(), &session, None).await;
     expiring.sees("TOKEN_EXPIRING").await;
     let word = expiring.sees("ERROR_MESSAGE").await;
     assert_eq!(word["payload"]["code"], "SESSION_EXPIRED");
@@ -307,18 +308,18 @@ async fn a_stream_ends_with_its_token_its_session_and_at_an_administrators_wish(
         .await
         .is(204);
     assert_eq!(stream.sees_close().await["code"], 4409);
-    assert!(matches!(stream.hears().await, Heard::End));
+    assert!(matches!(stream.next_event().await, SseEvent::End));
 }
 
 #[tokio::test]
-async fn a_stop_ends_streams_at_once_also_those_that_nobody_reads() {
+async fn shutdown_ends_streams_at_once_even_unread_ones() {
     let mut gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
-    let session = page.makes_a_session().await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
     let mut stream = page.follows(&session).await;
     page.prompts(&session, "/chunks 300 20000").await;
     stream.sees_run_end().await;
-    let unread = stops_reading(&gateway, page.bearer(), &session).await;
+    let unread = opens_unread_stream(&gateway, page.bearer(), &session).await;
     page.gets(&format!("/api/sessions/{session}")).await.is(200);
     let started = Instant::now();
     gateway.signal("-TERM");
@@ -335,12 +336,12 @@ async fn a_stop_ends_streams_at_once_also_those_that_nobody_reads() {
 }
 
 #[tokio::test]
-async fn messages_are_counted_together_whichever_way_they_come() {
+async fn the_message_limit_counts_sockets_and_posts_together() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
-    let session = page.makes_a_session().await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
     let query = format!("?session={session}");
-    let mut socket = Member::joins(gateway.address(), page.bearer(), &query).await;
+    let mut socket = WsClient::connects(gateway.address(), page.bearer(), &query).await;
     for _ in 0..50 {
         page.commands(&session, "CANCEL_TASK", json!({}))
             .await
@@ -358,29 +359,29 @@ async fn messages_are_counted_together_whichever_way_they_come() {
     );
     let left = format!(r#""messages";r=0;t={seconds}"#);
     assert_eq!(refused.header("ratelimit"), left);
-    let told = &refused.json()["payload"];
-    assert_eq!(told["code"], "RATE_LIMITED");
-    assert_eq!(told["details"]["limit"], "messagesPerMinute");
+    let shown = &refused.json()["payload"];
+    assert_eq!(shown["code"], "RATE_LIMITED");
+    assert_eq!(shown["details"]["limit"], "messagesPerMinute");
     socket.sends("CANCEL_TASK", json!({})).await;
     let refused = socket.sees("ERROR_MESSAGE").await;
     assert_eq!(refused["payload"]["code"], "RATE_LIMITED");
 }
 
 #[tokio::test]
-async fn slow_readers_are_not_cut_off_and_cost_no_memory() {
+async fn slow_stream_readers_stay_connected_and_cost_no_memory() {
     const READERS: usize = 20;
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
-    let session = page.makes_a_session().await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
     let mut quick = page.follows(&session).await;
     page.prompts(&session, "/chunks 300 20000").await;
     quick.sees_run_end().await;
     let before = measured(&page, "process_resident_memory_bytes").await;
     let mut slow = Vec::new();
     for _ in 0..READERS {
-        slow.push(stops_reading(&gateway, page.bearer(), &session).await);
+        slow.push(opens_unread_stream(&gateway, page.bearer(), &session).await);
     }
-    // All there is to prepare is prepared once nothing more goes out.
+    // Once nothing more is sent, all buffers are filled.
     let mut frames = 0;
     loop {
         let now = measured(&page, "switchboard_ws_frames_out_total").await;
@@ -408,14 +409,14 @@ async fn slow_readers_are_not_cut_off_and_cost_no_memory() {
     assert!(text.len() > 6_000_000, "{}", text.len());
 }
 
-async fn measured(page: &Browser, name: &str) -> u64 {
+async fn measured(page: &HttpClient, name: &str) -> u64 {
     let metrics = page.gets("/metrics").await.text;
     let line = metrics.lines().find(|line| line.starts_with(name)).unwrap();
     line.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
-/// A stream from the beginning that nobody reads, with little room for what is not read.
-async fn stops_reading(gateway: &Gateway, token: &str, session: &str) -> TcpStream {
+/// A stream from the beginning that is not read, with a small receive buffer.
+async fn opens_unread_stream(gateway: &Gateway, token: &str, session: &str) -> TcpStream {
     let small = TcpSocket::new_v4().unwrap();
     small.set_recv_buffer_size(4096).unwrap();
     let address = gateway.address();
@@ -428,10 +429,10 @@ async fn stops_reading(gateway: &Gateway, token: &str, session: &str) -> TcpStre
 }
 
 #[tokio::test]
-async fn waiting_for_events_ends_with_the_first_one() {
+async fn a_long_poll_returns_with_the_first_event() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
-    let session = page.makes_a_session().await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
     let path = format!("/api/sessions/{session}/events");
     let started = Instant::now();
     let nothing = page.gets(&format!("{path}?after=0&wait=1")).await.is(200);
@@ -443,22 +444,22 @@ async fn waiting_for_events_ends_with_the_first_one() {
     let first: Value = serde_json::from_str(answer.is(200).text.lines().next().unwrap()).unwrap();
     assert_eq!(first["offset"], 1);
     assert!(started.elapsed() < Duration::from_secs(10));
-    // What is there already is answered at once.
+    // Existing events are returned at once.
     page.gets(&waiting).await.is(200);
     assert!(started.elapsed() < Duration::from_secs(10));
 }
 
 #[tokio::test]
-async fn a_wait_ends_before_the_request_would() {
+async fn a_long_poll_ends_before_the_request_timeout() {
     let gateway = Settings::new()
         .with("SERVER__REQUEST_TIMEOUT_MS", "3000")
         .start()
         .await;
-    let page = gateway.browser("root").await;
-    let session = page.makes_a_session().await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
     let path = format!("/api/sessions/{session}/events?wait=30");
     assert_eq!(page.gets(&path).await.is(200).text, "");
-    // A stream is no request that takes too long.
+    // The request timeout does not apply to streams.
     let mut stream = page.follows(&session).await;
     page.gets(&path).await.is(200);
     page.gets(&path).await.is(200);
@@ -466,13 +467,13 @@ async fn a_wait_ends_before_the_request_would() {
     stream.sees_run_end().await;
 }
 
-/// Proxies close what is quiet. Time is what this is about, so it takes as long.
+/// Proxies close quiet connections. Runs in real time.
 #[tokio::test]
-async fn a_quiet_stream_gives_a_sign_of_life() {
+async fn a_quiet_stream_sends_keepalives() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
-    let session = page.makes_a_session().await;
-    let mut opened = Listener::opens(gateway.address(), page.bearer(), &session, "", None).await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
+    let mut opened = SseClient::opens(gateway.address(), page.bearer(), &session, "", None).await;
     let started = Instant::now();
     let mut text = String::new();
     while !text.ends_with("\n\n: ping\n\n") {
@@ -484,13 +485,16 @@ async fn a_quiet_stream_gives_a_sign_of_life() {
 }
 
 #[tokio::test]
-async fn a_wait_ends_with_its_token_and_with_the_right_to_it() {
+async fn a_long_poll_ends_with_its_token_or_its_access() {
     let gateway = Gateway::start().await;
-    gateway.has_user("ben", "member");
-    let (page, ben) = (gateway.browser("root").await, gateway.browser("ben").await);
-    let session = page.makes_a_session().await;
+    gateway.adds_user("ben", "member");
+    let (page, ben) = (
+        gateway.logged_in("root").await,
+        gateway.logged_in("ben").await,
+    );
+    let session = page.creates_session().await;
     let path = format!("/api/sessions/{session}/events?after=0&wait=20");
-    let short = gateway.says(&["token", "create", "--user", "root", "--ttl", "2s"]);
+    let short = gateway.prints(&["token", "create", "--user", "root", "--ttl", "2s"]);
     let mut expiring = page.clone();
     expiring.token = Some(short.trim().to_owned());
     let started = Instant::now();
@@ -511,13 +515,13 @@ async fn a_wait_ends_with_its_token_and_with_the_right_to_it() {
 }
 
 #[tokio::test]
-async fn a_heartbeat_by_post_is_a_message_like_any_other() {
+async fn a_heartbeat_by_post_counts_as_a_message() {
     let gateway = Settings::new()
         .with("LIMITS__MESSAGES_PER_MINUTE", "3")
         .start()
         .await;
-    let page = gateway.browser("root").await;
-    let session = page.makes_a_session().await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
     for _ in 0..3 {
         let beat = page.commands(&session, "HEARTBEAT", json!({})).await;
         beat.is(200);
@@ -527,10 +531,10 @@ async fn a_heartbeat_by_post_is_a_message_like_any_other() {
 }
 
 #[tokio::test]
-async fn a_busy_session_is_a_conflict_and_not_a_busy_gateway() {
+async fn a_busy_session_is_a_conflict_and_not_an_overload() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
-    let session = page.makes_a_session().await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
     page.prompts(&session, "/stream 100000 1").await;
     let payload = json!({ "text": "/echo no", "mode": "act", "ifBusy": "refuse" });
     let refused = page.commands(&session, "SUBMIT_PROMPT", payload).await;
@@ -538,10 +542,10 @@ async fn a_busy_session_is_a_conflict_and_not_a_busy_gateway() {
 }
 
 #[tokio::test]
-async fn whoever_answers_by_post_stands_in_the_audit_log_with_their_address() {
+async fn an_answer_by_post_is_in_the_audit_log_with_its_address() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
-    let session = page.makes_a_session().await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
     let mut stream = page.follows(&session).await;
     page.prompts(&session, "/tool").await;
     let asked = stream.sees("QUESTION").await;

@@ -1,11 +1,11 @@
-//! Clients that nobody here wrote.
+//! Third-party clients: Node's ws and Python's websockets.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::actors::Gateway;
 
-fn said(program: &str, script: &str, arguments: &[&str]) -> String {
+fn printed(program: &str, script: &str, arguments: &[&str]) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/clients")
         .join(script);
@@ -15,8 +15,8 @@ fn said(program: &str, script: &str, arguments: &[&str]) -> String {
         .args(arguments)
         .output()
         .unwrap_or_else(|error| panic!("{program}: {error}; ./scripts/test installs it"));
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{told}");
+    let shown = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{shown}");
     String::from_utf8(output.stdout)
         .unwrap()
         .trim_end_matches('\n')
@@ -24,19 +24,19 @@ fn said(program: &str, script: &str, arguments: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn node_ws_talks_with_a_subprotocol() {
+async fn node_ws_connects_with_a_subprotocol() {
     let gateway = Gateway::start().await;
-    let token = gateway.browser("root").await.token.unwrap();
+    let token = gateway.logged_in("root").await.token.unwrap();
     let address = gateway.address().to_string();
     let answer =
-        tokio::task::spawn_blocking(move || said("node", "subprotocol.js", &[&address, &token]));
+        tokio::task::spawn_blocking(move || printed("node", "subprotocol.js", &[&address, &token]));
     assert_eq!(answer.await.unwrap(), "switchboard.v1|1 2 3 4 5 ");
 }
 
 #[tokio::test]
-async fn python_websockets_talks_with_a_header_and_with_a_ticket() {
+async fn python_websockets_connects_with_a_header_and_with_a_ticket() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     let ticket = page.sends("POST", "/api/auth/ticket", None).await.json();
     let secrets = [
         ("header", page.token.clone().unwrap()),
@@ -45,7 +45,7 @@ async fn python_websockets_talks_with_a_header_and_with_a_ticket() {
     for (way, secret) in secrets {
         let address = gateway.address().to_string();
         let answer = tokio::task::spawn_blocking(move || {
-            said("/usr/bin/python3", "header.py", &[&address, way, &secret])
+            printed("/usr/bin/python3", "header.py", &[&address, way, &secret])
         });
         assert_eq!(answer.await.unwrap(), format!("{way}|1 2 3 4 5 "));
     }

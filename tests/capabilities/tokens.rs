@@ -1,4 +1,4 @@
-//! Tokens that must not be accepted, and keys that change under the ones that must.
+//! Tokens: claims, forgeries, and key rotation.
 
 use std::process::Output;
 
@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use crate::actors::{Browser, Gateway, Settings};
+use crate::actors::{Gateway, HttpClient, Settings};
 
 fn decoded(token: &str) -> (Value, Value, String) {
     let parts: Vec<&str> = token.split('.').collect();
@@ -19,16 +19,16 @@ fn joined(header: &Value, claims: &Value, signature: &str) -> String {
     format!("{}.{}.{signature}", write(header), write(claims))
 }
 
-fn with_token(gateway: &Gateway, token: &str) -> Browser {
-    let mut browser = gateway.visitor();
+fn with_token(gateway: &Gateway, token: &str) -> HttpClient {
+    let mut browser = gateway.anonymous();
     browser.token = Some(token.to_owned());
     browser
 }
 
 #[tokio::test]
-async fn a_token_carries_the_promised_claims() {
+async fn a_token_carries_the_documented_claims() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let (header, claims, _) = decoded(root.token.as_deref().unwrap());
     assert_eq!(header["alg"], "EdDSA");
     for name in [
@@ -37,7 +37,7 @@ async fn a_token_carries_the_promised_claims() {
         assert!(!claims[name].is_null(), "{name} in {claims}");
     }
     let keys = gateway
-        .visitor()
+        .anonymous()
         .gets("/.well-known/jwks.json")
         .await
         .is(200)
@@ -52,7 +52,7 @@ async fn a_token_carries_the_promised_claims() {
 #[tokio::test]
 async fn forged_tokens_are_refused() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let honest = root.token.clone().unwrap();
     let (header, claims, signature) = decoded(&honest);
     let with_header = |name: &str, value: Value| {
@@ -92,7 +92,7 @@ async fn forged_tokens_are_refused() {
         joined(&header, &claims, &URL_SAFE_NO_PAD.encode([0; 64])),
     ];
     let stranger = Gateway::start().await;
-    forged.push(stranger.browser("root").await.token.unwrap());
+    forged.push(stranger.logged_in("root").await.token.unwrap());
     for token in forged {
         let answer = with_token(&gateway, &token).me().await;
         answer.refuses(401, "AUTH_FAILED");
@@ -101,9 +101,9 @@ async fn forged_tokens_are_refused() {
 }
 
 #[tokio::test]
-async fn only_one_bearer_token_in_its_header_counts() {
+async fn a_token_is_accepted_only_as_a_single_bearer_header() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let token = root.token.clone().unwrap();
     for headers in [
         vec![("authorization", format!("Basic {token}"))],
@@ -116,16 +116,16 @@ async fn only_one_bearer_token_in_its_header_counts() {
         vec![("cookie", format!("token={token}"))],
         vec![("x-auth-token", token.clone())],
     ] {
-        let mut browser = gateway.visitor();
+        let mut browser = gateway.anonymous();
         browser.headers = headers;
         browser.me().await.refuses(401, "AUTH_FAILED");
     }
     gateway
-        .visitor()
+        .anonymous()
         .gets(&format!("/api/auth/me?token={token}"))
         .await
         .refuses(401, "AUTH_FAILED");
-    let mut lower = gateway.visitor();
+    let mut lower = gateway.anonymous();
     lower.headers = vec![("authorization", format!("bearer {token}"))];
     lower.me().await.is(200);
 }
@@ -149,7 +149,7 @@ async fn a_token_from_the_command_line_works_until_it_expires_or_is_revoked() {
     assert_eq!(logins["logins"][0]["kind"], "token");
     let path = format!("/api/auth/logins/{}", me["login"]["id"].as_str().unwrap());
     gateway
-        .browser("root")
+        .logged_in("root")
         .await
         .sends("DELETE", &path, None)
         .await
@@ -169,13 +169,13 @@ async fn a_token_from_the_command_line_works_until_it_expires_or_is_revoked() {
 }
 
 #[tokio::test]
-async fn a_rotated_key_signs_new_tokens_and_old_ones_stay_good() {
+async fn after_key_rotation_old_tokens_stay_valid() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
-    let kid = |browser: &Browser| decoded(browser.token.as_deref().unwrap()).0["kid"].clone();
+    let root = gateway.logged_in("root").await;
+    let kid = |browser: &HttpClient| decoded(browser.token.as_deref().unwrap()).0["kid"].clone();
     let old = kid(&root);
-    gateway.says(&["key", "rotate"]);
-    let visitor = gateway.visitor();
+    gateway.prints(&["key", "rotate"]);
+    let visitor = gateway.anonymous();
     let started = std::time::Instant::now();
     loop {
         let keys = visitor.gets("/.well-known/jwks.json").await.json();
@@ -189,10 +189,10 @@ async fn a_rotated_key_signs_new_tokens_and_old_ones_stay_good() {
         tokio::task::yield_now().await;
     }
     root.me().await.is(200);
-    let fresh = gateway.browser("root").await;
+    let fresh = gateway.logged_in("root").await;
     assert_ne!(kid(&fresh), old);
     fresh.me().await.is(200);
-    let listed: Value = serde_json::from_str(&gateway.says(&["key", "list", "--json"])).unwrap();
+    let listed: Value = serde_json::from_str(&gateway.prints(&["key", "list", "--json"])).unwrap();
     assert_eq!(listed.as_array().unwrap().len(), 2);
     assert!(
         listed[0]["retiredAt"].is_null() && !listed[1]["retiredAt"].is_null(),
@@ -201,12 +201,12 @@ async fn a_rotated_key_signs_new_tokens_and_old_ones_stay_good() {
 }
 
 #[tokio::test]
-async fn an_own_signing_key_is_used_and_an_example_refused() {
+async fn a_configured_signing_key_is_used_and_the_example_key_refused() {
     let key = "-----BEGIN PRIVATE KEY-----\n\
                MC4CAQAwBQYDK2VwBCIEIAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH\n\
                -----END PRIVATE KEY-----\n";
     let gateway = Settings::new().with("AUTH__SIGNING_KEY", key).start().await;
-    gateway.browser("root").await.me().await.is(200);
+    gateway.logged_in("root").await.me().await.is(200);
     let refused = gateway.runs(&["key", "rotate"]);
     assert_eq!(refused.status.code(), Some(1));
 
@@ -222,44 +222,44 @@ async fn an_own_signing_key_is_used_and_an_example_refused() {
         .collect();
     let refused = crate::actors::program(dir.path(), &["config", "check"], &variables);
     assert_eq!(refused.status.code(), Some(78));
-    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(told.contains("published example"), "{told}");
+    let shown = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(shown.contains("published example"), "{shown}");
 }
 
 #[tokio::test]
-async fn the_tokens_of_a_stolen_key_are_worthless_and_logins_go_on() {
+async fn revoking_a_stolen_key_invalidates_its_tokens_and_keeps_logins() {
     let gateway = Gateway::start().await;
-    let mut root = gateway.browser("root").await;
-    gateway.says(&["key", "rotate", "--drop-old"]);
+    let mut root = gateway.logged_in("root").await;
+    gateway.prints(&["key", "rotate", "--drop-old"]);
     root.sees_within_a_second("/api/auth/me", 401).await;
     root.refreshes().await.is(200);
     root.me().await.is(200);
 }
 
 #[tokio::test]
-async fn a_key_given_to_the_gateway_is_missed_by_a_command_without_it() {
+async fn a_command_without_the_gateways_signing_key_is_refused_with_advice() {
     let key = "-----BEGIN PRIVATE KEY-----\n\
                MC4CAQAwBQYDK2VwBCIEIAkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJ\n\
                -----END PRIVATE KEY-----\n";
     let mut gateway = Gateway::start().await;
-    let old = gateway.browser("root").await;
+    let old = gateway.logged_in("root").await;
     gateway.set("AUTH__SIGNING_KEY", Some(key));
     gateway.restart();
-    let mut moved = gateway.visitor();
+    let mut moved = gateway.anonymous();
     moved.token = old.token;
     moved.me().await.is(200);
-    let token = gateway.says(&["token", "create", "--user", "root"]);
+    let token = gateway.prints(&["token", "create", "--user", "root"]);
     let program = with_token(&gateway, token.trim());
     program.me().await.is(200);
     gateway.set("AUTH__SIGNING_KEY", None);
     let refused = gateway.runs(&["token", "create", "--user", "root"]);
     assert_eq!(refused.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let shown = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
-        told.contains("auth.signing_key") && told.contains("key rotate"),
-        "{told}"
+        shown.contains("auth.signing_key") && shown.contains("key rotate"),
+        "{shown}"
     );
-    gateway.says(&["key", "rotate"]);
+    gateway.prints(&["key", "rotate"]);
     gateway.restart();
     let program = with_token(&gateway, token.trim());
     program.me().await.is(200);

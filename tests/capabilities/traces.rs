@@ -1,8 +1,8 @@
-//! Traces: one prompt is one trace, in a collector that speaks OpenTelemetry; and none without one.
+//! Traces: one prompt is one trace in an OpenTelemetry collector; none without one.
 
 use serde_json::{Value, json};
 
-use crate::actors::{Collector, Member, Settings};
+use crate::actors::{Collector, Settings, WsClient};
 
 mod delivery;
 
@@ -22,7 +22,7 @@ fn named<'a>(spans: &'a [Value], name: &str) -> &'a Value {
 
 fn attribute<'a>(span: &'a Value, key: &str) -> Option<&'a Value> {
     let attributes = span["attributes"].as_array().unwrap();
-    let found = attributes.iter().find(|told| told["key"] == key)?;
+    let found = attributes.iter().find(|shown| shown["key"] == key)?;
     found["value"].as_object().unwrap().values().next()
 }
 
@@ -31,21 +31,23 @@ fn nanos(span: &Value, key: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn a_prompt_over_a_socket_is_one_trace_from_its_frame_to_its_end() {
+async fn a_prompt_over_a_websocket_is_one_trace_from_frame_to_run_end() {
     let collector = Collector::start().await;
     let gateway = exporting(&collector.endpoint())
         .with_variable("OTEL_EXPORTER_OTLP_HEADERS", "x-key=for%20the%20collector")
         .with_variable("OTEL_SERVICE_NAME", "desk")
         .start()
         .await;
-    let page = gateway.browser("root").await;
-    let mut root = Member::joins(page.address(), page.token.as_deref().unwrap(), "").await;
+    let page = gateway.logged_in("root").await;
+    let mut root = WsClient::connects(page.address(), page.token.as_deref().unwrap(), "").await;
     root.prompts("/tool").await;
     let question = root.sees("QUESTION").await["payload"].clone();
     let answer = json!({ "questionId": question["questionId"], "optionId": "allow" });
     root.sends("ANSWER", answer).await;
     root.sees_run_end().await;
-    let spans = collector.has(&["run", "tool", "question", "answer"]).await;
+    let spans = collector
+        .receives_spans(&["run", "tool", "question", "answer"])
+        .await;
 
     let prompt = named(&spans, "submit_prompt");
     assert_eq!(prompt.get("parentSpanId"), None);
@@ -86,7 +88,7 @@ async fn a_prompt_over_a_socket_is_one_trace_from_its_frame_to_its_end() {
         attribute(named(&of_prompt, "question"), "outcome").unwrap(),
         "granted"
     );
-    // The answer is a command of its own.
+    // The answer is a separate command.
     assert_ne!(named(&spans, "answer")["traceId"], prompt["traceId"]);
 
     let (head, body) = &collector.requests()[0];
@@ -98,10 +100,10 @@ async fn a_prompt_over_a_socket_is_one_trace_from_its_frame_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_trace_that_began_at_the_client_goes_on_here() {
+async fn a_clients_trace_is_continued() {
     let collector = Collector::start().await;
     let gateway = exporting(&collector.endpoint()).start().await;
-    let mut page = gateway.browser("root").await;
+    let mut page = gateway.logged_in("root").await;
     let made = page.posts("/api/sessions", json!({})).await.is(201).json();
     let path = format!("/api/sessions/{}/commands", made["id"].as_str().unwrap());
     page.headers.push(("traceparent", PARENT.to_owned()));
@@ -115,14 +117,16 @@ async fn a_trace_that_began_at_the_client_goes_on_here() {
         ),
         ("traceparent", PARENT.replace("4bf9", "5bf9")),
     ];
-    let mut root = Member::try_join(page.address(), "", &header).await.unwrap();
+    let mut root = WsClient::try_connect(page.address(), "", &header)
+        .await
+        .unwrap();
     root.prompts("/fail").await;
     root.sees_run_end().await;
     let is_in = |span: &&Value, trace: &str| {
         span["traceId"].as_str().unwrap().starts_with(trace) && span["name"] == "submit_prompt"
     };
     let spans = loop {
-        let spans = collector.has(&["submit_prompt", "run"]).await;
+        let spans = collector.receives_spans(&["submit_prompt", "run"]).await;
         if spans.iter().filter(|span| span["name"] == "run").count() == 2 {
             break spans;
         }
@@ -139,7 +143,7 @@ async fn a_trace_that_began_at_the_client_goes_on_here() {
 }
 
 #[tokio::test]
-async fn nothing_is_exported_unless_asked_for() {
+async fn without_an_endpoint_nothing_is_exported() {
     let collector = Collector::start().await;
     for more in [
         None,
@@ -151,8 +155,8 @@ async fn nothing_is_exported_unless_asked_for() {
             Some((name, value)) => exporting(&collector.endpoint()).with_variable(name, value),
         };
         let mut gateway = settings.start().await;
-        let page = gateway.browser("root").await;
-        let mut root = Member::joins(page.address(), page.token.as_deref().unwrap(), "").await;
+        let page = gateway.logged_in("root").await;
+        let mut root = WsClient::connects(page.address(), page.token.as_deref().unwrap(), "").await;
         root.prompts("/echo x").await;
         root.sees_run_end().await;
         gateway.signal("-TERM");
@@ -162,19 +166,19 @@ async fn nothing_is_exported_unless_asked_for() {
 }
 
 #[tokio::test]
-async fn what_is_left_is_delivered_when_the_gateway_stops() {
+async fn pending_spans_are_exported_at_shutdown() {
     let collector = Collector::start().await;
     let mut gateway = Settings::new()
         .with_variable("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.endpoint())
         .with_variable("OTEL_BSP_SCHEDULE_DELAY", "3600000")
         .start()
         .await;
-    let page = gateway.browser("root").await;
-    let mut root = Member::joins(page.address(), page.token.as_deref().unwrap(), "").await;
+    let page = gateway.logged_in("root").await;
+    let mut root = WsClient::connects(page.address(), page.token.as_deref().unwrap(), "").await;
     root.prompts("/echo x").await;
     root.sees_run_end().await;
     assert_eq!(collector.requests(), []);
     gateway.signal("-TERM");
     assert_eq!(gateway.exit_code(), Some(0));
-    collector.has(&["submit_prompt", "run"]).await;
+    collector.receives_spans(&["submit_prompt", "run"]).await;
 }

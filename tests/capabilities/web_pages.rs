@@ -1,12 +1,12 @@
-//! The pages: the one that people work with, and the plain ones.
+//! Web pages: the full page and the fallback pages as they are served.
 
 use crate::actors::{Gateway, Settings};
 
 #[tokio::test]
-async fn pages_come_with_everything_they_name_and_a_strict_policy() {
+async fn pages_are_served_with_all_their_assets_and_a_strict_csp() {
     for (pages, fewest) in [("full", 2), ("plain", 3)] {
         let gateway = Settings::new().with("SERVER__PAGES", pages).start().await;
-        let visitor = gateway.visitor();
+        let visitor = gateway.anonymous();
         for page in ["/", "/setup", "/invite"] {
             let answer = visitor.gets(page).await.is(200);
             assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
@@ -28,8 +28,8 @@ async fn pages_come_with_everything_they_name_and_a_strict_policy() {
     }
 }
 
-/// Gets all that a page names, and what that names in turn.
-async fn follow(visitor: &crate::actors::Browser, page: &str) -> Vec<String> {
+/// Downloads every asset that a page references, recursively.
+async fn follow(visitor: &crate::actors::HttpClient, page: &str) -> Vec<String> {
     let mut waiting = named(page);
     let mut seen = Vec::new();
     while let Some(name) = waiting.pop() {
@@ -53,7 +53,7 @@ fn is(name: &str, kind: &str) -> bool {
     name.rsplit('.').next() == Some(kind)
 }
 
-/// Assets that a page (`assets/x`) or a module (`'./x.js'`) names.
+/// Assets that a page (`assets/x`) or a module (`'./x.js'`) references.
 fn named(text: &str) -> Vec<String> {
     let after = |mark: &str| -> Vec<String> {
         text.split(mark)
@@ -66,12 +66,12 @@ fn named(text: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_browser_that_has_a_page_is_told_so() {
+async fn an_unchanged_page_is_answered_with_304() {
     for pages in ["full", "plain"] {
         let gateway = Settings::new().with("SERVER__PAGES", pages).start().await;
-        let first = gateway.visitor().gets("/").await.is(200);
+        let first = gateway.anonymous().gets("/").await.is(200);
         assert_eq!(first.header("cache-control"), "no-cache");
-        let mut again = gateway.visitor();
+        let mut again = gateway.anonymous();
         again
             .headers
             .push(("if-none-match", first.header("etag").to_owned()));
@@ -80,9 +80,9 @@ async fn a_browser_that_has_a_page_is_told_so() {
 }
 
 #[tokio::test]
-async fn what_has_its_content_in_its_name_is_kept_for_ever_and_sent_compressed() {
+async fn hashed_assets_are_immutable_and_compressed() {
     let gateway = Gateway::start().await;
-    let visitor = gateway.visitor();
+    let visitor = gateway.anonymous();
     let page = visitor.gets("/").await.is(200).text;
     let script = named(&page)
         .into_iter()
@@ -94,12 +94,12 @@ async fn what_has_its_content_in_its_name_is_kept_for_ever_and_sent_compressed()
         whole.header("cache-control"),
         "public, max-age=31536000, immutable"
     );
-    let mut packing = gateway.visitor();
+    let mut packing = gateway.anonymous();
     packing.headers.push(("accept-encoding", "gzip".to_owned()));
     let packed = packing.gets(&path).await.is(200);
     assert_eq!(packed.header("content-encoding"), "gzip");
     assert_eq!(packed.header("vary"), "Accept-Encoding");
-    let length = |answer: &crate::actors::Answer| -> usize {
+    let length = |answer: &crate::actors::HttpResponse| -> usize {
         answer.header("content-length").parse().unwrap()
     };
     assert!(length(&packed) * 2 < length(&whole));
@@ -108,9 +108,9 @@ async fn what_has_its_content_in_its_name_is_kept_for_ever_and_sent_compressed()
 }
 
 #[tokio::test]
-async fn what_browsers_block_is_counted() {
+async fn csp_reports_are_counted() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let counted = async || {
         let metrics = root.gets("/metrics").await.is(200).text;
         let line = metrics
@@ -119,16 +119,16 @@ async fn what_browsers_block_is_counted() {
         line.unwrap().to_owned()
     };
     assert_eq!(counted().await, "0");
-    let visitor = gateway.visitor();
+    let visitor = gateway.anonymous();
     let report = serde_json::json!({ "csp-report": { "effective-directive": "script-src" } });
     visitor
         .posts("/api/csp-reports", report.clone())
         .await
         .is(204);
     assert_eq!(counted().await, "1");
-    // A browser need not say from which page; whatever it says opens no other route.
+    // A report needs no `Origin`; on other routes it is still checked.
     for origin in ["null", "https://elsewhere.example.org"] {
-        let mut page = gateway.visitor();
+        let mut page = gateway.anonymous();
         page.headers.push(("origin", origin.to_owned()));
         page.posts("/api/csp-reports", report.clone()).await.is(204);
         page.gets("/api/csp-reports").await.is(403);

@@ -1,25 +1,25 @@
-//! The WebSocket protocol itself (RFC 6455), frame by frame, on the real door: the sections of the
-//! usual conformance suite that concern a server without compression.
+//! WebSocket frames: RFC 6455 on the real `/ws` route, with the sections of the Autobahn suite that concern
+//! a server without compression.
 
 use std::time::Duration;
 
 use crate::actors::Gateway;
-use crate::raw::{self, BINARY, CLOSE, FIN, PING, PONG, TEXT, close_code, frame};
+use crate::raw_websocket::{BINARY, CLOSE, FIN, PING, PONG, RawWebSocket, TEXT, close_code, frame};
 
-const BEAT: &[u8] = br#"{"type":"HEARTBEAT","payload":{"x":"\u00e4"}}"#;
+const HEARTBEAT: &[u8] = br#"{"type":"HEARTBEAT","payload":{"x":"\u00e4"}}"#;
 
 type Frames = &'static [(u8, &'static [u8])];
 
-/// A client that has joined a session and sends whatever it likes.
-struct Raw(raw::Raw);
+/// A client in a session that can send arbitrary bytes.
+struct RawClient(RawWebSocket);
 
-impl Raw {
+impl RawClient {
     async fn open(gateway: &Gateway) -> Self {
-        let token = gateway.browser("root").await.token.unwrap();
+        let token = gateway.logged_in("root").await.token.unwrap();
         let headers = format!(
             "Authorization: Bearer {token}\r\nSec-WebSocket-Extensions: permessage-deflate\r\n"
         );
-        let mut raw = Self(raw::Raw::open(gateway.address(), "/ws", &headers).await);
+        let mut raw = Self(RawWebSocket::open(gateway.address(), "/ws", &headers).await);
         assert!(
             !raw.0.answer.contains("sec-websocket-extensions"),
             "compression is never accepted: {}",
@@ -42,8 +42,8 @@ impl Raw {
         self.0.frame().await
     }
 
-    /// The next frame is the answer to a heartbeat: the message was understood.
-    async fn hears_heartbeat(&mut self) {
+    /// The next frame answers a heartbeat: the message was accepted.
+    async fn receives_heartbeat(&mut self) {
         let (opcode, payload) = self.frame().await.expect("an answer");
         let text = String::from_utf8(payload).unwrap();
         assert!(
@@ -52,7 +52,7 @@ impl Raw {
         );
     }
 
-    /// The gateway closes with one of these codes and hangs up.
+    /// Expects a close with one of these codes, then the end of the connection.
     #[track_caller]
     fn closes_with(self, codes: &'static [u16]) -> impl Future<Output = ()> {
         let mut raw = self;
@@ -78,16 +78,16 @@ impl Raw {
 }
 
 #[tokio::test]
-async fn pings_come_back_with_what_they_carried() {
+async fn a_pong_carries_the_payload_of_its_ping() {
     let gateway = Gateway::start().await;
-    let mut raw = Raw::open(&gateway).await;
+    let mut raw = RawClient::open(&gateway).await;
     for payload in [&b""[..], b"hello", &[0, 255, 254, 0], &[b'x'; 125]] {
         raw.send(FIN | PING, payload).await;
         assert_eq!(raw.frame().await, Some((PONG, payload.to_vec())));
     }
     raw.send(FIN | PONG, b"unasked").await;
-    raw.send(FIN | TEXT, BEAT).await;
-    raw.hears_heartbeat().await;
+    raw.send(FIN | TEXT, HEARTBEAT).await;
+    raw.receives_heartbeat().await;
     for number in 0..10 {
         raw.send(FIN | PING, &[number]).await;
     }
@@ -97,49 +97,49 @@ async fn pings_come_back_with_what_they_carried() {
 }
 
 #[tokio::test]
-async fn messages_in_pieces_are_one_message() {
+async fn fragments_are_joined_into_one_message() {
     let gateway = Gateway::start().await;
-    let mut raw = Raw::open(&gateway).await;
-    for cut in [0, 1, 10, BEAT.len()] {
-        raw.send(TEXT, &BEAT[..cut]).await;
-        raw.send(FIN, &BEAT[cut..]).await;
-        raw.hears_heartbeat().await;
+    let mut raw = RawClient::open(&gateway).await;
+    for cut in [0, 1, 10, HEARTBEAT.len()] {
+        raw.send(TEXT, &HEARTBEAT[..cut]).await;
+        raw.send(FIN, &HEARTBEAT[cut..]).await;
+        raw.receives_heartbeat().await;
     }
-    raw.send(TEXT, &BEAT[..5]).await;
-    for byte in &BEAT[5..] {
+    raw.send(TEXT, &HEARTBEAT[..5]).await;
+    for byte in &HEARTBEAT[5..] {
         raw.send(0, &[*byte]).await;
     }
     raw.send(FIN | PING, b"between").await;
     assert_eq!(raw.frame().await, Some((PONG, b"between".to_vec())));
     raw.send(FIN, b"").await;
-    raw.hears_heartbeat().await;
+    raw.receives_heartbeat().await;
 }
 
 #[tokio::test]
-async fn one_byte_at_a_time_is_enough() {
+async fn a_message_may_arrive_one_byte_at_a_time() {
     let gateway = Gateway::start().await;
-    let mut raw = Raw::open(&gateway).await;
+    let mut raw = RawClient::open(&gateway).await;
     let mut bytes = vec![
         FIN | TEXT,
-        0x80 | u8::try_from(BEAT.len()).unwrap(),
+        0x80 | u8::try_from(HEARTBEAT.len()).unwrap(),
         0,
         0,
         0,
         0,
     ];
-    bytes.extend(BEAT);
+    bytes.extend(HEARTBEAT);
     for byte in bytes {
         raw.bytes(&[byte]).await;
     }
-    raw.hears_heartbeat().await;
+    raw.receives_heartbeat().await;
 }
 
 #[tokio::test]
-async fn what_the_protocol_forbids_closes_the_socket() {
+async fn protocol_violations_close_the_socket() {
     let gateway = Gateway::start().await;
     let forbidden: [(&str, Frames); 12] = [
-        ("reserved bit 1", &[(FIN | 0x40 | TEXT, BEAT)]),
-        ("reserved bit 2", &[(FIN | 0x20 | TEXT, BEAT)]),
+        ("reserved bit 1", &[(FIN | 0x40 | TEXT, HEARTBEAT)]),
+        ("reserved bit 2", &[(FIN | 0x20 | TEXT, HEARTBEAT)]),
         ("reserved bit 3", &[(FIN | 0x10 | PING, b"x")]),
         ("opcode 3", &[(FIN | 3, b"x")]),
         ("opcode 7", &[(FIN | 7, b"")]),
@@ -155,7 +155,7 @@ async fn what_the_protocol_forbids_closes_the_socket() {
         ("a close of one byte", &[(FIN | CLOSE, b"x")]),
     ];
     for (what, frames) in forbidden {
-        let mut raw = Raw::open(&gateway).await;
+        let mut raw = RawClient::open(&gateway).await;
         for (first, payload) in frames {
             raw.send(*first, payload).await;
         }
@@ -164,10 +164,10 @@ async fn what_the_protocol_forbids_closes_the_socket() {
             .await
             .unwrap_or_else(|_| panic!("{what}"));
     }
-    let mut raw = Raw::open(&gateway).await;
+    let mut raw = RawClient::open(&gateway).await;
     raw.bytes(&[FIN | TEXT, 2, b'{', b'}']).await; // not masked
     raw.closes_with(&[1002]).await;
-    gateway.visitor().gets("/healthz").await.is(200);
+    gateway.anonymous().gets("/healthz").await.is(200);
 }
 
 #[tokio::test]
@@ -180,15 +180,15 @@ async fn text_that_is_not_utf8_closes_the_socket() {
         &[0xc0, 0xaf],
         &[0x80],
     ] {
-        let mut raw = Raw::open(&gateway).await;
+        let mut raw = RawClient::open(&gateway).await;
         raw.send(FIN | TEXT, bad).await;
         raw.closes_with(&[1007]).await;
-        let mut raw = Raw::open(&gateway).await;
+        let mut raw = RawClient::open(&gateway).await;
         raw.send(TEXT, &bad[..1]).await;
         raw.send(FIN, &bad[1..]).await;
         raw.closes_with(&[1007]).await;
     }
-    let mut raw = Raw::open(&gateway).await;
+    let mut raw = RawClient::open(&gateway).await;
     raw.send(
         TEXT,
         "{\"type\":\"HEARTBEAT\",\"x\":\"\u{e4}"
@@ -199,16 +199,16 @@ async fn text_that_is_not_utf8_closes_the_socket() {
     )
     .await;
     raw.send(FIN, &[0xa4, b'"', b'}']).await;
-    raw.hears_heartbeat().await;
+    raw.receives_heartbeat().await;
 }
 
 #[tokio::test]
 async fn binary_and_oversized_messages_close_the_socket() {
     let gateway = Gateway::start().await;
-    let mut raw = Raw::open(&gateway).await;
+    let mut raw = RawClient::open(&gateway).await;
     raw.send(FIN | BINARY, b"x").await;
     raw.closes_with(&[1003]).await;
-    let mut raw = Raw::open(&gateway).await;
+    let mut raw = RawClient::open(&gateway).await;
     raw.bytes(&[
         FIN | TEXT,
         0x80 | 0x7f,
@@ -227,7 +227,7 @@ async fn binary_and_oversized_messages_close_the_socket() {
     ])
     .await;
     raw.closes_with(&[1009]).await;
-    let mut raw = Raw::open(&gateway).await;
+    let mut raw = RawClient::open(&gateway).await;
     raw.bytes(&[
         FIN | TEXT,
         0x80 | 0x7f,
@@ -249,10 +249,10 @@ async fn binary_and_oversized_messages_close_the_socket() {
 }
 
 #[tokio::test]
-async fn a_close_is_answered_in_kind() {
+async fn a_close_is_answered_with_the_same_code() {
     let gateway = Gateway::start().await;
     for code in [1000_u16, 1001, 1003, 1007, 1011, 3000, 4999] {
-        let mut raw = Raw::open(&gateway).await;
+        let mut raw = RawClient::open(&gateway).await;
         raw.send(FIN | CLOSE, &code.to_be_bytes()).await;
         let (opcode, payload) = raw.frame().await.expect("a close comes back");
         assert_eq!(
@@ -261,65 +261,65 @@ async fn a_close_is_answered_in_kind() {
         );
         assert!(raw.frame().await.is_none());
     }
-    let mut raw = Raw::open(&gateway).await;
+    let mut raw = RawClient::open(&gateway).await;
     raw.send(FIN | CLOSE, b"").await;
     assert_eq!(raw.frame().await.map(|(opcode, _)| opcode), Some(CLOSE));
     for bad in [0_u16, 999, 1004, 1005, 1006, 1016, 2999, 5000] {
-        let mut raw = Raw::open(&gateway).await;
+        let mut raw = RawClient::open(&gateway).await;
         raw.send(FIN | CLOSE, &bad.to_be_bytes()).await;
         raw.closes_with(&[1002]).await;
     }
-    let mut raw = Raw::open(&gateway).await;
+    let mut raw = RawClient::open(&gateway).await;
     raw.send(FIN | CLOSE, &[3, 232, 0xff, 0xfe]).await;
     raw.closes_with(&[1007, 1002]).await;
 }
 
 #[tokio::test]
-async fn a_client_may_ping_often_but_not_without_end() {
+async fn a_client_may_ping_often_but_not_without_limit() {
     let gateway = Gateway::start().await;
-    let mut raw = Raw::open(&gateway).await;
+    let mut raw = RawClient::open(&gateway).await;
     // Two minutes of one ping every 200 ms, all at once.
     for number in 0..600_u16 {
         let payload = number.to_be_bytes();
         raw.send(FIN | PING, &payload).await;
         assert_eq!(raw.frame().await, Some((PONG, payload.to_vec())));
     }
-    raw.send(FIN | TEXT, BEAT).await;
-    raw.hears_heartbeat().await;
+    raw.send(FIN | TEXT, HEARTBEAT).await;
+    raw.receives_heartbeat().await;
     raw.send(FIN | PING, b"one more").await;
     raw.closes_with(&[4429]).await;
 
-    let mut raw = Raw::open(&gateway).await;
+    let mut raw = RawClient::open(&gateway).await;
     raw.bytes(&frame(FIN | PONG, b"unasked").repeat(601)).await;
     raw.closes_with(&[4429]).await;
 }
 
 #[tokio::test]
-async fn whoever_goes_on_after_a_thousand_refusals_is_sent_away() {
+async fn a_client_that_ignores_a_thousand_refusals_is_disconnected() {
     let gateway = Gateway::start().await;
-    let mut raw = Raw::open(&gateway).await;
+    let mut raw = RawClient::open(&gateway).await;
     let mut refused = 0;
-    // A hundred are within the limit, and each of the others is told when to try again.
+    // A hundred are within the limit; every further one gets a retry delay.
     for _ in 0..1_099 {
         raw.send(FIN | TEXT, b"garbage").await;
-        let (opcode, told) = raw.frame().await.expect("an answer");
-        let told = String::from_utf8_lossy(&told).into_owned();
-        assert_eq!(opcode, TEXT, "{told}");
-        refused += usize::from(told.contains("RATE_LIMITED"));
+        let (opcode, shown) = raw.frame().await.expect("an answer");
+        let shown = String::from_utf8_lossy(&shown).into_owned();
+        assert_eq!(opcode, TEXT, "{shown}");
+        refused += usize::from(shown.contains("RATE_LIMITED"));
     }
     assert_eq!(refused, 999);
-    raw.send(FIN | TEXT, BEAT).await;
-    raw.hears_heartbeat().await;
+    raw.send(FIN | TEXT, HEARTBEAT).await;
+    raw.receives_heartbeat().await;
     raw.send(FIN | TEXT, b"garbage").await;
     raw.closes_with(&[4400]).await;
 }
 
 #[tokio::test]
-async fn a_message_cannot_go_on_for_ever_without_growing() {
+async fn endless_empty_fragments_close_the_socket() {
     let gateway = Gateway::start().await;
-    let mut raw = Raw::open(&gateway).await;
+    let mut raw = RawClient::open(&gateway).await;
     raw.send(TEXT, b"").await;
-    // Empty fragments with a ping now and then, which must not count as a new beginning.
+    // Pings between the empty fragments must not restart the deadline.
     let fragments = frame(0, b"").repeat(20_000);
     let most = 8 * 1024 * 1024 + 64 * 1024;
     for sent in (fragments.len()..).step_by(fragments.len()) {
@@ -335,7 +335,7 @@ async fn a_message_cannot_go_on_for_ever_without_growing() {
 
 #[cfg(not(feature = "conformance"))]
 #[tokio::test]
-async fn an_ordinary_build_has_no_echo() {
+async fn an_ordinary_build_has_no_echo_route() {
     let gateway = Gateway::start().await;
-    gateway.visitor().gets("/echo").await.is(404);
+    gateway.anonymous().gets("/echo").await.is(404);
 }

@@ -1,4 +1,4 @@
-//! A session over its WebSocket: isolation, messages, limits, rights.
+//! WebSocket sessions: isolation, messages, limits and rights.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::actors::{Browser, Gateway, Member, Settings, wanted};
+use crate::actors::{Gateway, HttpClient, Settings, WsClient, count_from_env};
 
-impl Browser {
-    /// Joins a session over a WebSocket, a new one if none is named.
-    async fn joins(&self, query: &str) -> Member {
-        Member::joins(self.address(), self.token.as_deref().unwrap(), query).await
+impl HttpClient {
+    /// Joins a session, or a new one without `session` in the query.
+    async fn joins(&self, query: &str) -> WsClient {
+        WsClient::connects(self.address(), self.token.as_deref().unwrap(), query).await
     }
 }
 
 #[tokio::test]
 async fn a_prompt_streams_an_answer() {
     let gateway = Gateway::start().await;
-    let mut root = gateway.browser("root").await.joins("").await;
+    let mut root = gateway.logged_in("root").await.joins("").await;
     assert_eq!(root.ack["protocolVersion"], "1");
     assert_eq!(root.ack["resume"], "new");
     assert_eq!(root.ack["agent"], "demo");
@@ -46,9 +46,12 @@ async fn a_prompt_streams_an_answer() {
 #[tokio::test]
 async fn a_member_never_sees_another_sessions_events() {
     let gateway = Gateway::start().await;
-    gateway.has_user("alice", "member");
-    gateway.has_user("bob", "member");
-    let (alice_page, bob_page) = (gateway.browser("alice").await, gateway.browser("bob").await);
+    gateway.adds_user("alice", "member");
+    gateway.adds_user("bob", "member");
+    let (alice_page, bob_page) = (
+        gateway.logged_in("alice").await,
+        gateway.logged_in("bob").await,
+    );
     let mut alice = alice_page.joins("").await;
     let mut alices_other = alice_page.joins("").await;
     let mut bob = bob_page.joins("").await;
@@ -85,13 +88,13 @@ async fn a_member_never_sees_another_sessions_events() {
     for query in [
         alice.position_after(0),
         "?session=nonsense".to_owned(),
-        format!("?session={}", crate::sockets::unknown()),
+        format!("?session={}", crate::websocket_sessions::unknown()),
     ] {
-        let mut socket = Member::opens(gateway.address(), &query, &header)
+        let mut socket = WsClient::opens_socket(gateway.address(), &query, &header)
             .await
             .unwrap();
-        let told = crate::actors::next_json(&mut socket).await.unwrap();
-        assert_eq!(told["payload"]["code"], "NOT_FOUND", "{told}");
+        let shown = crate::actors::next_json(&mut socket).await.unwrap();
+        assert_eq!(shown["payload"]["code"], "NOT_FOUND", "{shown}");
         let closed = crate::actors::next_json(&mut socket).await.unwrap_err();
         assert_eq!(closed.code, 4404);
     }
@@ -99,7 +102,7 @@ async fn a_member_never_sees_another_sessions_events() {
         .gets(&format!("/api/sessions/{}", alice.session()))
         .await
         .refuses(404, "NOT_FOUND");
-    let metrics = gateway.browser("root").await.gets("/metrics").await.text;
+    let metrics = gateway.logged_in("root").await.gets("/metrics").await.text;
     assert!(
         metrics.contains("switchboard_isolation_violations_total 0"),
         "{metrics}"
@@ -113,7 +116,7 @@ fn unknown() -> &'static str {
 #[tokio::test]
 async fn two_devices_of_one_user_see_the_same() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     let mut laptop = page.joins("").await;
     let mut phone = page.joins(&format!("?session={}", laptop.session())).await;
     laptop.prompts("/stream 200").await;
@@ -123,14 +126,14 @@ async fn two_devices_of_one_user_see_the_same() {
     assert_eq!(phone.offsets(), laptop.offsets());
 }
 
-/// Many sessions at once, each with its own words, and somebody else who tries to get at them:
-/// everyone gets exactly their own, in order, and the stranger nothing. How much of it is said by
+/// Many sessions at once, each with its own words, and attackers who try to read them: every member
+/// gets exactly their own events in order, the attackers nothing. Sized by
 /// `SWITCHBOARD_TEST_SESSIONS`, `…_EVENTS` (of each session) and `…_ATTACKERS`.
 #[tokio::test]
 async fn nothing_crosses_sessions_under_load() {
-    let sessions = wanted("SWITCHBOARD_TEST_SESSIONS", 200);
-    let events = wanted("SWITCHBOARD_TEST_EVENTS", 30);
-    let attackers = wanted("SWITCHBOARD_TEST_ATTACKERS", 20);
+    let sessions = count_from_env("SWITCHBOARD_TEST_SESSIONS", 200);
+    let events = count_from_env("SWITCHBOARD_TEST_EVENTS", 30);
+    let attackers = count_from_env("SWITCHBOARD_TEST_ATTACKERS", 20);
     let gateway = Settings::new()
         .with("SERVER__MAX_CONNECTIONS_PER_ADDRESS", "10000")
         .with("LIMITS__REQUESTS_PER_MINUTE", "10000000")
@@ -138,8 +141,11 @@ async fn nothing_crosses_sessions_under_load() {
         .with("LIMITS__MESSAGES_PER_MINUTE", "100000")
         .start()
         .await;
-    gateway.has_user("eve", "member");
-    let (page, eve) = (gateway.browser("root").await, gateway.browser("eve").await);
+    gateway.adds_user("eve", "member");
+    let (page, eve) = (
+        gateway.logged_in("root").await,
+        gateway.logged_in("eve").await,
+    );
     let mut coming = tokio::task::JoinSet::new();
     for number in 0..sessions {
         let page = page.clone();
@@ -158,7 +164,7 @@ async fn nothing_crosses_sessions_under_load() {
     }
     let mut working = tokio::task::JoinSet::new();
     for (number, member) in members {
-        working.spawn(works_alone(number, member, events));
+        working.spawn(checks_own_events(number, member, events));
     }
     let seen: usize = working.join_all().await.into_iter().sum();
     over.cancel();
@@ -172,9 +178,9 @@ async fn nothing_crosses_sessions_under_load() {
     println!("{sessions} sessions saw {seen} events of their own; {attempts} attempts saw nothing");
 }
 
-/// Asks until so many events were seen, and checks that they are its own, each once and in order.
-/// Returns how many.
-async fn works_alone(number: usize, mut member: Member, events: usize) -> usize {
+/// Prompts until this many events arrived, and checks that they are the session's own, each once and
+/// in order. Returns the count.
+async fn checks_own_events(number: usize, mut member: WsClient, events: usize) -> usize {
     const WORDS: usize = 400;
     let (mut seen, mut round) = (0, 0);
     while seen < events {
@@ -187,7 +193,7 @@ async fn works_alone(number: usize, mut member: Member, events: usize) -> usize 
             let all: Vec<String> = (1..=words).map(|word| format!("{word} ")).collect();
             expected = all.concat();
         }
-        has_it_done(&mut member, &prompt, &format!("round-{round}")).await;
+        prompts_until_done(&mut member, &prompt, &format!("round-{round}")).await;
         assert_eq!(member.text(), expected, "done once");
         let offsets = member.offsets();
         let first = seen as u64 + 1;
@@ -208,8 +214,8 @@ async fn works_alone(number: usize, mut member: Member, events: usize) -> usize 
     seen
 }
 
-/// Prompts under a key, again while the gateway is too busy, until the run has ended.
-async fn has_it_done(member: &mut Member, prompt: &str, key: &str) {
+/// Prompts with an idempotency key, again while the gateway is busy, until the run has ended.
+async fn prompts_until_done(member: &mut WsClient, prompt: &str, key: &str) {
     let command = json!({
         "type": "SUBMIT_PROMPT", "idempotencyKey": key,
         "payload": { "text": prompt, "mode": "act" },
@@ -228,10 +234,10 @@ async fn has_it_done(member: &mut Member, prompt: &str, key: &str) {
     }
 }
 
-/// Tries to join the sessions of others, to resume in their journals and to speak in their name.
-/// Returns how often.
+/// Tries to join foreign sessions, to resume in their journals and to send under their ids.
+/// Returns the number of attempts.
 async fn attacks(
-    eve: Browser,
+    eve: HttpClient,
     number: usize,
     targets: Arc<[String]>,
     over: CancellationToken,
@@ -243,23 +249,25 @@ async fn attacks(
     let mut own = eve.joins("").await;
     let mut attempts = 0;
     for target in targets.iter().cycle().skip(number) {
-        let mut socket = Member::opens(eve.address(), target, &header).await.unwrap();
-        let told = crate::actors::next_json(&mut socket).await.unwrap();
-        assert_eq!(told["payload"]["code"], "NOT_FOUND", "{told}");
+        let mut socket = WsClient::opens_socket(eve.address(), target, &header)
+            .await
+            .unwrap();
+        let shown = crate::actors::next_json(&mut socket).await.unwrap();
+        assert_eq!(shown["payload"]["code"], "NOT_FOUND", "{shown}");
         let closed = crate::actors::next_json(&mut socket).await.unwrap_err();
         assert_eq!(closed.code, 4404);
-        // Within what one session may say in a minute, refusals included.
+        // Within the message limit, refusals included.
         if attempts < 60 {
             let foreign = json!({
                 "type": "SUBMIT_PROMPT", "sessionId": target["?session=".len()..].split('&').next(),
                 "payload": { "text": "/echo stolen", "mode": "act" },
             });
             own.writes(&foreign.to_string()).await;
-            let told = own.receives().await.unwrap();
-            assert_eq!(told["payload"]["code"], "VALIDATION_ERROR", "{told}");
+            let shown = own.receives().await.unwrap();
+            assert_eq!(shown["payload"]["code"], "VALIDATION_ERROR", "{shown}");
         }
         attempts += 1;
-        // Nothing has come meanwhile; and who never reads, answers no ping.
+        // Nothing has arrived meanwhile. Reading also answers pings.
         if attempts % 100 == 0 {
             own.sees_nothing().await;
         }
@@ -273,21 +281,21 @@ async fn attacks(
 }
 
 #[tokio::test]
-async fn browsers_come_with_a_subprotocol_or_a_ticket() {
+async fn browsers_authenticate_with_a_subprotocol_or_a_ticket() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     let token = page.token.clone().unwrap();
     let protocols = (
         "sec-websocket-protocol",
         format!("switchboard.v1, bearer.{token}"),
     );
-    let mut member = Member::try_join(gateway.address(), "", &[protocols])
+    let mut member = WsClient::try_connect(gateway.address(), "", &[protocols])
         .await
         .unwrap();
     member.sees_nothing().await;
     let ticket = page.sends("POST", "/api/auth/ticket", None).await.json();
     let query = format!("?ticket={}", ticket["ticket"].as_str().unwrap());
-    let mut member = Member::try_join(gateway.address(), &query, &[])
+    let mut member = WsClient::try_connect(gateway.address(), &query, &[])
         .await
         .unwrap();
     member.sees_nothing().await;
@@ -297,12 +305,12 @@ async fn browsers_come_with_a_subprotocol_or_a_ticket() {
         "switchboard.v1, bearer.nonsense".to_owned(),
     )];
     for (query, headers) in [(query.as_str(), &[][..]), ("?ticket=x", &[]), ("", &bad)] {
-        let mut socket = Member::opens(gateway.address(), query, headers)
+        let mut socket = WsClient::opens_socket(gateway.address(), query, headers)
             .await
             .unwrap();
-        let told = crate::actors::next_json(&mut socket).await.unwrap();
-        assert_eq!(told["payload"]["code"], "AUTH_FAILED", "{told}");
-        assert_eq!(told["payload"]["recoverable"], false);
+        let shown = crate::actors::next_json(&mut socket).await.unwrap();
+        assert_eq!(shown["payload"]["code"], "AUTH_FAILED", "{shown}");
+        assert_eq!(shown["payload"]["recoverable"], false);
         assert_eq!(
             crate::actors::next_json(&mut socket)
                 .await
@@ -313,16 +321,22 @@ async fn browsers_come_with_a_subprotocol_or_a_ticket() {
     }
     let header = [("authorization", "Bearer nonsense".to_owned())];
     assert_eq!(
-        Member::try_join(gateway.address(), "", &header).await.err(),
+        WsClient::try_connect(gateway.address(), "", &header)
+            .await
+            .err(),
         Some(401)
     );
     assert_eq!(
-        Member::try_join(gateway.address(), "", &[]).await.err(),
+        WsClient::try_connect(gateway.address(), "", &[])
+            .await
+            .err(),
         Some(401)
     );
     let cookie = [("cookie", page.cookie.clone().unwrap())];
     assert_eq!(
-        Member::try_join(gateway.address(), "", &cookie).await.err(),
+        WsClient::try_connect(gateway.address(), "", &cookie)
+            .await
+            .err(),
         Some(401)
     );
     let foreign = [
@@ -330,7 +344,7 @@ async fn browsers_come_with_a_subprotocol_or_a_ticket() {
         ("origin", "https://evil.example.org".to_owned()),
     ];
     assert_eq!(
-        Member::try_join(gateway.address(), "", &foreign)
+        WsClient::try_connect(gateway.address(), "", &foreign)
             .await
             .err(),
         Some(403)
@@ -340,7 +354,7 @@ async fn browsers_come_with_a_subprotocol_or_a_ticket() {
 #[tokio::test]
 async fn the_hundredth_message_passes_and_the_next_does_not() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     let mut one = page.joins("").await;
     one.prompts("/echo kept").await;
     one.sees_run_end().await;
@@ -371,7 +385,7 @@ async fn the_hundredth_message_passes_and_the_next_does_not() {
 #[tokio::test]
 async fn ten_state_requests_pass_and_the_next_does_not() {
     let gateway = Gateway::start().await;
-    let mut root = gateway.browser("root").await.joins("").await;
+    let mut root = gateway.logged_in("root").await.joins("").await;
     for _ in 0..10 {
         root.sends("REQUEST_STATE", json!({})).await;
         root.sees("FULL_STATE").await;
@@ -388,7 +402,7 @@ async fn ten_state_requests_pass_and_the_next_does_not() {
 #[tokio::test]
 async fn the_state_shows_the_conversation() {
     let gateway = Gateway::start().await;
-    let mut root = gateway.browser("root").await.joins("").await;
+    let mut root = gateway.logged_in("root").await.joins("").await;
     root.prompts("/echo hello").await;
     root.sees_run_end().await;
     root.sends(
@@ -403,7 +417,7 @@ async fn the_state_shows_the_conversation() {
     let state = root.sees("FULL_STATE").await;
     assert_eq!(state["messageId"], "s-1");
     let history = state["payload"]["conversationHistory"].as_array().unwrap();
-    let said: Vec<(&str, &str)> = history
+    let output_text: Vec<(&str, &str)> = history
         .iter()
         .map(|message| {
             (
@@ -412,15 +426,18 @@ async fn the_state_shows_the_conversation() {
             )
         })
         .collect();
-    assert_eq!(said, [("user", "/echo hello"), ("assistant", "hello")]);
+    assert_eq!(
+        output_text,
+        [("user", "/echo hello"), ("assistant", "hello")]
+    );
     assert_eq!(state["payload"]["settings"]["maxTokens"], 100);
     assert_eq!(state["payload"]["currentTask"]["status"], "completed");
 }
 
 #[tokio::test]
-async fn large_messages_meet_their_limits_exactly() {
+async fn message_size_limits_are_exact() {
     let gateway = Gateway::start().await;
-    let mut root = gateway.browser("root").await.joins("").await;
+    let mut root = gateway.logged_in("root").await.joins("").await;
     let prompt = |chars: usize| {
         let text = format!("/echo {}", "ä".repeat(chars - 6));
         json!({ "type": "SUBMIT_PROMPT", "payload": { "text": text, "mode": "act" } }).to_string()
@@ -448,9 +465,9 @@ async fn large_messages_meet_their_limits_exactly() {
 }
 
 #[tokio::test]
-async fn malformed_frames_get_an_error_and_the_socket_lives() {
+async fn malformed_frames_get_an_error_and_the_socket_stays_open() {
     let gateway = Gateway::start().await;
-    let mut root = gateway.browser("root").await.joins("").await;
+    let mut root = gateway.logged_in("root").await.joins("").await;
     for frame in [
         "",
         "{",
@@ -476,7 +493,7 @@ async fn malformed_frames_get_an_error_and_the_socket_lives() {
 #[tokio::test]
 async fn a_running_task_can_be_cancelled_again_and_again() {
     let gateway = Gateway::start().await;
-    let mut root = gateway.browser("root").await.joins("").await;
+    let mut root = gateway.logged_in("root").await.joins("").await;
     root.prompts("/hang").await;
     root.sees("TASK_STATUS_UPDATE").await;
     root.sends("CANCEL_TASK", json!({})).await;
@@ -492,7 +509,7 @@ async fn a_running_task_can_be_cancelled_again_and_again() {
 #[tokio::test]
 async fn a_crashed_agent_ends_only_its_own_run() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     let mut one = page.joins("").await;
     let mut other = page.joins("").await;
     other.prompts("/hang").await;
@@ -521,9 +538,9 @@ async fn sockets_close_within_a_second_when_rights_end() {
         ("ben", vec!["user", "role", "ben", "admin"]),
         ("cat", vec!["user", "remove", "cat"]),
     ] {
-        gateway.has_user(name, "member");
-        let mut member = gateway.browser(name).await.joins("").await;
-        gateway.says(&command);
+        gateway.adds_user(name, "member");
+        let mut member = gateway.logged_in(name).await.joins("").await;
+        gateway.prints(&command);
         let started = Instant::now();
         assert_eq!(member.sees_close().await.code, 4401);
         assert!(
@@ -532,9 +549,9 @@ async fn sockets_close_within_a_second_when_rights_end() {
             started.elapsed()
         );
     }
-    gateway.has_user("dan", "member");
-    let page = gateway.browser("dan").await;
-    let other = gateway.browser("dan").await;
+    gateway.adds_user("dan", "member");
+    let page = gateway.logged_in("dan").await;
+    let other = gateway.logged_in("dan").await;
     let (mut mine, mut others) = (page.joins("").await, other.joins("").await);
     page.sends("POST", "/api/auth/logout", None).await.is(204);
     assert_eq!(mine.sees_close().await.code, 4401);
@@ -545,11 +562,11 @@ async fn sockets_close_within_a_second_when_rights_end() {
 async fn a_socket_ends_with_its_token_unless_it_gets_a_newer_one() {
     let gateway = Gateway::start().await;
     let token = |ttl: &str| {
-        let printed = gateway.says(&["token", "create", "--user", "root", "--ttl", ttl]);
+        let printed = gateway.prints(&["token", "create", "--user", "root", "--ttl", ttl]);
         printed.trim().to_owned()
     };
-    let mut short = Member::joins(gateway.address(), &token("2s"), "").await;
-    let mut renewed = Member::joins(gateway.address(), &token("2s"), "").await;
+    let mut short = WsClient::connects(gateway.address(), &token("2s"), "").await;
+    let mut renewed = WsClient::connects(gateway.address(), &token("2s"), "").await;
     renewed
         .sends("AUTH_REFRESH", json!({ "token": "nonsense" }))
         .await;
@@ -572,11 +589,11 @@ async fn a_socket_ends_with_its_token_unless_it_gets_a_newer_one() {
 }
 
 #[tokio::test]
-async fn notices_reach_everybody_and_belong_to_no_session() {
+async fn notices_reach_every_connection_and_belong_to_no_session() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    let root = gateway.browser("root").await;
-    let mia = gateway.browser("mia").await;
+    gateway.adds_user("mia", "member");
+    let root = gateway.logged_in("root").await;
+    let mia = gateway.logged_in("mia").await;
     let (mut one, mut two) = (root.joins("").await, mia.joins("").await);
     let notice = json!({ "level": "warn", "message": "Restart at noon" });
     mia.posts("/api/admin/notices", notice.clone())
@@ -594,9 +611,9 @@ async fn notices_reach_everybody_and_belong_to_no_session() {
 }
 
 #[tokio::test]
-async fn sessions_are_made_listed_renamed_and_ended_over_http() {
+async fn sessions_are_created_listed_renamed_and_ended_over_http() {
     let gateway = Gateway::start().await;
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     assert_eq!(
         root.gets("/api/agents").await.is(200).json()["agents"][0]["name"],
         "demo"
@@ -648,12 +665,12 @@ async fn sessions_are_made_listed_renamed_and_ended_over_http() {
 }
 
 #[tokio::test]
-async fn a_stop_sends_everybody_away_to_come_back() {
+async fn shutdown_closes_sockets_with_a_request_to_reconnect() {
     let mut gateway = Settings::new()
         .with("SERVER__SHUTDOWN_GRACE_SECS", "1")
         .start()
         .await;
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     let mut members = Vec::new();
     for _ in 0..5 {
         let mut member = page.joins("").await;
@@ -669,9 +686,9 @@ async fn a_stop_sends_everybody_away_to_come_back() {
     }
     assert_eq!(gateway.exit_code(), Some(0));
     gateway.restart();
-    let token = gateway.browser("root").await.token.unwrap();
+    let token = gateway.logged_in("root").await.token.unwrap();
     for member in &members {
-        let mut back = Member::joins(gateway.address(), &token, &member.position()).await;
+        let mut back = WsClient::connects(gateway.address(), &token, &member.position()).await;
         assert_eq!(back.ack["resume"], "replayed");
         let ended = back.sees_run_end().await;
         assert_eq!(ended["status"], "error");
@@ -680,12 +697,12 @@ async fn a_stop_sends_everybody_away_to_come_back() {
 }
 
 #[tokio::test]
-async fn a_run_under_way_has_its_grace_when_the_gateway_stops() {
+async fn shutdown_gives_a_running_run_its_grace_period() {
     let mut gateway = Settings::new()
         .with("SERVER__SHUTDOWN_GRACE_SECS", "600")
         .start()
         .await;
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     let mut member = page.joins("").await;
     member.prompts("/stream 30 50").await;
     member.sees("TASK_OUTPUT_CHUNK").await;
@@ -693,8 +710,8 @@ async fn a_run_under_way_has_its_grace_when_the_gateway_stops() {
     assert_eq!(member.sees_close().await.code, 1012);
     assert_eq!(gateway.exit_code(), Some(0));
     gateway.restart();
-    let token = gateway.browser("root").await.token.unwrap();
-    let mut back = Member::joins(gateway.address(), &token, &member.position()).await;
+    let token = gateway.logged_in("root").await.token.unwrap();
+    let mut back = WsClient::connects(gateway.address(), &token, &member.position()).await;
     assert_eq!(back.ack["resume"], "replayed");
     assert_eq!(back.sees_run_end().await["status"], "completed");
     let text = member.text() + &back.text();
@@ -708,8 +725,8 @@ async fn a_run_under_way_has_its_grace_when_the_gateway_stops() {
 #[tokio::test]
 async fn the_journal_can_be_read_over_http_by_its_owner() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    let root = gateway.browser("root").await;
+    gateway.adds_user("mia", "member");
+    let root = gateway.logged_in("root").await;
     let mut member = root.joins("").await;
     member.prompts("/echo hello").await;
     member.sees_run_end().await;
@@ -722,15 +739,18 @@ async fn the_journal_can_be_read_over_http_by_its_owner() {
     assert_eq!(lines(&root.gets(&path).await.is(200).text), member.events);
     let part = root.gets(&format!("{path}?after=2&limit=1")).await.is(200);
     assert_eq!(lines(&part.text), member.events[2..3]);
-    let mia = gateway.browser("mia").await;
+    let mia = gateway.logged_in("mia").await;
     mia.gets(&path).await.refuses(404, "NOT_FOUND");
 }
 
 #[tokio::test]
-async fn an_administrator_sees_who_is_connected_and_can_send_them_away() {
+async fn an_administrator_lists_connections_and_can_close_them() {
     let gateway = Gateway::start().await;
-    gateway.has_user("mia", "member");
-    let (root, mia) = (gateway.browser("root").await, gateway.browser("mia").await);
+    gateway.adds_user("mia", "member");
+    let (root, mia) = (
+        gateway.logged_in("root").await,
+        gateway.logged_in("mia").await,
+    );
     let mut member = mia.joins("").await;
     mia.gets("/api/admin/connections")
         .await
@@ -752,22 +772,22 @@ async fn an_administrator_sees_who_is_connected_and_can_send_them_away() {
 }
 
 #[tokio::test]
-async fn sockets_count_as_connections_while_they_are_open() {
+async fn open_sockets_count_as_connections() {
     let gateway = Settings::new()
         .with("SERVER__MAX_CONNECTIONS", "4")
         .with("SERVER__MAX_CONNECTIONS_PER_ADDRESS", "4")
         .start()
         .await;
-    let printed = gateway.says(&["token", "create", "--user", "root"]);
+    let printed = gateway.prints(&["token", "create", "--user", "root"]);
     let mut held = Vec::new();
     for _ in 0..4 {
-        held.push(Member::joins(gateway.address(), printed.trim(), "").await);
+        held.push(WsClient::connects(gateway.address(), printed.trim(), "").await);
     }
-    let (nothing, _) = gateway.wire().await.reads_to_the_end().await;
+    let (nothing, _) = gateway.raw_tcp().await.reads_to_end().await;
     assert_eq!(nothing, "", "the cap is reached");
     drop(held.pop());
     let started = Instant::now();
-    while gateway.visitor().tries_health().await.is_err() {
+    while gateway.anonymous().tries_health().await.is_err() {
         assert!(
             started.elapsed() < Duration::from_secs(5),
             "a closed socket makes room"
@@ -775,24 +795,24 @@ async fn sockets_count_as_connections_while_they_are_open() {
     }
 }
 
-/// Output waits for a reader that has stopped; its rights must end all the same.
+/// Output waits for a stalled reader; the end of its rights must still close it.
 #[tokio::test]
-async fn a_reader_that_stopped_is_sent_away_when_its_login_ends() {
+async fn a_stalled_reader_is_disconnected_when_its_login_ends() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     let mut member = page.joins("").await;
     member.prompts("/chunks 300 2000").await;
     member.sees_run_end().await;
     let query = member.position_after(0);
     let stopped = gateway
-        .stops_reading(page.token.as_deref().unwrap(), &query)
+        .connects_without_reading(page.token.as_deref().unwrap(), &query)
         .await;
     for _ in 0..9 {
         let mut asking = page.joins(&query).await;
         asking.sends("REQUEST_STATE", json!({})).await;
     }
     let open = async |wanted: u64| {
-        let watcher = gateway.browser("root").await;
+        let watcher = gateway.logged_in("root").await;
         let started = Instant::now();
         loop {
             let listed = watcher.gets("/api/admin/connections").await.json();
@@ -815,9 +835,9 @@ async fn a_reader_that_stopped_is_sent_away_when_its_login_ends() {
 }
 
 #[tokio::test]
-async fn a_cancel_under_one_key_cancels_once() {
+async fn a_cancel_repeated_with_one_idempotency_key_cancels_once() {
     let gateway = Gateway::start().await;
-    let mut root = gateway.browser("root").await.joins("").await;
+    let mut root = gateway.logged_in("root").await.joins("").await;
     let cancel = r#"{"type":"CANCEL_TASK","idempotencyKey":"k1","payload":{}}"#;
     root.prompts("/hang").await;
     root.sees("TASK_STATUS_UPDATE").await;
@@ -832,7 +852,7 @@ async fn a_cancel_under_one_key_cancels_once() {
 #[tokio::test]
 async fn ending_a_session_ends_its_run() {
     let gateway = Gateway::start().await;
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     let mut member = page.joins("").await;
     member.prompts("/hang").await;
     member.sees("TASK_STATUS_UPDATE").await;

@@ -1,15 +1,15 @@
-//! Autobahn's own fuzzing client, where it is installed.
+//! Autobahn client: the suite's own fuzzing client, where installed.
 
 use std::process::Command;
 
 use crate::gateway::Gateway;
 
-/// Compression is never negotiated; above 4 MiB we close, which the suite cannot know.
+/// Compression is never negotiated; above 4 MiB we close, which the suite does not expect.
 const EXCLUDED: [&str; 6] = ["12.*", "13.*", "9.1.5", "9.1.6", "9.2.5", "9.2.6"];
 
 #[test]
 #[ignore = "needs Python 2.7 and the suite; scripts/autobahn brings it"]
-fn the_fuzzing_client_finds_no_failure() {
+fn autobahns_fuzzing_client_finds_no_failure() {
     let client = std::env::var("SWITCHBOARD_TEST_WSTEST").expect("where the client is");
     let gateway = Gateway::start();
     let dir = tempfile::tempdir().unwrap();

@@ -1,30 +1,30 @@
-//! One case: its number, what is sent, and what has to come back.
+//! Case: number, frames to send, and the expected response.
 
 use std::net::SocketAddr;
 
 use crate::gateway::Gateway;
-use crate::raw::{CLOSE, FIN, PING, PONG, Raw, close_code, frame};
+use crate::raw_websocket::{CLOSE, FIN, PING, PONG, RawWebSocket, close_code, frame};
 
-/// Said at the end of a case that went well.
+/// Close code at the end of a passed case.
 const NORMAL: u16 = 1000;
 
 enum Step {
-    /// In one write.
+    /// Sent in one write.
     Send(Vec<u8>),
-    /// In writes of so many bytes.
+    /// Sent in writes of this many bytes.
     Chop(Vec<u8>, usize),
     Hear(u8, Vec<u8>),
 }
 
-/// How a case has to end.
+/// Expected end of a case.
 enum End {
-    /// We say goodbye, and are answered in kind.
+    /// We close, and get the same code back.
     WeLeave,
     /// The gateway closes with one of these codes, or answers our close so.
     Closed(Vec<Option<u16>>),
 }
 
-/// What is sent, and what has to come back.
+/// A case: its steps and its end.
 pub(crate) struct Case {
     number: String,
     steps: Vec<Step>,
@@ -55,12 +55,12 @@ impl Case {
         self.step(Step::Send(joined(frames)))
     }
 
-    /// Sends frames in writes of so many bytes.
+    /// Sends frames in writes of this many bytes.
     pub(crate) fn chops(self, size: usize, frames: &[(u8, &[u8])]) -> Self {
         self.step(Step::Chop(joined(frames), size))
     }
 
-    /// Sends a message in fragments of so many bytes.
+    /// Sends a message in fragments of this many bytes.
     pub(crate) fn fragments(self, opcode: u8, payload: &[u8], size: usize) -> Self {
         let pieces = payload.chunks(size);
         let last = pieces.len() - 1;
@@ -73,30 +73,30 @@ impl Case {
         self.step(Step::Send(bytes))
     }
 
-    /// The next frame that comes is this one.
-    pub(crate) fn hears(self, opcode: u8, payload: &[u8]) -> Self {
+    /// Expects this frame next.
+    pub(crate) fn expects(self, opcode: u8, payload: &[u8]) -> Self {
         self.step(Step::Hear(opcode, payload.to_vec()))
     }
 
-    /// Everything sent so far was accepted: a ping behind it is answered.
+    /// Expects everything so far to be accepted: a following ping is answered.
     pub(crate) fn stays_open(self) -> Self {
-        self.sends(FIN | PING, b"there?").hears(PONG, b"there?")
+        self.sends(FIN | PING, b"there?").expects(PONG, b"there?")
     }
 
-    /// The gateway closes with one of these codes and hangs up.
+    /// Expects a close with one of these codes, then the end of the connection.
     pub(crate) fn closes(mut self, codes: &[u16]) -> Self {
         self.end = End::Closed(codes.iter().copied().map(Some).collect());
         self
     }
 
-    /// The gateway closes without a code and hangs up.
+    /// Expects a close without a code, then the end of the connection.
     pub(crate) fn closes_without_code(mut self) -> Self {
         self.end = End::Closed(vec![None]);
         self
     }
 
     async fn run(self, address: SocketAddr) -> Result<(), String> {
-        let mut raw = Raw::open(address, "/echo", "").await;
+        let mut raw = RawWebSocket::open(address, "/echo", "").await;
         for step in self.steps {
             match step {
                 Step::Send(bytes) => raw.bytes(&bytes).await,
@@ -107,12 +107,12 @@ impl Case {
                 }
                 Step::Hear(opcode, payload) => {
                     let expected = Some((opcode, payload));
-                    let heard = raw.frame().await;
-                    if heard != expected {
+                    let received = raw.frame().await;
+                    if received != expected {
                         return Err(format!(
                             "{}, not {}",
-                            told(heard.as_ref()),
-                            told(expected.as_ref())
+                            describe(received.as_ref()),
+                            describe(expected.as_ref())
                         ));
                     }
                 }
@@ -130,13 +130,13 @@ impl Case {
             other => {
                 return Err(format!(
                     "{}, not a close with {codes:?}",
-                    told(other.as_ref())
+                    describe(other.as_ref())
                 ));
             }
         }
         match raw.frame().await {
             None => Ok(()),
-            more => Err(format!("{} after the close", told(more.as_ref()))),
+            more => Err(format!("{} after the close", describe(more.as_ref()))),
         }
     }
 }
@@ -148,8 +148,8 @@ fn joined(frames: &[(u8, &[u8])]) -> Vec<u8> {
         .collect()
 }
 
-fn told(heard: Option<&(u8, Vec<u8>)>) -> String {
-    match heard {
+fn describe(received: Option<&(u8, Vec<u8>)>) -> String {
+    match received {
         None => "the end".to_owned(),
         Some((opcode, payload)) => {
             let beginning = &payload[..payload.len().min(40)];
@@ -162,7 +162,7 @@ fn told(heard: Option<&(u8, Vec<u8>)>) -> String {
     }
 }
 
-/// Runs a chapter of so many cases, each on a socket of its own, and names those that failed.
+/// Runs a chapter of `count` cases, each on its own socket, and names those that failed.
 pub(crate) async fn pass(count: usize, cases: Vec<Case>) {
     assert_eq!(cases.len(), count, "a case is missing");
     let gateway = Gateway::start();

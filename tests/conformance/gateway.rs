@@ -1,4 +1,4 @@
-//! A gateway with an echo route.
+//! Gateway: a process with an echo route.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;

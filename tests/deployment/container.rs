@@ -1,6 +1,5 @@
-//! The gateway in a container, as `docker-compose.yml` describes it: what the image says, what the file says,
-//! and `runc`, which docker uses too. Not there: its seccomp profile, and the number of open files, which not
-//! every machine lets a test raise.
+//! Container: the gateway in `runc`, with the image's configuration and the limits of `docker-compose.yml`.
+//! Not applied: docker's seccomp profile, and the open-files limit, which not every machine lets a test raise.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,24 +17,24 @@ use crate::{
 
 const BUILT: &str = "SWITCHBOARD_TEST_IMAGE";
 
-/// Whether this process may make containers: root, and not in one that forbids it. Whoever brings an image
-/// wants it tried in any case.
+/// Whether this process may create containers: root, and not inside one that forbids it. A given image is
+/// always tried.
 pub(crate) fn is_possible() -> bool {
     let tried = Command::new("unshare").args(["--mount", "true"]).output();
     std::env::var_os(BUILT).is_some() || tried.is_ok_and(|output| output.status.success())
 }
 
-/// A file system and how to start it, in docker's words.
+/// A root file system, and its configuration in docker's terms.
 pub(crate) struct Image {
     pub(crate) root: PathBuf,
     config: Value,
-    /// Made for these tests, and removed with this.
+    /// Temporary; removed when dropped.
     dir: Option<TempDir>,
 }
 
 impl Image {
-    /// The image that `scripts/image/try` has built, or else one with the program of these tests: what it
-    /// takes to run, put in place by the script that the Dockerfile calls.
+    /// The image that `scripts/image/try` has built, or else one with the binary of these tests, installed by
+    /// the script that the Dockerfile calls.
     pub(crate) fn under_test() -> Self {
         match std::env::var_os(BUILT).map(PathBuf::from) {
             Some(built) => Self {
@@ -57,7 +56,7 @@ impl Image {
         for name in ["proc", "sys", "dev", "tmp", "run"] {
             fs::create_dir(root.join(name)).unwrap();
         }
-        // As every distribution has it; what is mounted there gets its mode from it.
+        // As in every distribution; a mount there takes its mode.
         fs::set_permissions(root.join("tmp"), fs::Permissions::from_mode(0o1777)).unwrap();
         let tini = "/usr/bin/tini";
         assert!(
@@ -83,7 +82,7 @@ impl Image {
         }
     }
 
-    /// Whether this is an image that was built, with everything in it.
+    /// Whether this is a built image.
     pub(crate) fn is_built(&self) -> bool {
         self.dir.is_none()
     }
@@ -92,14 +91,14 @@ impl Image {
         serde_json::from_value(self.config[key].clone()).unwrap_or_default()
     }
 
-    /// The number of its user and of the user's group.
+    /// Its user id and group id.
     fn user(&self) -> (u32, u32) {
         let user = self.config["User"].as_str().unwrap();
         let (user, group) = user.split_once(':').unwrap();
         (user.parse().unwrap(), group.parse().unwrap())
     }
 
-    /// A new volume for a place in it, which begins as a copy of what the image has there.
+    /// A new volume for a path, initialised with the image's content there.
     pub(crate) fn volume(&self, place: &str) -> TempDir {
         let dir = tempfile::tempdir().unwrap();
         let mut copy = Command::new("cp");
@@ -134,24 +133,24 @@ impl Image {
     }
 }
 
-/// What `docker inspect` would say about an image of the Dockerfile.
+/// The image configuration that `docker inspect` would show for the Dockerfile.
 fn config_of_the_dockerfile() -> Value {
     let all = instructions("Dockerfile");
     let last = all.iter().rposition(|(word, _)| word == "FROM").unwrap();
-    let said = |wanted: &str| {
+    let printed = |wanted: &str| {
         let found = all[last..].iter().rfind(|(word, _)| word == wanted);
         found.unwrap().1.as_str()
     };
     let list = |text: &str| serde_json::from_str::<Vec<String>>(text).unwrap();
-    let (_, check) = said("HEALTHCHECK").split_once(" CMD ").unwrap();
+    let (_, check) = printed("HEALTHCHECK").split_once(" CMD ").unwrap();
     let check: Vec<String> = ["CMD".to_owned()].into_iter().chain(list(check)).collect();
     json!({
-        "User": said("USER"),
-        "WorkingDir": said("WORKDIR"),
-        "Env": said("ENV").split_whitespace().collect::<Vec<_>>(),
-        "Entrypoint": list(said("ENTRYPOINT")),
-        "Cmd": list(said("CMD")),
-        "StopSignal": said("STOPSIGNAL"),
+        "User": printed("USER"),
+        "WorkingDir": printed("WORKDIR"),
+        "Env": printed("ENV").split_whitespace().collect::<Vec<_>>(),
+        "Entrypoint": list(printed("ENTRYPOINT")),
+        "Cmd": list(printed("CMD")),
+        "StopSignal": printed("STOPSIGNAL"),
         "Healthcheck": { "Test": check },
     })
 }
@@ -173,7 +172,7 @@ fn mounts_of_the_service(volume: &Path) -> Vec<Value> {
     for mount in list("tmpfs") {
         let mount = text(&mount);
         let (place, given) = mount.split_once(':').unwrap_or((&mount, ""));
-        // Docker's own, unless the file says otherwise.
+        // Docker's defaults, unless the file overrides them.
         let mut options = vec!["nosuid", "nodev", "noexec"];
         options.retain(|option| {
             !given
@@ -201,12 +200,16 @@ fn mounts_of_the_service(volume: &Path) -> Vec<Value> {
     mounts
 }
 
-/// The limits of the service, as the kernel takes them.
+/// The limits of the service, in the kernel's units.
 fn resources_of_the_service() -> Value {
     let limits = services()["switchboard"]["deploy"]["resources"]["limits"].clone();
-    let said = |key: &str| interpolate(limits[key].as_str().unwrap(), &BTreeMap::new());
-    let gigabytes: i64 = said("memory").strip_suffix('g').unwrap().parse().unwrap();
-    let cpus: i64 = said("cpus").parse().unwrap();
+    let printed = |key: &str| interpolate(limits[key].as_str().unwrap(), &BTreeMap::new());
+    let gigabytes: i64 = printed("memory")
+        .strip_suffix('g')
+        .unwrap()
+        .parse()
+        .unwrap();
+    let cpus: i64 = printed("cpus").parse().unwrap();
     json!({
         "memory": { "limit": gigabytes << 30 },
         "pids": { "limit": limits["pids"].as_i64().unwrap() },
@@ -214,7 +217,7 @@ fn resources_of_the_service() -> Value {
     })
 }
 
-/// What docker hands to `runc`.
+/// The specification that docker hands to `runc`.
 fn specification(image: &Image, volume: &Path) -> Value {
     let service = &services()["switchboard"];
     assert_eq!(service["cap_drop"][0], "ALL");
@@ -255,7 +258,7 @@ fn specification(image: &Image, volume: &Path) -> Value {
 /// A running container, in a network of its own; removed when dropped.
 pub(crate) struct Container {
     name: String,
-    /// Its specification, what it says, and `runc`'s notes about it.
+    /// Its specification, output, and `runc`'s state.
     dir: TempDir,
     health: Vec<String>,
     stop_signal: String,
@@ -293,15 +296,15 @@ impl Container {
         container
     }
 
-    /// Asks as docker does, but more often.
+    /// Runs the health check as docker does, but more often.
     fn becomes_healthy(&mut self) {
         let deadline = Instant::now() + Duration::from_mins(1);
         let check = self.health.clone();
         let check: Vec<&str> = check.iter().map(String::as_str).collect();
         while !self.runs(&check).status.success() {
             let ended = self.process.try_wait().unwrap();
-            assert!(ended.is_none(), "it ended: {}", self.said("stderr"));
-            assert!(Instant::now() < deadline, "{}", self.said("stderr"));
+            assert!(ended.is_none(), "it ended: {}", self.output("stderr"));
+            assert!(Instant::now() < deadline, "{}", self.output("stderr"));
         }
     }
 
@@ -312,19 +315,19 @@ impl Container {
         exec.stdin(Stdio::null()).output().unwrap()
     }
 
-    /// What it wrote to `stdout` or `stderr` so far.
-    pub(crate) fn said(&self, stream: &str) -> String {
+    /// Its `stdout` or `stderr` so far.
+    pub(crate) fn output(&self, stream: &str) -> String {
         fs::read_to_string(self.dir.path().join(stream)).unwrap()
     }
 
-    /// Its first process, as the host counts.
+    /// Its first process, by the host's pid.
     pub(crate) fn pid(&self) -> u64 {
         let state = runc(self.dir.path()).args(["state", &self.name]).output();
         let state: Value = serde_json::from_slice(&state.unwrap().stdout).unwrap();
         state["pid"].as_u64().unwrap()
     }
 
-    /// A program of this machine, in the container's network.
+    /// A program of the host in the container's network.
     pub(crate) fn visited_by(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         command
@@ -334,7 +337,7 @@ impl Container {
         command
     }
 
-    /// `docker stop`: how it ended, and after how long.
+    /// `docker stop`: exit status and duration.
     pub(crate) fn stops(mut self) -> (ExitStatus, Duration) {
         let asked = Instant::now();
         succeeds(runc(self.dir.path()).args(["kill", &self.name, &self.stop_signal]));
@@ -343,7 +346,7 @@ impl Container {
             if let Some(status) = self.process.try_wait().unwrap() {
                 return (status, asked.elapsed());
             }
-            assert!(Instant::now() < deadline, "{}", self.said("stderr"));
+            assert!(Instant::now() < deadline, "{}", self.output("stderr"));
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -1,6 +1,6 @@
-//! The gateway in its container: what it may, what it keeps, and how it ends.
+//! In the container: what the gateway may write, what it keeps, and how it stops.
 //!
-//! With `SWITCHBOARD_TEST_IMAGE` these run an image that was really built, see `scripts/image/try`.
+//! With `SWITCHBOARD_TEST_IMAGE` these run a really built image, see `scripts/image/try`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,21 +14,21 @@ use serde_json::Value;
 use crate::container::{Container, Image, is_possible};
 use crate::{USER, root, services, text};
 
-/// What a program said that went well.
-fn said(command: &mut Command) -> String {
+/// The output of a command that must succeed.
+fn output_text(command: &mut Command) -> String {
     let output = command.output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
+    let shown = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{shown}");
     String::from_utf8(output.stdout).unwrap()
 }
 
 fn visitor(container: &Container, arguments: &[&str]) -> String {
     let script = root().join("tests/clients/visitor.py");
     let mut command = container.visited_by("/usr/bin/python3");
-    said(command.arg(script).args(arguments))
+    output_text(command.arg(script).args(arguments))
 }
 
-/// Where processes of the container can write at all.
+/// The mounts that processes of the container can write to.
 fn writable_mounts(pid: u64) -> BTreeSet<String> {
     let mounts = fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap();
     let mounts = mounts
@@ -41,7 +41,7 @@ fn writable_mounts(pid: u64) -> BTreeSet<String> {
 }
 
 #[test]
-fn a_container_can_write_to_its_volume_and_to_nothing_else_that_stays() {
+fn a_container_persists_writes_only_in_its_volume() {
     if !is_possible() {
         return;
     }
@@ -70,12 +70,12 @@ fn a_container_can_write_to_its_volume_and_to_nothing_else_that_stays() {
 
     let kernel = ["/proc", "/dev", "/dev/pts", "/dev/shm"];
     let ours = ["/data", "/tmp"].into_iter().chain(kernel);
-    // Hidden behind the null device.
+    // Masked by the null device.
     let masks = ["/proc/kcore", "/proc/keys", "/proc/timer_list"];
     let mut writable = writable_mounts(pid);
     writable.retain(|place| !masks.contains(&place.as_str()));
     assert_eq!(writable, ours.map(str::to_owned).collect());
-    // Not even this test's own user can: through the container's eyes there is no way to write.
+    // Not even root can write there from inside the container.
     let inside = Path::new("/proc").join(pid.to_string()).join("root");
     for place in ["", "etc", "usr/local/bin", "run", "run/secrets"] {
         let written = fs::write(inside.join(place).join("x"), "x");
@@ -94,14 +94,14 @@ fn a_container_can_write_to_its_volume_and_to_nothing_else_that_stays() {
 }
 
 #[test]
-fn what_was_said_in_one_container_is_read_in_the_next() {
+fn conversations_survive_a_new_container() {
     if !is_possible() {
         return;
     }
     let image = Image::under_test();
     let volume = image.volume("/data");
     let container = Container::start(&image, &volume);
-    let printed = container.said("stdout");
+    let printed = container.output("stdout");
     let (_, link) = printed
         .split_once("http://localhost:7717/setup#t=")
         .expect("a setup link with the public address");
@@ -113,7 +113,7 @@ fn what_was_said_in_one_container_is_read_in_the_next() {
     let is_whole = seen["page"].as_str().unwrap().contains("assets/page-");
     assert!(is_whole || !image.is_built(), "built without its page");
 
-    // A run is under way, and takes its grace.
+    // A run is active and uses the grace period.
     let grace = services()["switchboard"]["stop_grace_period"].clone();
     let grace: u64 = grace
         .as_str()
@@ -129,7 +129,7 @@ fn what_was_said_in_one_container_is_read_in_the_next() {
     );
 
     let container = Container::start(&image, &volume);
-    assert!(!container.said("stdout").contains("setup#t="));
+    assert!(!container.output("stdout").contains("setup#t="));
     let session = seen["session"].as_str().unwrap();
     let read = visitor(&container, &["again", session]);
     assert!(
@@ -140,16 +140,16 @@ fn what_was_said_in_one_container_is_read_in_the_next() {
     assert_eq!(status.code(), Some(0));
 }
 
-/// As the head of the Dockerfile tells people to.
+/// As the head of the Dockerfile documents.
 #[test]
 #[ignore = "needs an image with an agent in it: scripts/image/try --agents"]
-fn the_agent_in_the_image_works() {
+fn the_agent_in_the_image_answers() {
     let image = Image::under_test();
     assert!(image.root.join("usr/local/bin/opencode").exists());
     let head = text("deploy/docker/agents.Dockerfile");
-    let told = head.lines().skip_while(|line| !line.contains("[agents."));
-    let told = told.map_while(|line| line.strip_prefix("#   "));
-    let settings = told.collect::<Vec<_>>().join("\n");
+    let shown = head.lines().skip_while(|line| !line.contains("[agents."));
+    let shown = shown.map_while(|line| line.strip_prefix("#   "));
+    let settings = shown.collect::<Vec<_>>().join("\n");
     let volume = image.volume("/data");
     fs::write(volume.path().join("volume/switchboard.toml"), settings).unwrap();
     let container = Container::start(&image, &volume);

@@ -1,11 +1,11 @@
-//! The files in `deploy/` and the image: pinned, without secrets, and in step with the program.
+//! Deployment: the files in `deploy/` and the image are pinned, free of secrets, and match the binary.
 //!
-//! No image is built here. What its steps do is in `scripts/image/`; the tests run the same scripts into a
-//! directory and start the gateway from there. `scripts/image/try` builds one, and runs `contained` with it.
+//! No image is built here. Its steps are in `scripts/image/`; the tests run the same scripts into a
+//! directory and start the gateway from there. `scripts/image/try` builds one, and runs `in_container` with it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod contained;
 mod container;
+mod in_container;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -36,7 +36,7 @@ fn yaml(name: &str) -> Value {
     value
 }
 
-/// The instructions of a Dockerfile: each with its words, continued lines joined.
+/// The instructions of a Dockerfile with their arguments, continued lines joined.
 fn instructions(name: &str) -> Vec<(String, String)> {
     let lines: Vec<String> = text(name)
         .lines()
@@ -55,7 +55,7 @@ fn services() -> BTreeMap<String, Value> {
     serde_yaml_ng::from_value(yaml("docker-compose.yml")["services"].clone()).unwrap()
 }
 
-/// What compose makes of `${NAME:-default}`, with these variables.
+/// Expands `${NAME:-default}` as compose does.
 fn interpolate(text: &str, variables: &BTreeMap<String, String>) -> String {
     let mut done = String::new();
     let mut rest = text;
@@ -80,7 +80,7 @@ fn example() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// `name:version` or `name:version-variant`, the version to the last number.
+/// `name:version` or `name:version-variant`, with a full version number.
 fn is_pinned(image: &str) -> bool {
     let Some((_, tag)) = image.rsplit_once(':') else {
         return false;
@@ -135,7 +135,7 @@ fn no_image_runs_as_root() {
 }
 
 #[test]
-fn nothing_in_the_repository_is_a_password() {
+fn the_repository_contains_no_password() {
     for name in [
         "Dockerfile",
         "deploy/docker/agents.Dockerfile",
@@ -171,7 +171,7 @@ fn nothing_in_the_repository_is_a_password() {
 }
 
 #[test]
-fn secrets_are_made_once_and_only_their_owners_read_them() {
+fn secrets_are_generated_once_and_readable_only_by_their_owners() {
     let dir = tempfile::tempdir().unwrap();
     let make = || {
         let made = Command::new(root().join("deploy/docker/make-secrets"))
@@ -227,7 +227,7 @@ fn program(dir: &Path, arguments: &[&str], variables: &BTreeMap<String, String>)
 }
 
 #[test]
-fn the_gateway_takes_every_variable_that_the_files_set() {
+fn the_gateway_accepts_every_variable_set_in_the_deployment_files() {
     let dir = tempfile::tempdir().unwrap();
     let url = dir.path().join("url");
     fs::write(&url, "postgres://switchboard:x@postgres/switchboard").unwrap();
@@ -257,7 +257,7 @@ fn the_gateway_takes_every_variable_that_the_files_set() {
 }
 
 #[test]
-fn the_parts_of_a_team_fit_together() {
+fn the_services_of_the_team_deployment_fit_together() {
     let (services, team) = (services(), example());
     let variables = gateway_variables(&team);
     let setting = |name: &str| variables[&format!("SWITCHBOARD__{name}")].as_str();
@@ -314,7 +314,7 @@ fn the_parts_of_a_team_fit_together() {
 }
 
 #[test]
-fn every_service_is_fenced_in() {
+fn every_service_is_sandboxed() {
     for (name, service) in services() {
         assert_eq!(service["read_only"], true, "{name}");
         assert_eq!(service["cap_drop"][0], "ALL", "{name}");
@@ -346,7 +346,7 @@ fn every_service_is_fenced_in() {
 }
 
 #[test]
-fn everything_that_is_mounted_or_copied_exists() {
+fn every_mounted_or_copied_file_exists() {
     for (name, service) in services() {
         for volume in service["volumes"].as_sequence().into_iter().flatten() {
             let from = volume.as_str().unwrap().split(':').next().unwrap();
@@ -372,7 +372,7 @@ fn everything_that_is_mounted_or_copied_exists() {
 }
 
 #[test]
-fn a_build_is_given_every_target_that_cargo_asks_for() {
+fn the_image_build_copies_every_cargo_target() {
     let manifest: toml::Table = text("Cargo.toml").parse().unwrap();
     let allowed = text(".dockerignore");
     for kind in ["bin", "test", "bench"] {
@@ -404,7 +404,7 @@ fn the_health_check_is_a_command_that_exists() {
     assert!(help.status.success(), "{help:?}");
 }
 
-/// Copies what a stage of the Dockerfile takes from the sources.
+/// Copies the files that a stage of the Dockerfile takes from the sources.
 fn sources_of_stage(stage: &str, into: &Path) {
     let mut inside = false;
     for (word, rest) in instructions("Dockerfile") {
@@ -414,7 +414,7 @@ fn sources_of_stage(stage: &str, into: &Path) {
                 let (from, to) = rest.split_once(' ').unwrap();
                 let to = into.join(to);
                 fs::create_dir_all(to.parent().unwrap()).unwrap();
-                // As .dockerignore says: what was installed or built here stays here.
+                // As .dockerignore says: installed and built files are left out.
                 let copied = Command::new("sh")
                     .arg("-c")
                     .arg("mkdir -p \"$2\" && tar -C \"$1\" --exclude=node_modules --exclude=dist -cf - . | tar -C \"$2\" -xf -")
@@ -447,7 +447,7 @@ fn succeeds(command: &mut Command) {
 }
 
 #[test]
-fn the_page_is_bundled_from_what_its_stage_copies() {
+fn the_page_stage_copies_all_its_inputs() {
     step("page.sh");
     let dir = tempfile::tempdir().unwrap();
     sources_of_stage("page", dir.path());
@@ -460,17 +460,17 @@ fn the_page_is_bundled_from_what_its_stage_copies() {
     assert!(fs::read_dir(page.join("assets")).unwrap().count() >= 4);
 }
 
-/// Runs the step that builds, with the program of these tests in place of one that cargo would make: a
-/// build without the tests would need other features of its dependencies, and take minutes.
+/// Runs the build step with the tests' binary in place of a cargo build, which would need other features of
+/// the dependencies and take minutes.
 fn builds_as_the_image_does(dir: &Path, built: &Path) {
     let manifest: toml::Table = text("Cargo.toml").parse().unwrap();
     assert!(manifest["profile"].get("dist").is_some());
     let cargo = dir.join("bin/cargo");
     fs::create_dir_all(cargo.parent().unwrap()).unwrap();
-    let said = dir.join("said");
+    let printed = dir.join("said");
     let script = format!(
         "#!/bin/sh\necho \"$@\" >'{}'\ninstall -D '{BINARY}' \"$CARGO_TARGET_DIR/dist/switchboard\"\n",
-        said.display()
+        printed.display()
     );
     fs::write(&cargo, script).unwrap();
     fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755)).unwrap();
@@ -482,9 +482,9 @@ fn builds_as_the_image_does(dir: &Path, built: &Path) {
         .env("CARGO_TARGET_DIR", &target)
         .arg(built);
     succeeds(build.current_dir(root()));
-    let said = fs::read_to_string(said).unwrap();
+    let printed = fs::read_to_string(printed).unwrap();
     assert_eq!(
-        said.trim(),
+        printed.trim(),
         "build --locked --bin switchboard --profile dist"
     );
     fs::remove_dir_all(target).unwrap();
@@ -501,7 +501,7 @@ impl Drop for Running {
 }
 
 #[test]
-fn the_installed_gateway_runs_without_rights_and_writes_only_to_its_volume() {
+fn the_installed_gateway_runs_unprivileged_and_writes_only_to_its_volume() {
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let (built, image) = (dir.path().join("switchboard"), dir.path().join("root"));
@@ -610,10 +610,10 @@ fn systemd_accepts_the_unit() {
         .arg(&file)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&verified.stderr).into_owned();
-    let ours: Vec<&str> = said
+    let printed = String::from_utf8_lossy(&verified.stderr).into_owned();
+    let ours: Vec<&str> = printed
         .lines()
         .filter(|line| line.contains("switchboard.service"))
         .collect();
-    assert!(verified.status.success() && ours.is_empty(), "{said}");
+    assert!(verified.status.success() && ours.is_empty(), "{printed}");
 }

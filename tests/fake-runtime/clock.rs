@@ -1,8 +1,7 @@
-//! Now, in the ways that protocols write it.
+//! Clock: the current time in the formats of the protocols.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Milliseconds since 1970.
 #[expect(
     clippy::disallowed_methods,
     reason = "an agent has its own clock; nobody sets it"
@@ -14,8 +13,7 @@ pub(crate) fn milliseconds() -> u64 {
     })
 }
 
-/// As in `2026-11-16T09:30:00.125Z`.
-pub(crate) fn text() -> String {
+pub(crate) fn timestamp() -> String {
     let now = milliseconds();
     let (seconds, thousandths) = (now / 1000, now % 1000);
     let (year, month, day) = date(seconds / 86_400);

@@ -1,5 +1,4 @@
-//! A connection and the conversations on it: finds the rule for each line that comes in, and does
-//! what it says.
+//! Connection and conversations: finds the rule for each inbound line and applies it.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufRead};
@@ -10,93 +9,88 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::phrasebook::{Deed, Lane, Line, Rule, Sections, Transport, When};
-use crate::scene::{self, Scene};
-use crate::stage::Stage;
-use crate::template::{Variables, fits, gather, plain};
-use crate::wire::{Pen, lock, murmur, next_line};
+use crate::protocol::{Action, Lane, Line, Rule, Sections, Transport, When};
+use crate::run::{self, Run};
+use crate::runtime::Runtime;
+use crate::template::{Variables, collect_text, fits, plain};
+use crate::wire::{Writer, lock, log_stderr, next_line};
 
-/// How long a slow handshake takes.
-const SLOWNESS: Duration = Duration::from_secs(3);
-/// What a scene has not listened to yet. What is more is lost, as with a very busy agent.
-const UNHEARD: usize = 1024;
+const SLOW_DELAY: Duration = Duration::from_secs(3);
+/// Beyond this, signals are lost, as with a very busy agent.
+const MAX_PENDING_SIGNALS: usize = 1024;
 
-/// What a scene is told while it plays.
-pub(crate) enum Heard {
+/// Signal to a run.
+pub(crate) enum Signal {
     Cancel,
     Steer(String),
     Answer(Answer),
-    /// Nobody listens any more.
-    Leave,
+    Disconnect,
 }
 
-/// The end of a question.
 pub(crate) struct Answer {
-    /// Which question; none if the protocol has only one at a time.
+    /// `None` if the protocol has one question at a time.
     pub(crate) ask: Option<Value>,
     pub(crate) granted: bool,
     pub(crate) said: Option<String>,
 }
 
-/// A prompt that was heard.
 pub(crate) struct Prompt {
     pub(crate) text: String,
-    /// The line it came in.
+    /// The line that carried it.
     pub(crate) line: Value,
     pub(crate) variables: Variables,
-    /// Words that differ for it.
-    pub(crate) scene: Sections,
+    /// Sections that override those of the protocol.
+    pub(crate) sections: Sections,
 }
 
-/// One conversation: at most one scene plays in it at a time.
+/// A conversation: at most one run at a time.
 #[derive(Default)]
 pub(crate) struct Conversation {
     pub(crate) state: Mutex<State>,
 }
 
-/// What is going on in a conversation.
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) variables: Variables,
-    pub(crate) playing: Option<SyncSender<Heard>>,
+    pub(crate) running: Option<SyncSender<Signal>>,
     pub(crate) question: Option<Value>,
-    /// The prompt of the last scene, if that ended with a question: the next one may be its answer.
-    pub(crate) left_asking: Option<String>,
-    waiting: VecDeque<Prompt>,
+    /// The prompt of the last run, if it ended with a question: the next prompt may be the answer.
+    pub(crate) unanswered_prompt: Option<String>,
+    queued: VecDeque<Prompt>,
 }
 
 impl State {
-    fn is(&self, when: When) -> bool {
+    fn matches(&self, when: When) -> bool {
         match when {
-            When::Idle => self.playing.is_none(),
-            When::Playing => self.playing.is_some(),
+            When::Idle => self.running.is_none(),
+            When::Running => self.running.is_some(),
             When::Asked => self.question.is_some(),
         }
     }
 
-    /// The scene is over: the next prompt that waits, with a new ear.
-    pub(crate) fn next(&mut self) -> Option<(Prompt, Receiver<Heard>)> {
+    /// Ends the current run and returns the next queued prompt.
+    pub(crate) fn next(&mut self) -> Option<(Prompt, Receiver<Signal>)> {
         self.question = None;
-        self.playing = None;
-        let prompt = self.waiting.pop_front()?;
-        let (sender, receiver) = sync_channel(UNHEARD);
-        self.playing = Some(sender);
+        self.running = None;
+        let prompt = self.queued.pop_front()?;
+        let (sender, receiver) = sync_channel(MAX_PENDING_SIGNALS);
+        self.running = Some(sender);
         Some((prompt, receiver))
     }
 
-    fn tell(&self, heard: Heard) {
-        if let Some(playing) = &self.playing {
-            drop(playing.try_send(heard));
+    fn signal(&self, signal: Signal) {
+        if let Some(running) = &self.running {
+            drop(running.try_send(signal));
         }
     }
 }
 
-/// Until when a connection reads nothing.
+/// Pauses the reading of a connection.
 #[derive(Default)]
-pub(crate) struct Gate(Mutex<Option<Instant>>);
+pub(crate) struct ReadPause(Mutex<Option<Instant>>);
 
-impl Gate {
-    pub(crate) fn close(&self, time: Duration) {
+impl ReadPause {
+    pub(crate) fn pause(&self, time: Duration) {
         *lock(&self.0) = Some(Instant::now() + time);
     }
 
@@ -107,25 +101,24 @@ impl Gate {
     }
 }
 
-/// Somebody we talk with.
 pub(crate) struct Connection {
-    pub(crate) stage: Arc<Stage>,
-    pub(crate) pen: Pen,
-    pub(crate) gate: Gate,
-    /// The one conversation, or what all of them have in common.
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) writer: Writer,
+    pub(crate) read_pause: ReadPause,
+    /// The only conversation, or what all of them share.
     base: Arc<Conversation>,
     others: Mutex<HashMap<String, Arc<Conversation>>>,
 }
 
 impl Connection {
-    /// With a conversation of its own, or with one that others have, too.
-    pub(crate) fn new(stage: Arc<Stage>, pen: Pen, base: Arc<Conversation>) -> Arc<Self> {
+    /// `base` is a conversation of its own, or one shared with other connections.
+    pub(crate) fn new(runtime: Arc<Runtime>, writer: Writer, base: Arc<Conversation>) -> Arc<Self> {
         {
             let variables = &mut lock(&base.state).variables;
             let mut begin = |name: &str, value: Value| {
                 variables.entry(name).or_insert(value);
             };
-            for (name, value) in &stage.book.variables {
+            for (name, value) in &runtime.protocol.variables {
                 begin(name, value.clone());
             }
             if let Ok(token) = std::env::var("FAKE_TOKEN") {
@@ -133,71 +126,71 @@ impl Connection {
             }
             begin("pid", std::process::id().into());
             begin("ppid", std::os::unix::process::parent_id().into());
-            for kind in &stage.book.make {
-                begin(kind, stage.fresh(kind));
+            for kind in &runtime.protocol.make {
+                begin(kind, runtime.new_id(kind));
             }
         }
         Arc::new(Self {
-            stage,
-            pen,
-            gate: Gate::default(),
+            runtime,
+            writer,
+            read_pause: ReadPause::default(),
             base,
             others: Mutex::default(),
         })
     }
 
-    /// Listens until the other side has gone.
-    pub(crate) fn listen(self: &Arc<Self>, mut input: impl BufRead) {
-        let hangs = self.greet();
-        while let Some(line) = next_line(&mut input, self.stage.book.framing.end()) {
-            self.gate.wait();
-            self.stage.log.note("<", &line);
+    /// Reads until the peer disconnects.
+    pub(crate) fn serve(self: &Arc<Self>, mut input: impl BufRead) {
+        let is_silent = self.send_hello();
+        while let Some(line) = next_line(&mut input, self.runtime.protocol.framing.end()) {
+            self.read_pause.wait();
+            self.runtime.log.record("<", &line);
             match serde_json::from_slice(&line) {
-                _ if hangs => {}
-                Ok(line) => self.hear(self.stage.unwrapped(line)),
+                _ if is_silent => {}
+                Ok(line) => self.handle_line(self.runtime.unwrap_line(line)),
                 Err(error) => {
-                    murmur(&format!(
+                    log_stderr(&format!(
                         "fake-runtime: heard something that is no JSON: {error}"
                     ));
-                    self.say(&self.stage.book.undecodable, &Variables::new());
+                    self.send_lines(&self.runtime.protocol.undecodable, &Variables::new());
                 }
             }
         }
-        // Over a pair of sockets others may still listen.
-        if self.stage.book.transport != Transport::UnixPair {
-            lock(&self.base.state).tell(Heard::Leave);
+        // Over a pair of sockets other clients may remain.
+        if self.runtime.protocol.transport != Transport::UnixPair {
+            lock(&self.base.state).signal(Signal::Disconnect);
         }
         for other in lock(&self.others).values() {
-            lock(&other.state).tell(Heard::Leave);
+            lock(&other.state).signal(Signal::Disconnect);
         }
     }
 
-    /// True if that is all that is ever said.
-    fn greet(&self) -> bool {
-        match self.stage.handshake.as_str() {
+    /// Returns `true` if nothing more is ever sent.
+    fn send_hello(&self) -> bool {
+        match self.runtime.handshake.as_str() {
             "hang" => return true,
-            "slow" => thread::sleep(SLOWNESS),
+            "slow" => thread::sleep(SLOW_DELAY),
             "garbage-first" => {
-                drop(self.pen.write(Lane::Main, b"Welcome!"));
+                drop(self.writer.write(Lane::Main, b"Welcome!"));
             }
             _ => {}
         }
         let variables = lock(&self.base.state).variables.clone();
-        let hello = &self.stage.book.hello;
-        if hello.usable(&variables) {
-            self.say(&hello.lines, &variables);
+        let hello = &self.runtime.protocol.hello;
+        if hello.is_available(&variables) {
+            self.send_lines(&hello.lines, &variables);
         }
         false
     }
 
-    /// Says lines outside of a scene.
-    fn say(&self, lines: &[Line], variables: &Variables) {
+    /// Sends lines outside of a run.
+    fn send_lines(&self, lines: &[Line], variables: &Variables) {
         if let Err(error) = self.write(lines, variables, &mut 0) {
-            murmur(&format!("fake-runtime: nobody hears it: {error}"));
+            log_stderr(&format!("fake-runtime: nobody hears it: {error}"));
         }
     }
 
-    /// Writes lines with their holes filled.
+    /// Writes filled templates.
     pub(crate) fn write(
         &self,
         lines: &[Line],
@@ -205,61 +198,68 @@ impl Connection {
         seq: &mut u64,
     ) -> io::Result<()> {
         for line in lines {
-            let (lane, bytes) = self.stage.word(line, variables, seq);
-            self.pen.write(lane, &bytes)?;
+            let (lane, bytes) = self.runtime.render(line, variables, seq);
+            self.writer.write(lane, &bytes)?;
         }
         Ok(())
     }
 
-    fn hear(self: &Arc<Self>, line: Value) {
-        let named = found(&line, &self.stage.book.conversation).map(plain);
+    fn handle_line(self: &Arc<Self>, line: Value) {
+        let named = first_value(&line, &self.runtime.protocol.conversation).map(plain);
         let known = named.as_ref().and_then(|name| self.conversation(name));
-        let stranger = named.is_some() && known.is_none();
-        let talk = known.unwrap_or_else(|| Arc::clone(&self.base));
-        let book = &self.stage.book;
-        let Some(rule) = book.hear.iter().find(|rule| holds(rule, &line, &talk)) else {
-            murmur(&format!("fake-runtime: no rule for {line}"));
+        let unknown_conversation = named.is_some() && known.is_none();
+        let conversation = known.unwrap_or_else(|| Arc::clone(&self.base));
+        let protocol = &self.runtime.protocol;
+        let Some(rule) = protocol
+            .rules
+            .iter()
+            .find(|rule| rule_applies(rule, &line, &conversation))
+        else {
+            log_stderr(&format!("fake-runtime: no rule for {line}"));
             return;
         };
-        let mut variables = lock(&talk.state).variables.clone();
+        let mut variables = lock(&conversation.state).variables.clone();
         extend(&mut variables, &rule.take, &line);
-        let joins = found(&line, &rule.joins).map(plain);
-        if let (Some(_), Some(lost), true) = (&joins, &rule.lost, self.stage.forgetful) {
-            return self.say(lost, &variables);
+        let joins = first_value(&line, &rule.joins).map(plain);
+        if let (Some(_), Some(lost), true) = (&joins, &rule.lost, self.runtime.loses_conversations)
+        {
+            return self.send_lines(lost, &variables);
         }
-        if stranger && joins.is_none() && !rule.strangers {
-            if book.stranger.usable(&variables) {
-                self.say(&book.stranger.lines, &variables);
+        if unknown_conversation && joins.is_none() && !rule.allows_unknown {
+            if protocol.unknown_conversation.is_available(&variables) {
+                self.send_lines(&protocol.unknown_conversation.lines, &variables);
             }
             return;
         }
-        let talk = match joins {
-            Some(thread) => self.enter(talk, Value::String(thread)),
+        let conversation = match joins {
+            Some(thread) => self.join(conversation, Value::String(thread)),
             None if rule.make.iter().any(|kind| kind == "thread") => {
-                let thread = self.stage.fresh("thread");
-                self.enter(talk, thread)
+                let thread = self.runtime.new_id("thread");
+                self.join(conversation, thread)
             }
-            None => talk,
+            None => conversation,
         };
-        self.settle(rule, &talk, &line);
-        variables.clone_from(&lock(&talk.state).variables);
+        self.update_variables(rule, &conversation, &line);
+        variables.clone_from(&lock(&conversation.state).variables);
         extend(&mut variables, &rule.take, &line);
         if rule.leaves {
-            lock(&talk.state).tell(Heard::Leave);
-            lock(&self.others).retain(|_, other| !Arc::ptr_eq(other, &talk));
+            lock(&conversation.state).signal(Signal::Disconnect);
+            lock(&self.others).retain(|_, other| !Arc::ptr_eq(other, &conversation));
         }
-        self.act(rule, &talk, line, variables);
+        self.apply(rule, &conversation, line, variables);
     }
 
     fn conversation(&self, name: &str) -> Option<Arc<Conversation>> {
         lock(&self.others).get(name).cloned()
     }
 
-    /// The conversation with this name, begun if need be.
-    fn enter(&self, talk: Arc<Conversation>, thread: Value) -> Arc<Conversation> {
-        if self.stage.book.conversation.is_empty() {
-            lock(&talk.state).variables.insert("thread".into(), thread);
-            return talk;
+    /// Joins the conversation of this id, or creates it.
+    fn join(&self, conversation: Arc<Conversation>, thread: Value) -> Arc<Conversation> {
+        if self.runtime.protocol.conversation.is_empty() {
+            lock(&conversation.state)
+                .variables
+                .insert("thread".into(), thread);
+            return conversation;
         }
         let mut variables = lock(&self.base.state).variables.clone();
         let mut others = lock(&self.others);
@@ -275,53 +275,64 @@ impl Connection {
         Arc::clone(entered)
     }
 
-    /// What a line changes for all that follows.
-    fn settle(&self, rule: &Rule, talk: &Conversation, line: &Value) {
-        let mut state = lock(&talk.state);
+    fn update_variables(&self, rule: &Rule, conversation: &Conversation, line: &Value) {
+        let mut state = lock(&conversation.state);
         for kind in rule.make.iter().filter(|kind| *kind != "thread") {
-            state.variables.insert(kind.clone(), self.stage.fresh(kind));
+            state
+                .variables
+                .insert(kind.clone(), self.runtime.new_id(kind));
         }
         for kind in &rule.ensure {
             if !state.variables.contains_key(kind) {
-                state.variables.insert(kind.clone(), self.stage.fresh(kind));
+                state
+                    .variables
+                    .insert(kind.clone(), self.runtime.new_id(kind));
             }
         }
         extend(&mut state.variables, &rule.keep, line);
     }
 
-    fn act(
+    fn apply(
         self: &Arc<Self>,
         rule: &Rule,
-        talk: &Arc<Conversation>,
+        conversation: &Arc<Conversation>,
         line: Value,
         variables: Variables,
     ) {
-        let trouble = rule.instead.get(&self.stage.handshake);
-        let lines = trouble.unwrap_or(&rule.say);
-        match rule.deed {
-            Deed::Play if trouble.is_none() => self.play(rule, talk, line, variables),
-            Deed::Nothing | Deed::Play => self.say(lines, &variables),
-            Deed::Exit => {
-                self.say(lines, &variables);
+        let fault = rule.handshake_faults.get(&self.runtime.handshake);
+        let lines = fault.unwrap_or(&rule.say);
+        match rule.action {
+            Action::StartRun if fault.is_none() => {
+                self.start_run(rule, conversation, line, variables);
+            }
+            Action::Nothing | Action::StartRun => self.send_lines(lines, &variables),
+            Action::Exit => {
+                self.send_lines(lines, &variables);
                 std::process::exit(0);
             }
-            Deed::Cancel => {
-                self.say(lines, &variables);
-                lock(&talk.state).tell(Heard::Cancel);
+            Action::Cancel => {
+                self.send_lines(lines, &variables);
+                lock(&conversation.state).signal(Signal::Cancel);
             }
-            Deed::Steer => {
-                self.say(lines, &variables);
-                let text = variables.get("text").map(gather).unwrap_or_default();
-                lock(&talk.state).tell(Heard::Steer(text));
+            Action::Steer => {
+                self.send_lines(lines, &variables);
+                let text = variables.get("text").map(collect_text).unwrap_or_default();
+                lock(&conversation.state).signal(Signal::Steer(text));
             }
-            Deed::Answer => {
-                self.say(lines, &variables);
-                self.answer(rule, talk, &line, &variables);
+            Action::Answer => {
+                self.send_lines(lines, &variables);
+                self.answer(rule, conversation, &line, &variables);
             }
         }
     }
 
-    fn answer(&self, rule: &Rule, talk: &Arc<Conversation>, line: &Value, variables: &Variables) {
+    fn answer(
+        &self,
+        rule: &Rule,
+        conversation: &Arc<Conversation>,
+        line: &Value,
+        variables: &Variables,
+    ) {
         let says_yes = |(pointer, values): &(String, Vec<Value>)| {
             line.pointer(pointer)
                 .is_some_and(|said| values.contains(said))
@@ -329,86 +340,86 @@ impl Connection {
         let answer = Answer {
             ask: variables.get("ask").cloned(),
             granted: rule.granted.iter().any(says_yes),
-            said: found(line, &rule.said)
+            said: first_value(line, &rule.said)
                 .map(plain)
                 .filter(|said| !said.is_empty()),
         };
-        let mut asking = vec![Arc::clone(talk)];
+        let mut asking = vec![Arc::clone(conversation)];
         asking.extend(lock(&self.others).values().cloned());
-        let asked = |talk: &&Arc<Conversation>| {
-            let question = lock(&talk.state).question.clone();
+        let asked = |conversation: &&Arc<Conversation>| {
+            let question = lock(&conversation.state).question.clone();
             question.is_some() && (answer.ask.is_none() || answer.ask == question)
         };
         match asking.iter().find(asked) {
-            Some(talk) => lock(&talk.state).tell(Heard::Answer(answer)),
-            None => murmur(&format!("fake-runtime: nobody asked for {line}")),
+            Some(conversation) => lock(&conversation.state).signal(Signal::Answer(answer)),
+            None => log_stderr(&format!("fake-runtime: nobody asked for {line}")),
         }
     }
 
-    fn play(
+    fn start_run(
         self: &Arc<Self>,
         rule: &Rule,
-        talk: &Arc<Conversation>,
+        conversation: &Arc<Conversation>,
         line: Value,
         mut variables: Variables,
     ) {
-        let mut state = lock(&talk.state);
-        if state.playing.is_some() && !rule.busy.is_empty() {
+        let mut state = lock(&conversation.state);
+        if state.running.is_some() && !rule.busy.is_empty() {
             drop(state);
-            return self.say(&rule.busy, &variables);
+            return self.send_lines(&rule.busy, &variables);
         }
-        let text = variables.get("text").map(gather).unwrap_or_default();
-        let scene = rule.scene.clone();
-        if state.playing.is_some() {
-            state.waiting.push_back(Prompt {
+        let text = variables.get("text").map(collect_text).unwrap_or_default();
+        let sections = rule.sections.clone();
+        if state.running.is_some() {
+            state.queued.push_back(Prompt {
                 text,
                 line,
                 variables: variables.clone(),
-                scene,
+                sections,
             });
             drop(state);
-            return self.say(&rule.say, &variables);
+            return self.send_lines(&rule.say, &variables);
         }
-        let (sender, receiver) = sync_channel(UNHEARD);
-        state.playing = Some(sender);
-        let run = self.stage.fresh("run");
+        let (sender, receiver) = sync_channel(MAX_PENDING_SIGNALS);
+        state.running = Some(sender);
+        let run = self.runtime.new_id("run");
         state.variables.insert("run".into(), run.clone());
         drop(state);
         variables.insert("run".into(), run);
-        self.say(&rule.say, &variables);
+        self.send_lines(&rule.say, &variables);
         let prompt = Prompt {
             text,
             line,
             variables,
-            scene,
+            sections,
         };
-        let first = Scene::new(Arc::clone(self), Arc::clone(talk), prompt, receiver);
-        thread::spawn(move || scene::play_all(first));
+        let first = Run::new(Arc::clone(self), Arc::clone(conversation), prompt, receiver);
+        thread::spawn(move || run::run_all(first));
     }
 }
 
-/// The first of these places where the line has something.
-fn found<'line>(line: &'line Value, pointers: &[String]) -> Option<&'line Value> {
+/// The first of these pointers that has a value.
+fn first_value<'line>(line: &'line Value, pointers: &[String]) -> Option<&'line Value> {
     let mut values = pointers.iter().filter_map(|pointer| line.pointer(pointer));
     values.find(|value| !value.is_null())
 }
 
 fn extend(variables: &mut Variables, taken: &[(String, Vec<String>)], line: &Value) {
     for (name, pointers) in taken {
-        if let Some(value) = found(line, pointers) {
+        if let Some(value) = first_value(line, pointers) {
             variables.insert(name.clone(), value.clone());
         }
     }
 }
 
-fn holds(rule: &Rule, line: &Value, talk: &Conversation) -> bool {
-    let state = lock(&talk.state);
+fn rule_applies(rule: &Rule, line: &Value, conversation: &Conversation) -> bool {
+    let state = lock(&conversation.state);
     let has = |name: &String| state.variables.contains_key(name);
     let same = |(name, pointers): &(String, Vec<String>)| {
-        found(line, pointers).is_none_or(|value| state.variables.get(name) == Some(value))
+        first_value(line, pointers).is_none_or(|value| state.variables.get(name) == Some(value))
     };
     fits(&rule.pattern, Some(line))
-        && rule.when.is_none_or(|when| state.is(when))
+        && rule.when.is_none_or(|when| state.matches(when))
         && rule.has.iter().all(has)
         && !rule.lacks.iter().any(has)
         && rule.same.iter().all(same)

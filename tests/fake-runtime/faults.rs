@@ -1,4 +1,4 @@
-//! Everything an agent can do wrong: crash, hang, lie, flood, leave children behind.
+//! Faults: crash, hang, lies, floods and child processes left behind.
 
 use std::io::{self, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -6,111 +6,112 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use crate::scene::{Played, Scene};
+use crate::run::{Run, RunResult};
 use crate::script::number;
-use crate::wire::murmur;
+use crate::wire::log_stderr;
 
-/// The exit code of a crash.
 pub(crate) const CRASH: i32 = 3;
-/// The argument that makes this program a child that nobody's group reaches.
-pub(crate) const APART: &str = "--sleep-apart";
+/// The argument that turns this program into a child outside our process group.
+pub(crate) const DETACHED: &str = "--sleep-apart";
 
 const MEBIBYTE: u64 = 1024 * 1024;
 const PIECE: usize = 4096;
-/// How many pieces are said in one go where each holds all before it.
-const REPEATED: u64 = 8;
-const SLOWNESS: Duration = Duration::from_secs(3);
-const NEVER: Duration = Duration::from_hours(24);
+/// Limits messages whose pieces each repeat the whole text.
+const PIECES_PER_MESSAGE: u64 = 8;
+const SLOW_DELAY: Duration = Duration::from_secs(3);
+const FOREVER: Duration = Duration::from_hours(24);
 
-/// Plays a scene that goes wrong.
-pub(crate) fn perform(scene: &mut Scene, command: &str, rest: &str) -> Played {
+pub(crate) fn execute(run: &mut Run, command: &str, rest: &str) -> RunResult {
     match command {
         "/crash" => {
-            scene.speak("Before the ")?;
+            run.send_text("Before the ")?;
             crash("crashed in the middle of an answer, as it was told to")
         }
-        "/hang" => hang(scene, rest),
-        "/hangup" => hang_up(scene),
-        "/garbage" => garbage(scene, rest),
-        "/flood" => flood(scene, rest),
-        "/lie" => lie(scene),
-        "/fork" => fork(scene),
+        "/hang" => hang(run, rest),
+        "/hangup" => close_connection(run),
+        "/garbage" => garbage(run, rest),
+        "/flood" => flood(run, rest),
+        "/lie" => lie(run),
+        "/fork" => fork(run),
         "/fork-crash" => {
-            fork(scene)?;
+            fork(run)?;
             crash("crashed and left children behind, as it was told to")
         }
         "/slow" => {
-            scene.connection.gate.close(SLOWNESS);
-            scene.speak("slow ")?;
-            scene.wait(SLOWNESS)?;
-            scene.speak("done")
+            run.connection.read_pause.pause(SLOW_DELAY);
+            run.send_text("slow ")?;
+            run.wait(SLOW_DELAY)?;
+            run.send_text("done")
         }
         "/stop-reading" => {
-            scene.connection.gate.close(NEVER);
-            scene.speak("reads nothing any more")
+            run.connection.read_pause.pause(FOREVER);
+            run.send_text("reads nothing any more")
         }
         "/stderr" => {
             for line in 1..=number(rest, 0, 1) {
-                murmur(&format!("complaint {line}"));
+                log_stderr(&format!("complaint {line}"));
             }
-            scene.speak("complained")
+            run.send_text("complained")
         }
         _ => Ok(()),
     }
 }
 
 fn crash(last_words: &str) -> ! {
-    murmur(&format!("fake-runtime: {last_words}"));
+    log_stderr(&format!("fake-runtime: {last_words}"));
     std::process::exit(CRASH);
 }
 
-fn hang(scene: &mut Scene, rest: &str) -> Played {
+fn hang(run: &mut Run, rest: &str) -> RunResult {
     if rest == "deaf" {
-        scene.deaf = true;
-        scene.connection.stage.deaf.store(true, Ordering::Relaxed);
+        run.ignores_input = true;
+        run.connection
+            .runtime
+            .ignores_input
+            .store(true, Ordering::Relaxed);
     }
-    scene.wait_forever()
+    run.wait_forever()
 }
 
-fn hang_up(scene: &mut Scene) -> Played {
-    scene.speak("Before the ")?;
-    if !scene.connection.pen.hang_up() {
-        return scene.speak("end of the line, which cannot be hung up here.");
+fn close_connection(run: &mut Run) -> RunResult {
+    run.send_text("Before the ")?;
+    if !run.connection.writer.close() {
+        return run.send_text("end of the line, which cannot be hung up here.");
     }
     for word in 1..=10 {
-        scene.wait(Duration::from_millis(100))?;
-        scene.speak(&format!("{word} "))?;
+        run.wait(Duration::from_millis(100))?;
+        run.send_text(&format!("{word} "))?;
     }
     Ok(())
 }
 
-fn garbage(scene: &mut Scene, rest: &str) -> Played {
+fn garbage(run: &mut Run, rest: &str) -> RunResult {
     let mebibytes = number(rest, 0, 20);
-    scene.speak("Before, ")?;
-    scene.write_raw(b"this is not JSON")?;
-    scene.write_raw(b"{\"half\": ")?;
-    scene.write_raw(b"\xff\xfe{\"text\":\"\xc3\x28\"}")?;
-    scene.write_raw(b"")?;
-    scene.write_raw(b"[]")?;
-    scene.write_raw(b"[{\"jsonrpc\":\"2.0\",\"method\":\"batch\"}]")?;
-    scene.write_raw(b"null")?;
-    scene.write_raw(b"42")?;
-    scene.write_raw(b"{}")?;
+    run.send_text("Before, ")?;
+    run.write_raw(b"this is not JSON")?;
+    run.write_raw(b"{\"half\": ")?;
+    run.write_raw(b"\xff\xfe{\"text\":\"\xc3\x28\"}")?;
+    run.write_raw(b"")?;
+    run.write_raw(b"[]")?;
+    run.write_raw(b"[{\"jsonrpc\":\"2.0\",\"method\":\"batch\"}]")?;
+    run.write_raw(b"null")?;
+    run.write_raw(b"42")?;
+    run.write_raw(b"{}")?;
     if mebibytes > 0 {
         let length = usize::try_from(mebibytes * MEBIBYTE).unwrap_or(usize::MAX);
         let mut line = vec![b'x'; length];
         line[..9].copy_from_slice(b"{\"long\":\"");
         line[length - 2..].copy_from_slice(b"\"}");
-        scene.write_raw(&line)?;
+        run.write_raw(&line)?;
     }
-    scene.speak("after.")
+    run.send_text("after.")
 }
 
-/// Pieces of 4 KiB, each beginning with its number, as fast as they are taken.
-fn flood(scene: &mut Scene, rest: &str) -> Played {
+/// Pieces of 4 KiB that start with their number, as fast as they are read.
+fn flood(run: &mut Run, rest: &str) -> RunResult {
     let mebibytes = number(rest, 0, 1);
-    let repeats = scene.repeats_itself("text");
-    scene.careless = mebibytes == 0 && !repeats;
+    let repeats = run.sends_cumulative_text("text");
+    run.skips_total = mebibytes == 0 && !repeats;
     let pieces = if mebibytes == 0 {
         u64::MAX
     } else {
@@ -119,69 +120,68 @@ fn flood(scene: &mut Scene, rest: &str) -> Played {
     let filling = "x".repeat(PIECE);
     for place in 0..pieces {
         let number = format!("{place} ");
-        scene.speak(&format!("{number}{}", &filling[number.len()..]))?;
-        if repeats && place % REPEATED == REPEATED - 1 {
-            scene.pause_speech()?;
+        run.send_text(&format!("{number}{}", &filling[number.len()..]))?;
+        if repeats && place % PIECES_PER_MESSAGE == PIECES_PER_MESSAGE - 1 {
+            run.finish_message()?;
         }
     }
     Ok(())
 }
 
-fn lie(scene: &mut Scene) -> Played {
+fn lie(run: &mut Run) -> RunResult {
     for word in ["true ", "words ", "only"] {
-        scene.speak(word)?;
-        scene.set("text", "a lie");
-        scene.say("lie")?;
+        run.send_text(word)?;
+        run.set("text", "a lie");
+        run.send_section("lie")?;
     }
     Ok(())
 }
 
-/// One child in our group, which holds our output open, and one apart from it.
-fn fork(scene: &mut Scene) -> Played {
-    let near = Command::new("sleep")
+/// One child in our process group that holds our output open, and one outside of it.
+fn fork(run: &mut Run) -> RunResult {
+    let attached = Command::new("sleep")
         .arg("600")
         .stdin(Stdio::null())
         .spawn();
     let own = std::env::current_exe().unwrap_or_default();
-    let far = Command::new(own)
-        .args([APART, "600"])
+    let detached = Command::new(own)
+        .args([DETACHED, "600"])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .map(moved_away);
-    match (near, far) {
-        (Ok(near), Ok(far)) => {
-            let said = format!("children {} {}", near.id(), far.id());
-            reap(near);
-            reap(far);
-            scene.speak(&said)
+        .map(wait_until_detached);
+    match (attached, detached) {
+        (Ok(attached), Ok(detached)) => {
+            let said = format!("children {} {}", attached.id(), detached.id());
+            reap(attached);
+            reap(detached);
+            run.send_text(&said)
         }
-        (near, far) => {
-            let failed = [near.err(), far.err()].into_iter().flatten();
+        (attached, detached) => {
+            let failed = [attached.err(), detached.err()].into_iter().flatten();
             let why: Vec<String> = failed.map(|error| error.to_string()).collect();
-            scene.speak(&format!("no children: {}", why.join(", ")))
+            run.send_text(&format!("no children: {}", why.join(", ")))
         }
     }
 }
 
-/// Waits until the child says that it is apart.
-fn moved_away(mut child: Child) -> Child {
+/// Waits until the child reports that it is detached.
+fn wait_until_detached(mut child: Child) -> Child {
     if let Some(mut said) = child.stdout.take() {
         drop(said.read(&mut [0]));
     }
     child
 }
 
-/// A child that has ended must not look as if it were still there.
+/// An ended child must not remain as a zombie.
 fn reap(mut child: Child) {
     thread::spawn(move || child.wait());
 }
 
-/// What the child does that is apart.
-pub(crate) fn sleep_apart(seconds: &str) {
+pub(crate) fn sleep_detached(seconds: &str) {
     if let Err(error) = rustix::process::setsid() {
-        murmur(&format!("fake-runtime: cannot be apart: {error}"));
+        log_stderr(&format!("fake-runtime: cannot be apart: {error}"));
     }
     drop(writeln!(io::stdout(), "apart"));
     thread::sleep(Duration::from_secs(number(seconds, 0, 1)));

@@ -1,17 +1,17 @@
-//! `fake-runtime`: plays the agent's side of any protocol, as a phrasebook words it.
+//! `fake-runtime`: the agent's side of any protocol, as a protocol file defines it.
 //!
-//! `fake-runtime PHRASEBOOK [--socket PATH | --connect PATH] [--log FILE] [--framing NAME]`. What it
-//! can be told to do and what a phrasebook looks like is described in `docs/agents/testing.md`. It needs no model, no
-//! network and no runtime: a thread for each connection and one for each scene that plays.
+//! `fake-runtime PROTOCOL [--socket PATH | --connect PATH] [--log FILE] [--framing NAME]`.
+//! `docs/agents/testing.md` describes its commands and the format of a protocol file. It needs no
+//! model, no network and no async runtime: one thread per connection and one per run.
 
+mod clock;
 mod conversation;
-mod moment;
-mod phrasebook;
-mod scene;
+mod faults;
+mod protocol;
+mod run;
+mod runtime;
 mod script;
-mod stage;
 mod template;
-mod trouble;
 mod wire;
 
 use std::io::{self, BufReader};
@@ -24,17 +24,16 @@ use std::thread;
 use std::time::Duration;
 
 use conversation::{Connection, Conversation};
-use phrasebook::{Framing, Phrasebook, Transport};
-use stage::Stage;
-use wire::{Log, Pen, murmur};
+use protocol::{Framing, Protocol, Transport};
+use runtime::Runtime;
+use wire::{Log, Writer, log_stderr};
 
 const USAGE: &str =
-    "fake-runtime PHRASEBOOK [--socket PATH | --connect PATH] [--log FILE] [--framing NAME]";
+    "fake-runtime PROTOCOL [--socket PATH | --connect PATH] [--log FILE] [--framing NAME]";
 
-/// What stands on the command line.
 #[derive(Default)]
-struct Orders {
-    phrasebook: PathBuf,
+struct Arguments {
+    protocol: PathBuf,
     socket: Option<PathBuf>,
     connect: Option<PathBuf>,
     log: Option<PathBuf>,
@@ -43,117 +42,125 @@ struct Orders {
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    if let [trouble::APART, seconds] = words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        trouble::sleep_apart(seconds);
+    if let [faults::DETACHED, seconds] = words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        faults::sleep_detached(seconds);
         return ExitCode::SUCCESS;
     }
     if std::env::var_os("FAKE_CRASH_AT_START").is_some() {
-        murmur("fake-runtime: crashed at the start, as it was told to");
+        log_stderr("fake-runtime: crashed at the start, as it was told to");
         return ExitCode::from(3);
     }
-    match orders(words).and_then(|orders| run(&orders)) {
+    match arguments(words).and_then(|arguments| run(&arguments)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            murmur(&format!("fake-runtime: {error}"));
+            log_stderr(&format!("fake-runtime: {error}"));
             ExitCode::from(2)
         }
     }
 }
 
-fn orders(words: Vec<String>) -> Result<Orders, String> {
-    let mut orders = Orders::default();
+fn arguments(words: Vec<String>) -> Result<Arguments, String> {
+    let mut arguments = Arguments::default();
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
         let mut path = || words.next().map(PathBuf::from).ok_or(USAGE);
         match word.as_str() {
-            "--socket" => orders.socket = Some(path()?),
-            "--connect" => orders.connect = Some(path()?),
-            "--log" => orders.log = Some(path()?),
-            "--framing" => orders.framing = Some(Framing::named(&path()?.to_string_lossy())?),
-            name if orders.phrasebook.as_os_str().is_empty() && !name.starts_with('-') => {
-                orders.phrasebook = name.into();
+            "--socket" => arguments.socket = Some(path()?),
+            "--connect" => arguments.connect = Some(path()?),
+            "--log" => arguments.log = Some(path()?),
+            "--framing" => {
+                arguments.framing = Some(Framing::from_name(&path()?.to_string_lossy())?);
+            }
+            name if arguments.protocol.as_os_str().is_empty() && !name.starts_with('-') => {
+                arguments.protocol = name.into();
             }
             _ => return Err(USAGE.into()),
         }
     }
-    if orders.phrasebook.as_os_str().is_empty() {
+    if arguments.protocol.as_os_str().is_empty() {
         return Err(USAGE.into());
     }
-    Ok(orders)
+    Ok(arguments)
 }
 
-fn run(orders: &Orders) -> Result<(), String> {
+fn run(arguments: &Arguments) -> Result<(), String> {
     let about = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let text = std::fs::read_to_string(&orders.phrasebook)
-        .map_err(|error| about(&orders.phrasebook, &error))?;
-    let mut book = Phrasebook::read(&text).map_err(|error| about(&orders.phrasebook, &error))?;
-    book.framing = orders.framing.unwrap_or(book.framing);
-    let log = Log::open(orders.log.as_deref()).map_err(|error| format!("the log: {error}"))?;
-    let stage = Arc::new(Stage::new(book, log));
-    match (&orders.socket, &orders.connect, stage.book.transport) {
+    let text = std::fs::read_to_string(&arguments.protocol)
+        .map_err(|error| about(&arguments.protocol, &error))?;
+    let mut protocol = Protocol::read(&text).map_err(|error| about(&arguments.protocol, &error))?;
+    protocol.framing = arguments.framing.unwrap_or(protocol.framing);
+    let log = Log::open(arguments.log.as_deref()).map_err(|error| format!("the log: {error}"))?;
+    let runtime = Arc::new(Runtime::new(protocol, log));
+    match (
+        &arguments.socket,
+        &arguments.connect,
+        runtime.protocol.transport,
+    ) {
         (None, None, Transport::Stdio) => {
-            over_stdio(&stage);
+            serve_stdio(&runtime);
             Ok(())
         }
-        (Some(path), None, _) => over_socket(&stage, path).map_err(|error| about(path, &error)),
-        (None, Some(path), _) => connect(&stage, path).map_err(|error| about(path, &error)),
+        (Some(path), None, _) => serve_socket(&runtime, path).map_err(|error| about(path, &error)),
+        (None, Some(path), _) => connect(&runtime, path).map_err(|error| about(path, &error)),
         _ => Err(format!("this protocol needs a socket: {USAGE}")),
     }
 }
 
-fn over_stdio(stage: &Arc<Stage>) {
-    let pen = Pen::stdout(stage.book.framing.end(), Arc::clone(&stage.log));
-    let connection = Connection::new(Arc::clone(stage), pen, Arc::default());
-    connection.listen(io::stdin().lock());
-    while stage.deaf.load(Ordering::Relaxed) {
+fn serve_stdio(runtime: &Arc<Runtime>) {
+    let writer = Writer::stdout(runtime.protocol.framing.end(), Arc::clone(&runtime.log));
+    let connection = Connection::new(Arc::clone(runtime), writer, Arc::default());
+    connection.serve(io::stdin().lock());
+    while runtime.ignores_input.load(Ordering::Relaxed) {
         thread::sleep(Duration::from_secs(1));
     }
 }
 
-/// Listens for as long as the program runs. Over a pair of sockets everybody has the same
-/// conversation, and everybody who listens hears all events.
-fn over_socket(stage: &Arc<Stage>, path: &Path) -> io::Result<()> {
-    // Events first: whoever sees the other socket may look for both.
-    let shared: Option<Arc<Conversation>> = match stage.book.transport {
+/// Accepts connections until the program ends. Over a pair of sockets all connections share one
+/// conversation, and every event client receives all events.
+fn serve_socket(runtime: &Arc<Runtime>, path: &Path) -> io::Result<()> {
+    // The event socket first: a client that sees the other one may look for both.
+    let shared: Option<Arc<Conversation>> = match runtime.protocol.transport {
         Transport::UnixPair => {
-            stage.listeners.open(bind(&events_of(path))?)?;
+            runtime.event_clients.open(bind(&events_of(path))?)?;
             Some(Arc::default())
         }
         Transport::Stdio | Transport::Unix => None,
     };
     for stream in bind(path)?.incoming() {
-        let (stream, stage) = (stream?, Arc::clone(stage));
+        let (stream, runtime) = (stream?, Arc::clone(runtime));
         let base = shared.clone().unwrap_or_default();
-        thread::spawn(move || talk(&stage, &stream, base));
+        thread::spawn(move || serve_connection(&runtime, &stream, base));
     }
     Ok(())
 }
 
-/// Connects to a gateway that listens, and ends with the connection.
-fn connect(stage: &Arc<Stage>, path: &Path) -> io::Result<()> {
+/// Connects to a listening gateway, and ends with the connection.
+fn connect(runtime: &Arc<Runtime>, path: &Path) -> io::Result<()> {
     let stream = UnixStream::connect(path)?;
-    if stage.book.transport == Transport::UnixPair {
-        stage.listeners.add(UnixStream::connect(events_of(path))?);
+    if runtime.protocol.transport == Transport::UnixPair {
+        runtime
+            .event_clients
+            .add(UnixStream::connect(events_of(path))?);
     }
-    talk(stage, &stream, Arc::default());
+    serve_connection(runtime, &stream, Arc::default());
     Ok(())
 }
 
-fn talk(stage: &Arc<Stage>, stream: &UnixStream, base: Arc<Conversation>) {
-    let pair = stage.book.transport == Transport::UnixPair;
-    let listeners = pair.then(|| Arc::clone(&stage.listeners));
-    let log = Arc::clone(&stage.log);
-    let pen = Pen::socket(stream, listeners, stage.book.framing.end(), log);
-    match (pen, stream.try_clone()) {
-        (Ok(pen), Ok(input)) => {
-            let connection = Connection::new(Arc::clone(stage), pen, base);
-            connection.listen(BufReader::new(input));
+fn serve_connection(runtime: &Arc<Runtime>, stream: &UnixStream, base: Arc<Conversation>) {
+    let pair = runtime.protocol.transport == Transport::UnixPair;
+    let event_clients = pair.then(|| Arc::clone(&runtime.event_clients));
+    let log = Arc::clone(&runtime.log);
+    let writer = Writer::socket(stream, event_clients, runtime.protocol.framing.end(), log);
+    match (writer, stream.try_clone()) {
+        (Ok(writer), Ok(input)) => {
+            let connection = Connection::new(Arc::clone(runtime), writer, base);
+            connection.serve(BufReader::new(input));
         }
-        (Err(error), _) | (_, Err(error)) => murmur(&format!("fake-runtime: {error}")),
+        (Err(error), _) | (_, Err(error)) => log_stderr(&format!("fake-runtime: {error}")),
     }
 }
 
-/// A socket that was left behind is replaced.
+/// Replaces a socket that was left behind.
 fn bind(path: &Path) -> io::Result<UnixListener> {
     drop(std::fs::remove_file(path));
     UnixListener::bind(path)

@@ -1,7 +1,7 @@
-//! How a protocol words things: read from a file, so that a protocol needs no code here.
+//! Protocol file: the definition of a protocol, so that it needs no code here.
 //!
-//! The format is described in `docs/agents/testing.md`. A key that nobody knows is refused, with its
-//! place: a phrasebook with a typing error would otherwise just be silent.
+//! `docs/agents/testing.md` describes the format. An unknown key is refused with its path: a typing
+//! error would otherwise go unnoticed.
 
 use std::collections::HashMap;
 
@@ -9,29 +9,27 @@ use serde_json::{Map, Value};
 
 use crate::template::Variables;
 
-/// Everything about one protocol.
-pub(crate) struct Phrasebook {
+pub(crate) struct Protocol {
     pub(crate) transport: Transport,
     pub(crate) framing: Framing,
-    /// Where a line names its conversation; empty if a connection has only one.
+    /// JSON pointers to the conversation id; empty if a connection has only one.
     pub(crate) conversation: Vec<String>,
-    /// What fresh ids look like.
+    /// Shapes of new ids.
     pub(crate) ids: HashMap<String, String>,
-    /// What is known from the beginning.
+    /// Initial variables.
     pub(crate) variables: Variables,
-    /// Ids that are made for each connection.
+    /// Ids made for each connection.
     pub(crate) make: Vec<String>,
-    /// Said to everybody who connects.
+    /// Sent on connect.
     pub(crate) hello: Section,
-    /// Said to what is not JSON.
+    /// Sent after a line that is not JSON.
     pub(crate) undecodable: Vec<Line>,
-    /// Said to what names a conversation that is not there.
-    pub(crate) stranger: Section,
-    pub(crate) hear: Vec<Rule>,
-    pub(crate) scene: Sections,
+    /// Sent after a line that names an unknown conversation.
+    pub(crate) unknown_conversation: Section,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) sections: Sections,
 }
 
-/// How the lines travel.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
     Stdio,
@@ -39,7 +37,6 @@ pub(crate) enum Transport {
     UnixPair,
 }
 
-/// What is around a line, and what ends it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     Newline,
@@ -49,8 +46,7 @@ pub(crate) enum Framing {
 }
 
 impl Framing {
-    /// The one that is called so.
-    pub(crate) fn named(name: &str) -> Result<Self, String> {
+    pub(crate) fn from_name(name: &str) -> Result<Self, String> {
         match name {
             "newline" => Ok(Self::Newline),
             "form-feed" => Ok(Self::FormFeed),
@@ -59,7 +55,7 @@ impl Framing {
         }
     }
 
-    /// What ends a line.
+    /// The delimiter of lines.
     pub(crate) fn end(self) -> u8 {
         match self {
             Self::Newline => b'\n',
@@ -68,193 +64,188 @@ impl Framing {
     }
 }
 
-/// Which of two ways a line takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
     Main,
     Events,
 }
 
-/// A line to be said.
 #[derive(Clone)]
 pub(crate) struct Line {
     pub(crate) lane: Lane,
     pub(crate) template: Value,
 }
 
-/// The words for each thing that happens in a scene.
+/// Lines for each step of a run, by name.
 pub(crate) type Sections = HashMap<String, Section>;
 
-/// The words for one thing.
 #[derive(Clone, Default)]
 pub(crate) struct Section {
     pub(crate) lines: Vec<Line>,
-    /// A question that ends the scene: its answer comes as the next prompt.
+    /// A question that ends the run: its answer comes as the next prompt.
     pub(crate) ends: bool,
-    /// A question that counts as granted at once if this variable is true.
+    /// A question that is granted at once if this variable is true.
     pub(crate) granted_if: Option<String>,
-    /// There are such words only if this variable is there.
+    /// Available only if this variable is set.
     pub(crate) only_if: Option<String>,
 }
 
-/// What is done about a line that came in.
+/// The reaction to an inbound line.
 #[derive(Default)]
 pub(crate) struct Rule {
     pub(crate) pattern: Value,
     pub(crate) when: Option<When>,
-    /// Variables that must be there.
+    /// Variables that must be set.
     pub(crate) has: Vec<String>,
-    /// Variables that must not be there.
+    /// Variables that must not be set.
     pub(crate) lacks: Vec<String>,
-    /// Variables that must be what the line says (if it says something).
+    /// Variables that must equal the value in the line, if it has one.
     pub(crate) same: Vec<(String, Vec<String>)>,
-    /// Variables for the answer and for the scene that begins.
+    /// Variables for the response and the run that starts.
     pub(crate) take: Vec<(String, Vec<String>)>,
-    /// Variables for all that follows in this conversation.
+    /// Variables for the rest of the conversation.
     pub(crate) keep: Vec<(String, Vec<String>)>,
-    /// Fresh ids, made now.
     pub(crate) make: Vec<String>,
-    /// Fresh ids, made unless they are there.
+    /// New ids, unless they are set.
     pub(crate) ensure: Vec<String>,
-    /// Where the line names the conversation that it goes on with.
+    /// Pointers to the conversation to resume.
     pub(crate) joins: Vec<String>,
-    /// Holds also for a conversation that is not there.
-    pub(crate) strangers: bool,
-    /// The conversation is over.
+    /// Applies to unknown conversations, too.
+    pub(crate) allows_unknown: bool,
+    /// Ends the conversation.
     pub(crate) leaves: bool,
-    /// Said instead if what it goes on with is lost; none if it cannot be.
+    /// Sent instead if the conversation is lost; `None` if it cannot be.
     pub(crate) lost: Option<Vec<Line>>,
     pub(crate) say: Vec<Line>,
-    /// Said instead, for each trouble with a handshake.
-    pub(crate) instead: HashMap<String, Vec<Line>>,
-    pub(crate) deed: Deed,
-    /// Said instead of beginning a second scene.
+    /// Sent instead, per handshake fault.
+    pub(crate) handshake_faults: HashMap<String, Vec<Line>>,
+    pub(crate) action: Action,
+    /// Sent instead of starting a second run.
     pub(crate) busy: Vec<Line>,
-    /// Which values, and where, mean yes.
+    /// Pointers and values that mean yes.
     pub(crate) granted: Vec<(String, Vec<Value>)>,
-    /// Where the answer says what was answered.
+    /// Pointers to the text of an answer.
     pub(crate) said: Vec<String>,
-    /// Words of a scene that begins here, where they differ.
-    pub(crate) scene: Sections,
+    /// Sections that override those of the protocol.
+    pub(crate) sections: Sections,
 }
 
-/// What a conversation must be doing for a rule to hold.
+/// The state of the conversation that a rule requires.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum When {
     Idle,
-    Playing,
+    Running,
     Asked,
 }
 
-/// What a line makes the agent do.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum Action {
     #[default]
     Nothing,
-    Play,
+    StartRun,
     Cancel,
     Answer,
     Steer,
     Exit,
 }
 
-type Read<T> = Result<T, String>;
+type Parsed<T> = Result<T, String>;
 
-impl Phrasebook {
-    /// Reads it.
-    pub(crate) fn read(text: &str) -> Read<Self> {
+impl Protocol {
+    pub(crate) fn read(text: &str) -> Parsed<Self> {
         let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let mut page = Page::new("", value)?;
-        let book = Self {
-            transport: match page.text("transport")?.as_deref() {
+        let mut reader = ObjectReader::new("", value)?;
+        let protocol = Self {
+            transport: match reader.text("transport")?.as_deref() {
                 None | Some("stdio") => Transport::Stdio,
                 Some("unix") => Transport::Unix,
                 Some("unix-pair") => Transport::UnixPair,
                 Some(other) => return Err(format!("transport: `{other}` is none")),
             },
-            framing: match page.text("framing")? {
+            framing: match reader.text("framing")? {
                 None => Framing::Newline,
-                Some(name) => Framing::named(&name)?,
+                Some(name) => Framing::from_name(&name)?,
             },
-            conversation: page.texts("conversation")?,
-            ids: page
+            conversation: reader.texts("conversation")?,
+            ids: reader
                 .object("ids")?
                 .into_iter()
                 .map(|(name, shape)| (name, crate::template::plain(&shape)))
                 .collect(),
-            variables: page.object("variables")?,
-            make: page.texts("make")?,
-            hello: page.section("hello")?,
-            undecodable: page.lines("undecodable")?,
-            stranger: page.section("stranger")?,
-            hear: page
-                .list("hear")
+            variables: reader.object("variables")?,
+            make: reader.texts("make")?,
+            hello: reader.section("hello")?,
+            undecodable: reader.lines("undecodable")?,
+            unknown_conversation: reader.section("stranger")?,
+            rules: reader
+                .list("rules")
                 .into_iter()
                 .enumerate()
-                .map(|(number, rule)| Rule::read(&format!("hear[{number}]"), rule))
-                .collect::<Read<_>>()?,
-            scene: page.sections("scene")?,
+                .map(|(number, rule)| Rule::read(&format!("rules[{number}]"), rule))
+                .collect::<Parsed<_>>()?,
+            sections: reader.sections("run")?,
         };
-        page.finish(&["about"])?;
-        Ok(book)
+        reader.finish(&["about"])?;
+        Ok(protocol)
     }
 }
 
 impl Rule {
-    fn read(place: &str, value: Value) -> Read<Self> {
-        let mut page = Page::new(place, value)?;
+    fn read(place: &str, value: Value) -> Parsed<Self> {
+        let mut reader = ObjectReader::new(place, value)?;
         let mut rule = Self {
-            pattern: page.take("match").unwrap_or(Value::Object(Map::new())),
-            when: match page.text("when")?.as_deref() {
+            pattern: reader.take("match").unwrap_or(Value::Object(Map::new())),
+            when: match reader.text("when")?.as_deref() {
                 None => None,
                 Some("idle") => Some(When::Idle),
-                Some("playing") => Some(When::Playing),
+                Some("playing") => Some(When::Running),
                 Some("asked") => Some(When::Asked),
                 Some(other) => return Err(format!("{place}.when: `{other}` is none")),
             },
-            has: page.texts("has")?,
-            lacks: page.texts("lacks")?,
-            same: page.pointers("same")?,
-            take: page.pointers("take")?,
-            keep: page.pointers("keep")?,
-            make: page.texts("make")?,
-            ensure: page.texts("ensure")?,
-            joins: page.texts("joins")?,
-            strangers: page.flag("strangers"),
-            leaves: page.flag("leaves"),
-            say: page.lines("say")?,
-            busy: page.lines("busy")?,
-            said: page.texts("said")?,
-            scene: page.sections("scene")?,
+            has: reader.texts("has")?,
+            lacks: reader.texts("lacks")?,
+            same: reader.pointers("same")?,
+            take: reader.pointers("take")?,
+            keep: reader.pointers("keep")?,
+            make: reader.texts("make")?,
+            ensure: reader.texts("ensure")?,
+            joins: reader.texts("joins")?,
+            allows_unknown: reader.flag("strangers"),
+            leaves: reader.flag("leaves"),
+            say: reader.lines("say")?,
+            busy: reader.lines("busy")?,
+            said: reader.texts("said")?,
+            sections: reader.sections("run")?,
             ..Self::default()
         };
-        if page.members.contains_key("lost") {
-            rule.lost = Some(page.lines("lost")?);
+        if reader.members.contains_key("lost") {
+            rule.lost = Some(reader.lines("lost")?);
         }
-        for trouble in ["wrong_version", "needs_login"] {
-            if page.members.contains_key(trouble) {
-                let lines = page.lines(trouble)?;
-                rule.instead.insert(trouble.replace('_', "-"), lines);
+        for faults in ["wrong_version", "needs_login"] {
+            if reader.members.contains_key(faults) {
+                let lines = reader.lines(faults)?;
+                rule.handshake_faults
+                    .insert(faults.replace('_', "-"), lines);
             }
         }
-        for granted in page.list("granted") {
-            let mut granted = Page::new(&format!("{place}.granted"), granted)?;
+        for granted in reader.list("granted") {
+            let mut granted = ObjectReader::new(&format!("{place}.granted"), granted)?;
             let pointer = granted.text("pointer")?.unwrap_or_default();
             rule.granted.push((pointer, granted.list("in")));
             granted.finish(&[])?;
         }
-        for (name, deed) in [
-            ("play", Deed::Play),
-            ("cancel", Deed::Cancel),
-            ("answer", Deed::Answer),
-            ("steer", Deed::Steer),
-            ("exit", Deed::Exit),
+        for (name, action) in [
+            ("play", Action::StartRun),
+            ("cancel", Action::Cancel),
+            ("answer", Action::Answer),
+            ("steer", Action::Steer),
+            ("exit", Action::Exit),
         ] {
-            if page.flag(name) {
-                rule.deed = deed;
+            if reader.flag(name) {
+                rule.action = action;
             }
         }
-        page.finish(&["about"])?;
+        reader.finish(&["about"])?;
         Ok(rule)
     }
 }
@@ -282,8 +273,7 @@ impl Line {
 }
 
 impl Section {
-    /// Are there such words, as things are?
-    pub(crate) fn usable(&self, known: &Variables) -> bool {
+    pub(crate) fn is_available(&self, known: &Variables) -> bool {
         let is_there = |name: &String| {
             let value = known.get(name);
             value.is_some_and(|value| !value.is_null() && *value != Value::Bool(false))
@@ -291,7 +281,7 @@ impl Section {
         self.only_if.as_ref().is_none_or(is_there)
     }
 
-    fn read(place: &str, value: Value) -> Read<Self> {
+    fn read(place: &str, value: Value) -> Parsed<Self> {
         let has_lines = value.get("lines").is_some_and(Value::is_array);
         if !has_lines {
             return Ok(Self {
@@ -299,26 +289,26 @@ impl Section {
                 ..Self::default()
             });
         }
-        let mut page = Page::new(place, value)?;
+        let mut reader = ObjectReader::new(place, value)?;
         let section = Self {
-            lines: page.lines("lines")?,
-            ends: page.flag("ends"),
-            granted_if: page.text("granted_if")?,
-            only_if: page.text("only_if")?,
+            lines: reader.lines("lines")?,
+            ends: reader.flag("ends"),
+            granted_if: reader.text("granted_if")?,
+            only_if: reader.text("only_if")?,
         };
-        page.finish(&[])?;
+        reader.finish(&[])?;
         Ok(section)
     }
 }
 
-/// An object that is read member by member, and what is left at the end is wrong.
-struct Page {
+/// Reads an object member by member; what is left at the end is an error.
+struct ObjectReader {
     place: String,
     members: Map<String, Value>,
 }
 
-impl Page {
-    fn new(place: &str, value: Value) -> Read<Self> {
+impl ObjectReader {
+    fn new(place: &str, value: Value) -> Parsed<Self> {
         match value {
             Value::Object(members) => Ok(Self {
                 place: place.to_owned(),
@@ -340,7 +330,7 @@ impl Page {
         self.take(name).map(listed).unwrap_or_default()
     }
 
-    fn text(&mut self, name: &str) -> Read<Option<String>> {
+    fn text(&mut self, name: &str) -> Parsed<Option<String>> {
         match self.take(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -348,12 +338,12 @@ impl Page {
         }
     }
 
-    fn texts(&mut self, name: &str) -> Read<Vec<String>> {
+    fn texts(&mut self, name: &str) -> Parsed<Vec<String>> {
         let place = format!("{}.{name}", self.place);
         texts(&place, self.list(name))
     }
 
-    fn lines(&mut self, name: &str) -> Read<Vec<Line>> {
+    fn lines(&mut self, name: &str) -> Parsed<Vec<Line>> {
         let lines = self.list(name);
         if lines.iter().any(|line| !line.is_object()) {
             return Err(format!("{}.{name}: a line is an object", self.place));
@@ -361,7 +351,7 @@ impl Page {
         Ok(lines.into_iter().map(Line::read).collect())
     }
 
-    fn object(&mut self, name: &str) -> Read<Map<String, Value>> {
+    fn object(&mut self, name: &str) -> Parsed<Map<String, Value>> {
         match self.take(name) {
             None => Ok(Map::new()),
             Some(Value::Object(members)) => Ok(members),
@@ -369,7 +359,7 @@ impl Page {
         }
     }
 
-    fn pointers(&mut self, name: &str) -> Read<Vec<(String, Vec<String>)>> {
+    fn pointers(&mut self, name: &str) -> Parsed<Vec<(String, Vec<String>)>> {
         let place = format!("{}.{name}", self.place);
         let members = self.object(name)?.into_iter();
         members
@@ -377,14 +367,14 @@ impl Page {
             .collect()
     }
 
-    fn section(&mut self, name: &str) -> Read<Section> {
+    fn section(&mut self, name: &str) -> Parsed<Section> {
         match self.take(name) {
             Some(value) => Section::read(&format!("{}.{name}", self.place), value),
             None => Ok(Section::default()),
         }
     }
 
-    fn sections(&mut self, name: &str) -> Read<Sections> {
+    fn sections(&mut self, name: &str) -> Parsed<Sections> {
         let place = format!("{}.{name}", self.place);
         let members = self.object(name)?.into_iter();
         members
@@ -395,7 +385,7 @@ impl Page {
             .collect()
     }
 
-    fn finish(mut self, ignored: &[&str]) -> Read<()> {
+    fn finish(mut self, ignored: &[&str]) -> Parsed<()> {
         for name in ignored {
             self.members.remove(*name);
         }
@@ -406,7 +396,7 @@ impl Page {
     }
 }
 
-/// One may be written where a list could be.
+/// A single value may stand for a list.
 fn listed(value: Value) -> Vec<Value> {
     match value {
         Value::Array(items) => items,
@@ -414,7 +404,7 @@ fn listed(value: Value) -> Vec<Value> {
     }
 }
 
-fn texts(place: &str, values: Vec<Value>) -> Read<Vec<String>> {
+fn texts(place: &str, values: Vec<Value>) -> Parsed<Vec<String>> {
     let text = |value: Value| match value {
         Value::String(text) => Ok(text),
         other => Err(format!("{place}: {other} is not a text")),

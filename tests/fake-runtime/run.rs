@@ -1,4 +1,4 @@
-//! What an agent does about one prompt: the words come from the phrasebook, the plot from `script`.
+//! Run: executes one prompt. The lines come from the protocol file, the commands from `script`.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -6,115 +6,110 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::conversation::{Answer, Connection, Conversation, Heard, Prompt};
-use crate::phrasebook::{Lane, Section};
+use crate::conversation::{Answer, Connection, Conversation, Prompt, Signal};
+use crate::protocol::{Lane, Section};
 use crate::script;
 use crate::template::{Variables, mentions};
 use crate::wire::lock;
 
-/// Longer than any test waits.
 const FOREVER: Duration = Duration::from_hours(24);
 
-/// Why a scene does not go on.
 pub(crate) enum Stop {
-    /// It was told to.
     Cancelled,
-    /// It failed, and says why.
     Failed(String),
-    /// It has asked something, and the answer comes as a new prompt.
+    /// Ended with a question whose answer comes as the next prompt.
     Asking,
-    /// Nobody listens.
-    Gone,
+    Disconnected,
 }
 
-/// How a part of a scene went.
-pub(crate) type Played<T = ()> = Result<T, Stop>;
+pub(crate) type RunResult<T = ()> = Result<T, Stop>;
 
-/// One scene.
-pub(crate) struct Scene {
+pub(crate) struct Run {
     pub(crate) connection: Arc<Connection>,
-    talk: Arc<Conversation>,
+    conversation: Arc<Conversation>,
     pub(crate) prompt: Prompt,
-    heard: Receiver<Heard>,
-    /// Counts the lines that mention it.
+    signals: Receiver<Signal>,
+    /// Counts the lines that mention `$seq`.
     seq: u64,
-    /// The way of speaking (`text`, `thought`) that has begun and not ended.
+    /// The channel (`text`, `thought`) of the open message.
     open: Option<&'static str>,
     total: String,
-    /// Keeps no record of what it says: there may be no end to it.
-    pub(crate) careless: bool,
-    /// Hears nothing of what it is told.
-    pub(crate) deaf: bool,
+    /// Keeps no total: the output may be endless.
+    pub(crate) skips_total: bool,
+    /// Ignores all signals.
+    pub(crate) ignores_input: bool,
 }
 
-/// Plays a scene, and those that wait behind it.
-pub(crate) fn play_all(first: Scene) {
-    let mut scene = first;
-    while let Some((prompt, heard)) = scene.play() {
-        let (connection, talk) = (scene.connection, scene.talk);
-        scene = Scene::new(connection, talk, prompt, heard);
-        let run = scene.connection.stage.fresh("run");
-        lock(&scene.talk.state)
+/// Executes a run and those queued behind it.
+pub(crate) fn run_all(first: Run) {
+    let mut run = first;
+    while let Some((prompt, signals)) = run.execute_prompt() {
+        run = Run::new(run.connection, run.conversation, prompt, signals);
+        let id = run.connection.runtime.new_id("run");
+        lock(&run.conversation.state)
             .variables
-            .insert("run".into(), run.clone());
-        scene.set("run", run);
+            .insert("run".into(), id.clone());
+        run.set("run", id);
     }
 }
 
-impl Scene {
+impl Run {
     pub(crate) fn new(
         connection: Arc<Connection>,
-        talk: Arc<Conversation>,
+        conversation: Arc<Conversation>,
         prompt: Prompt,
-        heard: Receiver<Heard>,
+        signals: Receiver<Signal>,
     ) -> Self {
-        let mut scene = Self {
+        let mut run = Self {
             connection,
-            talk,
+            conversation,
             prompt,
-            heard,
+            signals,
             seq: 0,
             open: None,
             total: String::new(),
-            careless: false,
-            deaf: false,
+            skips_total: false,
+            ignores_input: false,
         };
         for kind in ["foreign", "tool"] {
-            scene.make(kind);
+            run.make(kind);
         }
-        scene.set("total", "");
-        scene.stamp();
-        scene
+        run.set("total", "");
+        run.unique_millis();
+        run
     }
 
-    fn play(&mut self) -> Option<(Prompt, Receiver<Heard>)> {
-        let asked = lock(&self.talk.state).left_asking.take();
+    fn execute_prompt(&mut self) -> Option<(Prompt, Receiver<Signal>)> {
+        let asked = lock(&self.conversation.state).unanswered_prompt.take();
         let played = self
-            .say("begin")
-            .and_then(|()| script::perform(self, asked.as_deref()));
+            .send_section("begin")
+            .and_then(|()| script::execute(self, asked.as_deref()));
         let ending = match &played {
             Ok(()) => "completed",
             Err(Stop::Cancelled) => "cancelled",
             Err(Stop::Failed(_)) => "failed",
-            Err(Stop::Asking | Stop::Gone) => "",
+            Err(Stop::Asking | Stop::Disconnected) => "",
         };
         if let Err(Stop::Failed(why)) = &played {
             self.set("text", why.as_str());
         }
-        // Held until the end is written: whoever has read it may prompt again, and is not too early.
-        let talk = Arc::clone(&self.talk);
-        let mut state = lock(&talk.state);
-        state.left_asking = matches!(played, Err(Stop::Asking)).then(|| self.prompt.text.clone());
+        // Held until the end is written: a client that has read it may prompt again at once.
+        let conversation = Arc::clone(&self.conversation);
+        let mut state = lock(&conversation.state);
+        state.unanswered_prompt =
+            matches!(played, Err(Stop::Asking)).then(|| self.prompt.text.clone());
         let ended = match ending {
             "" => Ok(()),
-            "completed" => self.pause_speech().and_then(|()| self.say(ending)),
-            _ => self.say(ending),
+            "completed" => self
+                .finish_message()
+                .and_then(|()| self.send_section(ending)),
+            _ => self.send_section(ending),
         };
         drop(ended);
         state.next()
     }
 
-    /// A variable for the lines to come.
+    /// Sets a variable for the following lines.
     pub(crate) fn set(&mut self, name: &str, value: impl Into<Value>) {
         self.prompt.variables.insert(name.to_owned(), value.into());
     }
@@ -123,104 +118,103 @@ impl Scene {
         self.prompt.variables.get(name)
     }
 
-    /// A fresh id for the lines to come.
+    /// Sets a new id for the following lines.
     pub(crate) fn make(&mut self, kind: &str) -> Value {
-        let fresh = self.connection.stage.fresh(kind);
-        self.set(kind, fresh.clone());
-        fresh
+        let new_id = self.connection.runtime.new_id(kind);
+        self.set(kind, new_id.clone());
+        new_id
     }
 
-    fn stamp(&mut self) {
-        let stamp = self.connection.stage.stamp();
-        self.set("stamp", stamp);
+    fn unique_millis(&mut self) {
+        let unique_millis = self.connection.runtime.unique_millis();
+        self.set("stamp", unique_millis);
     }
 
-    /// The words for something, if there are any.
+    /// The section of this name, if it is available.
     pub(crate) fn section(&self, name: &str) -> Option<Section> {
-        let own = self.prompt.scene.get(name);
-        let section = own.or_else(|| self.connection.stage.book.scene.get(name))?;
+        let own = self.prompt.sections.get(name);
+        let section = own.or_else(|| self.connection.runtime.protocol.sections.get(name))?;
         section
-            .usable(&self.prompt.variables)
+            .is_available(&self.prompt.variables)
             .then(|| section.clone())
     }
 
-    /// Says it; nothing if there are no words for it.
-    pub(crate) fn say(&mut self, name: &str) -> Played {
+    /// Does nothing without such a section.
+    pub(crate) fn send_section(&mut self, name: &str) -> RunResult {
         match self.section(name) {
-            Some(section) => self.say_lines(&section),
+            Some(section) => self.send_section_lines(&section),
             None => Ok(()),
         }
     }
 
-    fn say_lines(&mut self, section: &Section) -> Played {
+    fn send_section_lines(&mut self, section: &Section) -> RunResult {
         let variables: &Variables = &self.prompt.variables;
         self.connection
             .write(&section.lines, variables, &mut self.seq)
-            .map_err(|_| Stop::Gone)
+            .map_err(|_| Stop::Disconnected)
     }
 
-    /// Says something that is not speech: what was being said is complete before it.
-    pub(crate) fn announce(&mut self, name: &str) -> Played {
-        self.pause_speech()?;
-        self.stamp();
+    /// Sends a section that is not part of a message: completes the open one first.
+    pub(crate) fn announce(&mut self, name: &str) -> RunResult {
+        self.finish_message()?;
+        self.unique_millis();
         if self.section(name).is_none() {
-            return self.speak(&format!("There are no words for {name} here. "));
+            return self.send_text(&format!("There are no words for {name} here. "));
         }
-        self.say(name)
+        self.send_section(name)
     }
 
-    /// Says a piece of the answer, unless it was told to stop.
-    pub(crate) fn speak(&mut self, piece: &str) -> Played {
-        self.listen()?;
-        self.utter("text", piece)
+    /// Sends a piece of the answer, unless there is a cancel.
+    pub(crate) fn send_text(&mut self, piece: &str) -> RunResult {
+        self.check_signals()?;
+        self.send_piece("text", piece)
     }
 
-    /// Thinks aloud.
-    pub(crate) fn think(&mut self, piece: &str) -> Played {
-        self.listen()?;
-        self.utter("thought", piece)
+    pub(crate) fn send_thought(&mut self, piece: &str) -> RunResult {
+        self.check_signals()?;
+        self.send_piece("thought", piece)
     }
 
-    fn utter(&mut self, way: &'static str, piece: &str) -> Played {
+    fn send_piece(&mut self, way: &'static str, piece: &str) -> RunResult {
         let first = self.open != Some(way);
         if first {
-            self.pause_speech()?;
+            self.finish_message()?;
             self.open = Some(way);
             self.total.clear();
-            self.stamp();
+            self.unique_millis();
             self.make("utterance");
         }
-        if !self.careless {
+        if !self.skips_total {
             self.total.push_str(piece);
         }
-        if self.repeats_itself(way) {
+        if self.sends_cumulative_text(way) {
             self.set("total", self.total.clone());
         }
         self.set("text", piece);
         let opening = format!("{way}_first");
         let begins = first && self.section(&opening).is_some();
-        self.say(if begins { &opening } else { way })
+        self.send_section(if begins { &opening } else { way })
     }
 
-    /// What is being said is complete; if more is said, it is something new.
-    pub(crate) fn pause_speech(&mut self) -> Played {
+    /// Completes the open message.
+    pub(crate) fn finish_message(&mut self) -> RunResult {
         match self.open.take() {
             Some(way) => {
                 self.set("text", "");
                 self.set("total", self.total.clone());
-                self.say(&format!("{way}_end"))
+                self.send_section(&format!("{way}_end"))
             }
             None => Ok(()),
         }
     }
 
-    /// Do the pieces each hold all that was said before?
-    pub(crate) fn repeats_itself(&self, way: &str) -> bool {
+    /// Does each piece repeat the whole text so far?
+    pub(crate) fn sends_cumulative_text(&self, way: &str) -> bool {
         let lines = self.section(way).map(|section| section.lines);
         lines.is_some_and(|lines| lines.iter().any(|line| mentions(&line.template, "total")))
     }
 
-    /// The way that the answer takes.
+    /// The lane of the answer.
     pub(crate) fn lane(&self) -> Lane {
         let first = self
             .section("text")
@@ -228,25 +222,24 @@ impl Scene {
         first.map_or(Lane::Main, |line| line.lane)
     }
 
-    /// Writes something that is no line of the protocol.
-    pub(crate) fn write_raw(&self, bytes: &[u8]) -> Played {
-        let written = self.connection.pen.write(self.lane(), bytes);
-        written.map_err(|_| Stop::Gone)
+    /// Writes bytes that are no line of the protocol.
+    pub(crate) fn write_raw(&self, bytes: &[u8]) -> RunResult {
+        let written = self.connection.writer.write(self.lane(), bytes);
+        written.map_err(|_| Stop::Disconnected)
     }
 
-    /// What was said to us meanwhile.
-    pub(crate) fn listen(&mut self) -> Played {
+    pub(crate) fn check_signals(&mut self) -> RunResult {
         self.wait(Duration::ZERO)
     }
 
-    /// Waits, and listens.
-    pub(crate) fn wait(&mut self, time: Duration) -> Played {
+    /// Waits, and handles signals meanwhile.
+    pub(crate) fn wait(&mut self, time: Duration) -> RunResult {
         let until = Instant::now() + time;
         loop {
-            match self.hear(until)? {
-                Some(Heard::Cancel) if !self.deaf => return Err(Stop::Cancelled),
-                Some(Heard::Steer(text)) if !self.deaf => {
-                    self.utter("text", &format!("steered: {text} "))?;
+            match self.next_signal(until)? {
+                Some(Signal::Cancel) if !self.ignores_input => return Err(Stop::Cancelled),
+                Some(Signal::Steer(text)) if !self.ignores_input => {
+                    self.send_piece("text", &format!("steered: {text} "))?;
                 }
                 Some(_) => {}
                 None => return Ok(()),
@@ -254,39 +247,42 @@ impl Scene {
         }
     }
 
-    /// Waits until it is told to stop.
-    pub(crate) fn wait_forever(&mut self) -> Played {
+    pub(crate) fn wait_forever(&mut self) -> RunResult {
         self.wait(FOREVER)
     }
 
-    fn hear(&self, until: Instant) -> Played<Option<Heard>> {
+    fn next_signal(&self, until: Instant) -> RunResult<Option<Signal>> {
         let left = until.saturating_duration_since(Instant::now());
-        match self.heard.recv_timeout(left) {
-            Ok(Heard::Leave) | Err(RecvTimeoutError::Disconnected) => Err(Stop::Gone),
-            Ok(heard) => Ok(Some(heard)),
+        match self.signals.recv_timeout(left) {
+            Ok(Signal::Disconnect) | Err(RecvTimeoutError::Disconnected) => Err(Stop::Disconnected),
+            Ok(signals) => Ok(Some(signals)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
         }
     }
 
-    /// Asks, and waits for the answer. Nothing if there are no words for such a question.
-    pub(crate) fn ask(&mut self, name: &str) -> Played<Option<Answer>> {
+    /// Asks and waits for the answer; `None` if the protocol has no such question.
+    pub(crate) fn ask(&mut self, name: &str) -> RunResult<Option<Answer>> {
         self.ask_for(name, None)
     }
 
-    /// Asks although it was told to stop, and waits so long for an answer.
-    pub(crate) fn ask_in_spite(&mut self, name: &str, time: Duration) -> Played<Option<Answer>> {
+    /// Asks although there was a cancel, and waits at most this long.
+    pub(crate) fn ask_after_cancel(
+        &mut self,
+        name: &str,
+        time: Duration,
+    ) -> RunResult<Option<Answer>> {
         self.ask_for(name, Some(time))
     }
 
-    fn ask_for(&mut self, name: &str, in_spite: Option<Duration>) -> Played<Option<Answer>> {
+    fn ask_for(&mut self, name: &str, after_cancel: Option<Duration>) -> RunResult<Option<Answer>> {
         let Some(section) = self.section(name) else {
             return Ok(None);
         };
-        self.pause_speech()?;
-        self.stamp();
+        self.finish_message()?;
+        self.unique_millis();
         let ask = self.make("ask");
-        lock(&self.talk.state).question = Some(ask.clone());
-        self.say_lines(&section)?;
+        lock(&self.conversation.state).question = Some(ask.clone());
+        self.send_section_lines(&section)?;
         if section.ends {
             return Err(Stop::Asking);
         }
@@ -299,23 +295,23 @@ impl Scene {
                 said,
             }))
         } else {
-            self.answer(&ask, in_spite)
+            self.answer(&ask, after_cancel)
         };
-        lock(&self.talk.state).question = None;
+        lock(&self.conversation.state).question = None;
         if answer.is_ok() {
-            self.say("answered")?;
+            self.send_section("answered")?;
         }
         answer
     }
 
-    fn answer(&mut self, ask: &Value, in_spite: Option<Duration>) -> Played<Option<Answer>> {
-        let until = Instant::now() + in_spite.unwrap_or(FOREVER);
+    fn answer(&mut self, ask: &Value, after_cancel: Option<Duration>) -> RunResult<Option<Answer>> {
+        let until = Instant::now() + after_cancel.unwrap_or(FOREVER);
         let mut steered = Vec::new();
         let answer = loop {
-            match self.hear(until)? {
-                Some(Heard::Cancel) if in_spite.is_none() => return Err(Stop::Cancelled),
-                Some(Heard::Steer(text)) => steered.push(text),
-                Some(Heard::Answer(answer)) if answer.ask.as_ref().is_none_or(|of| of == ask) => {
+            match self.next_signal(until)? {
+                Some(Signal::Cancel) if after_cancel.is_none() => return Err(Stop::Cancelled),
+                Some(Signal::Steer(text)) => steered.push(text),
+                Some(Signal::Answer(answer)) if answer.ask.as_ref().is_none_or(|of| of == ask) => {
                     break Some(answer);
                 }
                 Some(_) => {}
@@ -323,7 +319,7 @@ impl Scene {
             }
         };
         for text in steered {
-            self.utter("text", &format!("steered: {text} "))?;
+            self.send_piece("text", &format!("steered: {text} "))?;
         }
         Ok(answer)
     }

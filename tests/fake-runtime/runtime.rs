@@ -1,5 +1,5 @@
-//! What all connections of the program share: the phrasebook, the ids that were given out, and the
-//! switches in the environment.
+//! Runtime: state shared by all connections, i.e. the protocol, the ids and the switches of the
+//! environment.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -8,53 +8,52 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::moment;
-use crate::phrasebook::{Framing, Lane, Line, Phrasebook};
+use crate::clock;
+use crate::protocol::{Framing, Lane, Line, Protocol};
 use crate::template::{Variables, fill};
-use crate::wire::{Listeners, Log, lock};
+use crate::wire::{EventClients, Log, lock};
 
-/// Shared by all connections.
-pub(crate) struct Stage {
-    pub(crate) book: Phrasebook,
+pub(crate) struct Runtime {
+    pub(crate) protocol: Protocol,
     pub(crate) log: Arc<Log>,
-    pub(crate) listeners: Arc<Listeners>,
-    /// `FAKE_HANDSHAKE`: what goes wrong when somebody introduces themselves.
+    pub(crate) event_clients: Arc<EventClients>,
+    /// `FAKE_HANDSHAKE`: the fault of the handshake.
     pub(crate) handshake: String,
-    /// `FAKE_RESUME=lost`: no conversation can be gone on with.
-    pub(crate) forgetful: bool,
-    /// Somebody was told to hear nothing any more, not even the end of the input.
-    pub(crate) deaf: AtomicBool,
-    given: Mutex<HashMap<String, u64>>,
+    /// `FAKE_RESUME=lost`: no conversation can be resumed.
+    pub(crate) loses_conversations: bool,
+    /// `/hang deaf`: ignores everything, even the end of the input.
+    pub(crate) ignores_input: AtomicBool,
+    id_counters: Mutex<HashMap<String, u64>>,
     lines: AtomicU64,
-    stamp: AtomicU64,
+    unique_millis: AtomicU64,
 }
 
-impl Stage {
-    pub(crate) fn new(book: Phrasebook, log: Log) -> Self {
+impl Runtime {
+    pub(crate) fn new(protocol: Protocol, log: Log) -> Self {
         let switch = |name| std::env::var(name).unwrap_or_default();
         Self {
-            book,
+            protocol,
             log: Arc::new(log),
-            listeners: Arc::default(),
+            event_clients: Arc::default(),
             handshake: switch("FAKE_HANDSHAKE"),
-            forgetful: switch("FAKE_RESUME") == "lost",
-            deaf: AtomicBool::new(false),
-            given: Mutex::default(),
+            loses_conversations: switch("FAKE_RESUME") == "lost",
+            ignores_input: AtomicBool::new(false),
+            id_counters: Mutex::default(),
             lines: AtomicU64::new(0),
-            stamp: AtomicU64::new(0),
+            unique_millis: AtomicU64::new(0),
         }
     }
 
-    /// A fresh id of this kind, in the shape that the phrasebook gives it.
-    pub(crate) fn fresh(&self, kind: &str) -> Value {
+    /// A new id in the shape that the protocol file gives it.
+    pub(crate) fn new_id(&self, kind: &str) -> Value {
         let number = {
-            let mut given = lock(&self.given);
-            let number = given.entry(kind.to_owned()).or_default();
+            let mut id_counters = lock(&self.id_counters);
+            let number = id_counters.entry(kind.to_owned()).or_default();
             *number += 1;
             *number
         };
         let usual = format!("{kind}-$n");
-        let shape = self.book.ids.get(kind).unwrap_or(&usual).clone();
+        let shape = self.protocol.ids.get(kind).unwrap_or(&usual).clone();
         let filled = fill(&Value::String(shape), &mut |hole| match hole {
             "n" => Some(number.into()),
             "i" => Some((number - 1).into()),
@@ -65,26 +64,26 @@ impl Stage {
         filled.unwrap_or(Value::Null)
     }
 
-    /// Milliseconds that no other stamp has.
-    pub(crate) fn stamp(&self) -> u64 {
-        let now = moment::milliseconds();
+    /// Milliseconds that are never returned twice.
+    pub(crate) fn unique_millis(&self) -> u64 {
+        let now = clock::milliseconds();
         let next = |last: u64| Some(now.max(last + 1));
         let last = self
-            .stamp
+            .unique_millis
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
         now.max(last.unwrap_or_default() + 1)
     }
 
-    /// What is inside, if lines come in something.
-    pub(crate) fn unwrapped(&self, mut line: Value) -> Value {
-        match self.book.framing {
+    /// The content of a framed line.
+    pub(crate) fn unwrap_line(&self, mut line: Value) -> Value {
+        match self.protocol.framing {
             Framing::NodeIpc => line.get_mut("data").map(Value::take).unwrap_or_default(),
             Framing::Newline | Framing::FormFeed => line,
         }
     }
 
-    /// A line with its holes filled. `seq` counts the lines of a scene that mention it.
-    pub(crate) fn word(&self, line: &Line, known: &Variables, seq: &mut u64) -> (Lane, Vec<u8>) {
+    /// Fills a template. `seq` counts the lines of a run that mention it.
+    pub(crate) fn render(&self, line: &Line, known: &Variables, seq: &mut u64) -> (Lane, Vec<u8>) {
         let (mut number, mut place) = (None, None);
         let filled = fill(&line.template, &mut |hole| match hole {
             "n" => Some(
@@ -98,12 +97,12 @@ impl Stage {
                 }))
                 .into(),
             ),
-            "ts" => Some(moment::text().into()),
-            "ms" => Some(moment::milliseconds().into()),
+            "ts" => Some(clock::timestamp().into()),
+            "ms" => Some(clock::milliseconds().into()),
             name => known.get(name).cloned(),
         });
         let mut filled = filled.unwrap_or_default();
-        if self.book.framing == Framing::NodeIpc {
+        if self.protocol.framing == Framing::NodeIpc {
             filled = json!({ "type": "message", "data": filled });
         }
         (line.lane, filled.to_string().into_bytes())

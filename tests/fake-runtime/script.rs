@@ -1,12 +1,12 @@
-//! What the words of a prompt make the agent do: the first word that begins with `/` and is one of
-//! these, wherever it stands.
+//! Script: the commands in a prompt. The first word that is one of these counts, wherever it
+//! stands.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::scene::{Played, Scene, Stop};
+use crate::faults;
+use crate::run::{Run, RunResult, Stop};
 use crate::template::plain;
-use crate::trouble;
 
 const COMMANDS: &[&str] = &[
     "/ask-cancelled",
@@ -40,49 +40,49 @@ const COMMANDS: &[&str] = &[
     "/usage",
 ];
 
-/// Plays what the prompt asks for. It may be the answer to a question that the scene before has ended
-/// with, the one for the prompt `asked`, and may then repeat that.
-pub(crate) fn perform(scene: &mut Scene, asked: Option<&str>) -> Played {
-    let text = scene.prompt.text.clone();
-    let found = command(&text);
+/// Executes the prompt. If the run before ended with a question (to the prompt `asked`), this may
+/// be its answer, and may then repeat that prompt.
+pub(crate) fn execute(run: &mut Run, asked: Option<&str>) -> RunResult {
+    let text = run.prompt.text.clone();
+    let first_value = command(&text);
     if let Some(asked) = asked
         && asked != text
-        && found.is_none_or(|(word, _)| Some(word) == command(asked).map(|(word, _)| word))
+        && first_value.is_none_or(|(word, _)| Some(word) == command(asked).map(|(word, _)| word))
     {
-        return scene.speak(&format!("answered: {text}"));
+        return run.send_text(&format!("answered: {text}"));
     }
-    let Some((command, rest)) = found else {
-        return chat(scene, &text);
+    let Some((command, rest)) = first_value else {
+        return chat(run, &text);
     };
     match command {
-        "/echo" => scene.speak(rest),
-        "/stream" => stream(scene, rest),
-        "/think" => think(scene),
-        "/tool" => tool(scene),
-        "/confirm" => confirm(scene, rest),
-        "/prompt" | "/pick" => question(scene, &command[1..], rest),
+        "/echo" => run.send_text(rest),
+        "/stream" => stream(run, rest),
+        "/think" => send_thought(run),
+        "/tool" => tool(run),
+        "/confirm" => confirm(run, rest),
+        "/prompt" | "/pick" => question(run, &command[1..], rest),
         "/plan" | "/usage" | "/commands" | "/odd" => {
-            scene.announce(&command[1..])?;
-            scene.speak("That was it.")
+            run.announce(&command[1..])?;
+            run.send_text("That was it.")
         }
         "/title" => {
-            scene.set("title", rest);
-            scene.announce("title")?;
-            scene.speak("That was it.")
+            run.set("title", rest);
+            run.announce("title")?;
+            run.send_text("That was it.")
         }
         "/fail" => {
-            scene.speak("This will ")?;
+            run.send_text("This will ")?;
             Err(Stop::Failed("it failed, as it was told to".into()))
         }
         "/show" => {
-            let line = scene.prompt.line.to_string();
-            scene.speak(&line)
+            let line = run.prompt.line.to_string();
+            run.send_text(&line)
         }
-        "/env" => environment(scene),
-        "/remember" => remember(scene, rest),
-        "/recall" => recall(scene),
-        "/ask-cancelled" => ask_cancelled(scene),
-        _ => trouble::perform(scene, command, rest),
+        "/env" => environment(run),
+        "/remember" => remember(run, rest),
+        "/recall" => recall(run),
+        "/ask-cancelled" => ask_cancelled(run),
+        _ => faults::execute(run, command, rest),
     }
 }
 
@@ -105,120 +105,120 @@ fn command(text: &str) -> Option<(&'static str, &str)> {
     })
 }
 
-/// The numbers behind a command, and what stands for those that are not there.
+/// The number at this position behind a command, or the default.
 pub(crate) fn number(rest: &str, place: usize, otherwise: u64) -> u64 {
     let word = rest.split_whitespace().nth(place);
     word.and_then(|word| word.parse().ok()).unwrap_or(otherwise)
 }
 
-fn chat(scene: &mut Scene, text: &str) -> Played {
+fn chat(run: &mut Run, text: &str) -> RunResult {
     for piece in ["You ", "said: "] {
-        scene.speak(piece)?;
+        run.send_text(piece)?;
     }
     let letters: Vec<char> = text.chars().collect();
     for piece in letters.chunks(letters.len().div_ceil(4).max(1)) {
-        scene.speak(&piece.iter().collect::<String>())?;
+        run.send_text(&piece.iter().collect::<String>())?;
     }
     Ok(())
 }
 
-fn stream(scene: &mut Scene, rest: &str) -> Played {
+fn stream(run: &mut Run, rest: &str) -> RunResult {
     let pause = Duration::from_millis(number(rest, 1, 0));
     for word in 1..=number(rest, 0, 10) {
-        scene.speak(&format!("{word} "))?;
-        scene.wait(pause)?;
+        run.send_text(&format!("{word} "))?;
+        run.wait(pause)?;
     }
     Ok(())
 }
 
-fn think(scene: &mut Scene) -> Played {
-    if scene.section("thought").is_none() {
-        return scene.announce("thought");
+fn send_thought(run: &mut Run) -> RunResult {
+    if run.section("thought").is_none() {
+        return run.announce("thought");
     }
     for piece in ["Let me ", "think. "] {
-        scene.think(piece)?;
+        run.send_thought(piece)?;
     }
-    scene.speak("I have thought.")
+    run.send_text("I have thought.")
 }
 
-fn tool(scene: &mut Scene) -> Played {
-    scene.make("tool");
-    scene.announce("tool")?;
-    let (ending, word) = match scene.ask("ask")? {
+fn tool(run: &mut Run) -> RunResult {
+    run.make("tool");
+    run.announce("tool")?;
+    let (ending, word) = match run.ask("ask")? {
         None => ("tool_done", "ran"),
         Some(answer) if answer.granted => ("tool_done", "allowed"),
         Some(_) => ("tool_denied", "denied"),
     };
-    scene.say(ending)?;
-    scene.speak(word)
+    run.send_section(ending)?;
+    run.send_text(word)
 }
 
-fn confirm(scene: &mut Scene, rest: &str) -> Played {
-    let kind = variant(scene, "confirm", rest);
-    let said = match scene.ask(&kind)? {
-        None => return scene.announce("confirm"),
+fn confirm(run: &mut Run, rest: &str) -> RunResult {
+    let kind = variant(run, "confirm", rest);
+    let said = match run.ask(&kind)? {
+        None => return run.announce("confirm"),
         Some(answer) if answer.granted => "yes",
         Some(_) => "no",
     };
-    scene.speak(&format!("answered: {said}"))
+    run.send_text(&format!("answered: {said}"))
 }
 
-fn question(scene: &mut Scene, kind: &str, rest: &str) -> Played {
-    let variant = variant(scene, kind, rest);
-    let Some(answer) = scene.ask(&variant)? else {
-        return scene.announce(kind);
+fn question(run: &mut Run, kind: &str, rest: &str) -> RunResult {
+    let variant = variant(run, kind, rest);
+    let Some(answer) = run.ask(&variant)? else {
+        return run.announce(kind);
     };
     let said = answer.said.unwrap_or_else(|| "nothing".into());
-    scene.speak(&format!("answered: {said}"))
+    run.send_text(&format!("answered: {said}"))
 }
 
-/// `/pick multi` asks with the words for `pick_multi`, if there are any.
-fn variant(scene: &Scene, kind: &str, rest: &str) -> String {
+/// `/pick multi` uses the section `pick_multi`, if there is one.
+fn variant(run: &Run, kind: &str, rest: &str) -> String {
     let special = format!("{kind}_{rest}");
-    if scene.section(&special).is_some() {
+    if run.section(&special).is_some() {
         special
     } else {
         kind.to_owned()
     }
 }
 
-/// Goes on asking after it was told to stop.
-fn ask_cancelled(scene: &mut Scene) -> Played {
+/// Keeps asking after a cancel.
+fn ask_cancelled(run: &mut Run) -> RunResult {
     let stopped = loop {
-        match scene.ask("ask") {
-            Ok(None) => return scene.announce("ask"),
+        match run.ask("ask") {
+            Ok(None) => return run.announce("ask"),
             Ok(Some(_)) => {}
             Err(stop) => break stop,
         }
-        if let Err(stop) = scene.wait(Duration::from_millis(50)) {
+        if let Err(stop) = run.wait(Duration::from_millis(50)) {
             break stop;
         }
     };
     if matches!(stopped, Stop::Cancelled) {
         for _ in 0..2 {
-            scene.ask_in_spite("ask", Duration::from_secs(5))?;
+            run.ask_after_cancel("ask", Duration::from_secs(5))?;
         }
     }
     Err(stopped)
 }
 
-fn environment(scene: &mut Scene) -> Played {
+fn environment(run: &mut Run) -> RunResult {
     let mut names: Vec<String> = std::env::vars_os()
         .map(|(name, _)| name.to_string_lossy().into_owned())
         .collect();
     names.sort();
     let here = std::env::current_dir().unwrap_or_default();
-    // The mask can only be seen by setting it.
+    // The umask can only be read by setting it.
     let mask = rustix::process::umask(rustix::fs::Mode::empty());
     rustix::process::umask(mask);
-    scene.speak(&format!("env {}\n", names.join(" ")))?;
-    scene.speak(&format!("cwd {}\n", here.display()))?;
-    scene.speak(&format!("umask {:04o}", mask.bits()))
+    run.send_text(&format!("env {}\n", names.join(" ")))?;
+    run.send_text(&format!("cwd {}\n", here.display()))?;
+    run.send_text(&format!("umask {:04o}", mask.bits()))
 }
 
-/// Where the word of this conversation is kept.
-fn memory(scene: &Scene) -> PathBuf {
-    let thread = scene.get("thread").map(plain).unwrap_or_default();
+/// The file that stores the word of this conversation.
+fn memory(run: &Run) -> PathBuf {
+    let thread = run.get("thread").map(plain).unwrap_or_default();
     let safe = |letter: char| {
         if letter.is_alphanumeric() || "-_".contains(letter) {
             letter
@@ -230,14 +230,14 @@ fn memory(scene: &Scene) -> PathBuf {
     PathBuf::from(format!(".fake-memory-{name}"))
 }
 
-fn remember(scene: &mut Scene, word: &str) -> Played {
-    match std::fs::write(memory(scene), word) {
-        Ok(()) => scene.speak("remembered"),
+fn remember(run: &mut Run, word: &str) -> RunResult {
+    match std::fs::write(memory(run), word) {
+        Ok(()) => run.send_text("remembered"),
         Err(error) => Err(Stop::Failed(format!("cannot remember: {error}"))),
     }
 }
 
-fn recall(scene: &mut Scene) -> Played {
-    let word = std::fs::read_to_string(memory(scene));
-    scene.speak(&word.unwrap_or_else(|_| "nothing".into()))
+fn recall(run: &mut Run) -> RunResult {
+    let word = std::fs::read_to_string(memory(run));
+    run.send_text(&word.unwrap_or_else(|_| "nothing".into()))
 }

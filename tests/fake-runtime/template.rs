@@ -1,13 +1,11 @@
-//! Lines with holes: `"$name"` in a template is replaced by a variable, and a pattern is held against
-//! a line that came in.
+//! Templates: `"$name"` is replaced by a variable; patterns are matched against inbound lines.
 
 use serde_json::{Map, Value};
 
-/// What is known by name.
 pub(crate) type Variables = Map<String, Value>;
 
-/// Fills a template. A text that is nothing but `$name` becomes the value itself, with its type;
-/// inside a longer text it is written out. `$$` is a dollar sign. What has no value is left out.
+/// Fills a template. A string that is only `$name` becomes the value with its type; inside a longer
+/// string it is written out. `$$` is a dollar sign. Members without a value are left out.
 pub(crate) fn fill(
     template: &Value,
     known: &mut dyn FnMut(&str) -> Option<Value>,
@@ -63,7 +61,7 @@ fn name_length(text: &str) -> usize {
         .unwrap_or(text.len())
 }
 
-/// Is there a hole of this name anywhere in it?
+/// Does the template contain this variable?
 pub(crate) fn mentions(template: &Value, name: &str) -> bool {
     let mut mentioned = false;
     fill(template, &mut |hole| {
@@ -73,21 +71,21 @@ pub(crate) fn mentions(template: &Value, name: &str) -> bool {
     mentioned
 }
 
-/// Does the line look like the pattern? `"*"` is anything, `null` is nothing at all, and an object
-/// may have more members than the pattern names.
+/// Matches a line: `"*"` is anything, `null` is nothing, and an object may have more members than
+/// the pattern.
 pub(crate) fn fits(pattern: &Value, line: Option<&Value>) -> bool {
     let line = line.filter(|value| !value.is_null());
     match (pattern, line) {
-        (Value::Null, found) => found.is_none(),
-        (Value::String(any), found) if any == "*" => found.is_some(),
+        (Value::Null, first_value) => first_value.is_none(),
+        (Value::String(any), first_value) if any == "*" => first_value.is_some(),
         (Value::Object(pattern), Some(Value::Object(line))) => pattern
             .iter()
             .all(|(name, value)| fits(value, line.get(name))),
-        (pattern, found) => Some(pattern) == found,
+        (pattern, first_value) => Some(pattern) == first_value,
     }
 }
 
-/// A value as people write it.
+/// A value as plain text.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -96,30 +94,30 @@ pub(crate) fn plain(value: &Value) -> String {
     }
 }
 
-/// Every text that is called `text` somewhere inside, one after the other: a prompt may come in parts.
-pub(crate) fn gather(value: &Value) -> String {
+/// All members named `text`, joined: a prompt may come in parts.
+pub(crate) fn collect_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(items) => {
-            let parts: Vec<String> = items.iter().map(gather_inside).collect();
+            let parts: Vec<String> = items.iter().map(collect_nested_text).collect();
             let said = parts.iter().filter(|part| !part.is_empty());
             said.cloned().collect::<Vec<_>>().join("\n")
         }
-        other => gather_inside(other),
+        other => collect_nested_text(other),
     }
 }
 
-fn gather_inside(value: &Value) -> String {
+fn collect_nested_text(value: &Value) -> String {
     match value {
         Value::Object(members) => {
             let parts = members.iter().map(|(name, value)| match value {
                 Value::String(text) if name == "text" => text.clone(),
                 Value::String(_) => String::new(),
-                other => gather_inside(other),
+                other => collect_nested_text(other),
             });
             parts.collect()
         }
-        Value::Array(items) => items.iter().map(gather_inside).collect(),
+        Value::Array(items) => items.iter().map(collect_nested_text).collect(),
         _ => String::new(),
     }
 }

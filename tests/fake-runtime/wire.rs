@@ -1,4 +1,4 @@
-//! Bytes in and out: frames, the pen that everybody on a connection writes with, and the log.
+//! Wire: line framing, writers and the log.
 
 use std::fs::File;
 use std::io::{self, BufRead, Write};
@@ -7,62 +7,59 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::phrasebook::Lane;
+use crate::protocol::Lane;
 
-/// What is longer than this is cut in the log.
-const LOGGED_BYTES: usize = 4096;
+const MAX_LOGGED_BYTES: usize = 4096;
 
-/// A lock that a thread which panicked does not spoil for the others.
+/// Ignores poisoning: a thread that panicked must not block the others.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes to the operator's ear.
-pub(crate) fn murmur(text: &str) {
+pub(crate) fn log_stderr(text: &str) {
     drop(writeln!(io::stderr(), "{text}"));
 }
 
-/// Everything that was heard (`< …`) and said (`> …`), for tests to read.
+/// Log of all lines received (`< …`) and sent (`> …`), for tests.
 pub(crate) struct Log(Option<Mutex<File>>);
 
 impl Log {
-    /// Begins or goes on with it.
     pub(crate) fn open(path: Option<&Path>) -> io::Result<Self> {
         let open = |path| File::options().create(true).append(true).open(path);
         Ok(Self(path.map(open).transpose()?.map(Mutex::new)))
     }
 
-    pub(crate) fn note(&self, direction: &str, bytes: &[u8]) {
+    pub(crate) fn record(&self, direction: &str, bytes: &[u8]) {
         let Some(file) = &self.0 else { return };
-        let shown = &bytes[..bytes.len().min(LOGGED_BYTES)];
+        let shown = &bytes[..bytes.len().min(MAX_LOGGED_BYTES)];
         let entry = format!("{direction} {}\n", String::from_utf8_lossy(shown));
         drop(lock(file).write_all(entry.as_bytes()));
     }
 }
 
-/// Those who listen to the events of a protocol that has a way of its own for them.
+/// Clients of the event socket, for protocols that have one.
 #[derive(Default)]
-pub(crate) struct Listeners {
-    door: Mutex<Option<UnixListener>>,
-    inside: Mutex<Vec<UnixStream>>,
+pub(crate) struct EventClients {
+    listener: Mutex<Option<UnixListener>>,
+    clients: Mutex<Vec<UnixStream>>,
 }
 
-impl Listeners {
-    /// Where they come in. They are let in when there is something to tell, so that whoever has
-    /// connected before a command hears everything that comes of it.
-    pub(crate) fn open(&self, door: UnixListener) -> io::Result<()> {
-        door.set_nonblocking(true)?;
-        *lock(&self.door) = Some(door);
+impl EventClients {
+    /// Clients are accepted when there is an event to send, so that one that connected before a
+    /// command receives all its events.
+    pub(crate) fn open(&self, listener: UnixListener) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        *lock(&self.listener) = Some(listener);
         Ok(())
     }
 
     pub(crate) fn add(&self, listener: UnixStream) {
-        lock(&self.inside).push(listener);
+        lock(&self.clients).push(listener);
     }
 
-    fn let_in(&self) {
-        if let Some(door) = &*lock(&self.door) {
-            while let Ok((listener, _)) = door.accept() {
+    fn accept_waiting(&self) {
+        if let Some(listener) = &*lock(&self.listener) {
+            while let Ok((listener, _)) = listener.accept() {
                 if listener.set_nonblocking(false).is_ok() {
                     self.add(listener);
                 }
@@ -70,32 +67,30 @@ impl Listeners {
         }
     }
 
-    /// Whoever cannot be reached is forgotten.
-    fn tell(&self, bytes: &[u8]) {
-        self.let_in();
-        lock(&self.inside).retain_mut(|listener| listener.write_all(bytes).is_ok());
+    /// Drops clients that cannot be reached.
+    fn send(&self, bytes: &[u8]) {
+        self.accept_waiting();
+        lock(&self.clients).retain_mut(|listener| listener.write_all(bytes).is_ok());
     }
 
-    fn hang_up(&self) {
-        self.let_in();
-        for listener in lock(&self.inside).drain(..) {
+    fn close(&self) {
+        self.accept_waiting();
+        for listener in lock(&self.clients).drain(..) {
             drop(listener.shutdown(Shutdown::Both));
         }
     }
 }
 
-/// What a connection is written to with.
-pub(crate) struct Pen {
+pub(crate) struct Writer {
     main: Mutex<Box<dyn Write + Send>>,
-    /// For hanging up; standard output cannot be hung up.
+    /// For closing; standard output cannot be closed.
     stream: Option<UnixStream>,
-    events: Option<Arc<Listeners>>,
+    events: Option<Arc<EventClients>>,
     end: u8,
     log: Arc<Log>,
 }
 
-impl Pen {
-    /// Over standard output.
+impl Writer {
     pub(crate) fn stdout(end: u8, log: Arc<Log>) -> Self {
         Self {
             main: Mutex::new(Box::new(io::stdout())),
@@ -106,10 +101,9 @@ impl Pen {
         }
     }
 
-    /// Over a socket, or two.
     pub(crate) fn socket(
         stream: &UnixStream,
-        events: Option<Arc<Listeners>>,
+        events: Option<Arc<EventClients>>,
         end: u8,
         log: Arc<Log>,
     ) -> io::Result<Self> {
@@ -122,14 +116,13 @@ impl Pen {
         })
     }
 
-    /// Writes a line and what ends it.
     pub(crate) fn write(&self, lane: Lane, text: &[u8]) -> io::Result<()> {
-        self.log.note(">", text);
+        self.log.record(">", text);
         let mut bytes = Vec::with_capacity(text.len() + 1);
         bytes.extend_from_slice(text);
         bytes.push(self.end);
-        if let (Lane::Events, Some(listeners)) = (lane, &self.events) {
-            listeners.tell(&bytes);
+        if let (Lane::Events, Some(event_clients)) = (lane, &self.events) {
+            event_clients.send(&bytes);
             return Ok(());
         }
         let mut main = lock(&self.main);
@@ -137,10 +130,10 @@ impl Pen {
         main.flush()
     }
 
-    /// Ends the connection (of those who listen, if there are any); false if it cannot be ended.
-    pub(crate) fn hang_up(&self) -> bool {
+    /// Closes the connection (of the event clients, if any); `false` if it cannot be closed.
+    pub(crate) fn close(&self) -> bool {
         match (&self.events, &self.stream) {
-            (Some(listeners), _) => listeners.hang_up(),
+            (Some(event_clients), _) => event_clients.close(),
             (None, Some(stream)) => drop(stream.shutdown(Shutdown::Both)),
             (None, None) => return false,
         }
@@ -148,7 +141,7 @@ impl Pen {
     }
 }
 
-/// The next line, without its end; nothing at the end of the input.
+/// The next line without its delimiter; `None` at the end of the input.
 pub(crate) fn next_line(input: &mut impl BufRead, end: u8) -> Option<Vec<u8>> {
     let mut line = Vec::new();
     match input.read_until(end, &mut line) {

@@ -1,23 +1,23 @@
-//! What somebody leaves behind goes a little at a time.
+//! Account removal: large accounts and ended sessions are deleted in batches.
 
 use switchboard::domain::account::Role;
-use switchboard::domain::act::Action;
+use switchboard::domain::audit::Action;
 use switchboard::domain::id::{SessionId, UserId};
-use switchboard::domain::search::Words;
+use switchboard::domain::search_query::SearchQuery;
 use switchboard::store::{Append, ChangeUserError, JournalFacts, SearchText, Subject};
 
 use crate::journals::{append, bodies, new_session};
-use crate::{World, act, at, outlived};
+use crate::{World, at, cutoffs, entry};
 
 crate::on_both_databases!(
-    an_ended_session_is_not_found_and_its_texts_leave_in_parts,
-    what_has_not_ended_loses_nothing,
-    an_account_with_much_is_closed_emptied_and_removed,
+    texts_of_an_ended_session_are_removed_in_batches,
+    an_active_session_loses_nothing,
+    a_large_account_is_disabled_and_deleted_in_batches,
     the_last_administrator_keeps_everything,
 );
 
-/// A session with so many events, each with a text that it is found by.
-async fn spoken(world: &World, owner: UserId, count: usize) -> SessionId {
+/// A session with this many events, each with a search text.
+async fn session_with_texts(world: &World, owner: UserId, count: usize) -> SessionId {
     let new = new_session(owner);
     world.store.create_session(&new).await.unwrap();
     let lease = world.store.claim_journal(new.id, "here").await.unwrap();
@@ -31,12 +31,12 @@ async fn spoken(world: &World, owner: UserId, count: usize) -> SessionId {
     };
     let added = world.store.append(&[said], at(1)).await.unwrap();
     assert_eq!(added, [Ok(())]);
-    world.store.sweep(outlived(1)).await.unwrap();
+    world.store.sweep(cutoffs(1)).await.unwrap();
     new.id
 }
 
-async fn finds(world: &World, owner: UserId) -> usize {
-    let words = Words::of("needle");
+async fn count_hits(world: &World, owner: UserId) -> usize {
+    let words = SearchQuery::parse("needle");
     let hits = world.store.search(owner, &words, None, 50).await.unwrap();
     hits.len()
 }
@@ -48,28 +48,31 @@ async fn facts(world: &World, session: SessionId) -> JournalFacts {
         .unwrap()
 }
 
-async fn an_ended_session_is_not_found_and_its_texts_leave_in_parts(world: World) {
+async fn texts_of_an_ended_session_are_removed_in_batches(world: World) {
     let mia = world.user("mia", Role::Member).await;
-    let (ended, other) = (spoken(&world, mia, 100).await, spoken(&world, mia, 1).await);
-    assert_eq!(finds(&world, mia).await, 2);
-    let end = act(Action::SessionEnded, 5);
+    let (ended, other) = (
+        session_with_texts(&world, mia, 100).await,
+        session_with_texts(&world, mia, 1).await,
+    );
+    assert_eq!(count_hits(&world, mia).await, 2);
+    let end = entry(Action::SessionEnded, 5);
     assert!(world.store.end_session(ended, mia, &end).await.unwrap());
-    assert_eq!(finds(&world, mia).await, 1);
+    assert_eq!(count_hits(&world, mia).await, 1);
     assert!(
         facts(&world, ended).await.has_old_texts,
-        "nobody waits for them to go"
+        "texts are removed later"
     );
-    let mut parts = Vec::new();
+    let mut batches = Vec::new();
     loop {
-        let gone = world.store.forget_texts(ended).await.unwrap();
-        if gone == 0 {
+        let removed = world.store.remove_text_batch(ended).await.unwrap();
+        if removed == 0 {
             break;
         }
-        parts.push(gone);
+        batches.push(removed);
     }
     assert!(
-        parts.len() > 1 && parts.iter().sum::<u64>() == 100,
-        "{parts:?}"
+        batches.len() > 1 && batches.iter().sum::<u64>() == 100,
+        "{batches:?}"
     );
     assert!(!facts(&world, ended).await.has_old_texts);
     assert!(
@@ -79,17 +82,17 @@ async fn an_ended_session_is_not_found_and_its_texts_leave_in_parts(world: World
     assert!(world.store.integrity().await.unwrap().is_empty());
 }
 
-async fn what_has_not_ended_loses_nothing(world: World) {
+async fn an_active_session_loses_nothing(world: World) {
     let mia = world.user("mia", Role::Member).await;
-    let session = spoken(&world, mia, 3).await;
-    assert_eq!(world.store.forget_texts(session).await.unwrap(), 0);
-    assert_eq!(world.store.clear_journal(session).await.unwrap(), 0);
-    assert_eq!(world.store.empty_account(mia).await.unwrap(), 0);
-    assert!(!world.store.owns_much(mia).await.unwrap());
-    // Something happened since.
+    let session = session_with_texts(&world, mia, 3).await;
+    assert_eq!(world.store.remove_text_batch(session).await.unwrap(), 0);
+    assert_eq!(world.store.remove_event_batch(session).await.unwrap(), 0);
+    assert_eq!(world.store.remove_account_batch(mia).await.unwrap(), 0);
+    assert!(!world.store.is_large_account(mia).await.unwrap());
+    // It changed since then.
     let expired = world.store.expire_session(session, at(0), at(9)).await;
     assert!(!expired.unwrap());
-    assert_eq!(finds(&world, mia).await, 1);
+    assert_eq!(count_hits(&world, mia).await, 1);
     assert_eq!(bodies(&world, session, 0).await.len(), 3);
     assert!(
         world
@@ -99,41 +102,45 @@ async fn what_has_not_ended_loses_nothing(world: World) {
             .unwrap()
     );
     assert_eq!(facts(&world, session).await.ended_at, Some(at(9)));
-    assert_eq!(finds(&world, mia).await, 0);
+    assert_eq!(count_hits(&world, mia).await, 0);
 }
 
-async fn an_account_with_much_is_closed_emptied_and_removed(world: World) {
+async fn a_large_account_is_disabled_and_deleted_in_batches(world: World) {
     let mia = world.user("mia", Role::Member).await;
     let ben = world.user("ben", Role::Member).await;
-    let session = spoken(&world, mia, 700).await;
-    let his = spoken(&world, ben, 2).await;
-    assert!(world.store.owns_much(mia).await.unwrap());
-    let close = act(Action::UserDisabled, 5);
-    world.store.close_account(mia, &close).await.unwrap();
-    assert_eq!(world.last_act().await, "user.disabled");
+    let session = session_with_texts(&world, mia, 700).await;
+    let his = session_with_texts(&world, ben, 2).await;
+    assert!(world.store.is_large_account(mia).await.unwrap());
+    let close = entry(Action::UserDisabled, 5);
+    world
+        .store
+        .disable_and_end_sessions(mia, &close)
+        .await
+        .unwrap();
+    assert_eq!(world.last_audit_action().await, "user.disabled");
     assert!(world.store.user(mia).await.unwrap().unwrap().disabled);
     assert!(facts(&world, session).await.ended_at.is_some());
     let changes = world.store.changes_after(0).await.unwrap();
     assert_eq!(changes[0].subject, Subject::User(mia, 2));
-    let mut parts = 0;
-    while world.store.empty_account(mia).await.unwrap() > 0 {
-        parts += 1;
+    let mut batches = 0;
+    while world.store.remove_account_batch(mia).await.unwrap() > 0 {
+        batches += 1;
     }
-    assert!(parts > 10, "{parts} parts");
+    assert!(batches > 10, "{batches} batches");
     assert!(bodies(&world, session, 0).await.is_empty());
-    let remove = act(Action::UserRemoved, 6);
+    let remove = entry(Action::UserRemoved, 6);
     world.store.remove_user(mia, &remove).await.unwrap();
     assert!(world.store.session(session).await.unwrap().is_none());
-    assert_eq!(finds(&world, ben).await, 1);
+    assert_eq!(count_hits(&world, ben).await, 1);
     assert_eq!(bodies(&world, his, 0).await.len(), 2);
     assert!(world.store.integrity().await.unwrap().is_empty());
 }
 
 async fn the_last_administrator_keeps_everything(world: World) {
     let root = world.user("root", Role::Admin).await;
-    let session = spoken(&world, root, 3).await;
-    let close = act(Action::UserDisabled, 5);
-    let refused = world.store.close_account(root, &close).await;
+    let session = session_with_texts(&world, root, 3).await;
+    let close = entry(Action::UserDisabled, 5);
+    let refused = world.store.disable_and_end_sessions(root, &close).await;
     assert!(
         matches!(refused, Err(ChangeUserError::LastAdmin)),
         "{refused:?}"

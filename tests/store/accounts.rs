@@ -1,11 +1,11 @@
-//! Accounts.
+//! Accounts: created, changed, disabled and removed.
 
 use switchboard::domain::account::Role;
-use switchboard::domain::act::Action;
+use switchboard::domain::audit::Action;
 use switchboard::domain::id::UserId;
 use switchboard::store::{ChangeUserError, CreateUserError, KeepLogin, LinkKind, NewLink, Subject};
 
-use crate::{World, act, at, name, new_login, new_user};
+use crate::{World, at, entry, name, new_login, new_user};
 
 crate::on_both_databases!(
     a_user_is_found_by_name_and_by_id,
@@ -13,13 +13,13 @@ crate::on_both_databases!(
     users_are_listed_by_name_in_pages,
     the_last_administrator_cannot_be_lost,
     two_administrators_cannot_disable_each_other_at_once,
-    a_disabled_user_keeps_nothing,
+    a_disabled_user_loses_every_login,
     a_new_password_ends_the_other_logins,
     a_login_checked_before_a_new_password_does_not_start,
     a_link_does_not_outlive_a_new_password,
-    a_new_role_makes_old_tokens_worthless,
-    a_removed_user_is_gone_with_everything,
-    what_does_not_exist_cannot_be_changed,
+    a_new_role_revokes_old_tokens,
+    a_removed_user_is_gone_with_its_logins,
+    an_unknown_user_cannot_be_changed,
 );
 
 async fn a_user_is_found_by_name_and_by_id(world: World) {
@@ -47,7 +47,7 @@ async fn a_user_is_found_by_name_and_by_id(world: World) {
             .unwrap()
             .is_none()
     );
-    assert_eq!(world.last_act().await, "user.created");
+    assert_eq!(world.last_audit_action().await, "user.created");
     assert!(world.store.has_users().await.unwrap());
     assert!(!world.store.has_admin().await.unwrap());
 }
@@ -57,14 +57,14 @@ async fn a_name_belongs_to_one_user(world: World) {
     let again = new_user("MIA", Role::Admin);
     let refused = world
         .store
-        .create_user(&again, &act(Action::UserCreated, 0))
+        .create_user(&again, &entry(Action::UserCreated, 0))
         .await;
     assert!(matches!(refused, Err(CreateUserError::UsernameTaken)));
     assert!(!world.store.has_admin().await.unwrap());
     assert_eq!(
-        world.store.recent_acts(10).await.unwrap().len(),
+        world.store.recent_audit_entries(10).await.unwrap().len(),
         1,
-        "a refused act leaves no row"
+        "a refused change leaves no audit entry"
     );
 }
 
@@ -91,7 +91,7 @@ async fn users_are_listed_by_name_in_pages(world: World) {
 async fn the_last_administrator_cannot_be_lost(world: World) {
     let admin = world.user("root", Role::Admin).await;
     let store = &world.store;
-    let change = act(Action::UserDisabled, 1);
+    let change = entry(Action::UserDisabled, 1);
     let losses = [
         store.disable_user(admin, &change).await,
         store.remove_user(admin, &change).await,
@@ -114,7 +114,7 @@ async fn two_administrators_cannot_disable_each_other_at_once(world: World) {
         world.user("other", Role::Admin).await,
     );
     let (first, second) = (world.second().await, world.second().await);
-    let change = act(Action::UserDisabled, 1);
+    let change = entry(Action::UserDisabled, 1);
     let (a, b) = tokio::join!(
         first.disable_user(one, &change),
         second.disable_user(other, &change)
@@ -122,12 +122,12 @@ async fn two_administrators_cannot_disable_each_other_at_once(world: World) {
     assert_eq!(u8::from(a.is_ok()) + u8::from(b.is_ok()), 1, "{a:?} {b:?}");
 }
 
-async fn a_disabled_user_keeps_nothing(world: World) {
+async fn a_disabled_user_loses_every_login(world: World) {
     let mia = world.user("mia", Role::Member).await;
     world.login(mia, [1; 32]).await;
     world
         .store
-        .disable_user(mia, &act(Action::UserDisabled, 1))
+        .disable_user(mia, &entry(Action::UserDisabled, 1))
         .await
         .unwrap();
     assert!(world.store.logins(mia, at(2)).await.unwrap().is_empty());
@@ -138,23 +138,23 @@ async fn a_disabled_user_keeps_nothing(world: World) {
     assert!(
         world
             .store
-            .start_login(&late, &act(Action::LoginSucceeded, 2))
+            .start_login(&late, &entry(Action::LoginSucceeded, 2))
             .await
             .is_err()
     );
     world
         .store
-        .enable_user(mia, &act(Action::UserEnabled, 3))
+        .enable_user(mia, &entry(Action::UserEnabled, 3))
         .await
         .unwrap();
     assert!(!world.store.user(mia).await.unwrap().unwrap().disabled);
     assert!(
         world
             .store
-            .start_login(&late, &act(Action::LoginSucceeded, 2))
+            .start_login(&late, &entry(Action::LoginSucceeded, 2))
             .await
             .is_err(),
-        "a password that was checked before must be checked again"
+        "a password checked before the change must be checked again"
     );
 }
 
@@ -162,7 +162,7 @@ async fn a_new_password_ends_the_other_logins(world: World) {
     let mia = world.user("mia", Role::Member).await;
     let kept = world.login(mia, [1; 32]).await;
     let other = world.login(mia, [2; 32]).await;
-    let change = act(Action::PasswordChanged, 1);
+    let change = entry(Action::PasswordChanged, 1);
     world
         .store
         .set_password(mia, "new", KeepLogin::Only(kept), &change)
@@ -193,7 +193,7 @@ async fn a_new_password_ends_the_other_logins(world: World) {
 async fn a_login_checked_before_a_new_password_does_not_start(world: World) {
     let mia = world.user("mia", Role::Member).await;
     let late = new_login(mia, [1; 32]);
-    let change = act(Action::PasswordChanged, 1);
+    let change = entry(Action::PasswordChanged, 1);
     world
         .store
         .set_password(mia, "new", KeepLogin::None, &change)
@@ -201,7 +201,7 @@ async fn a_login_checked_before_a_new_password_does_not_start(world: World) {
         .unwrap();
     let started = world
         .store
-        .start_login(&late, &act(Action::LoginSucceeded, 2))
+        .start_login(&late, &entry(Action::LoginSucceeded, 2))
         .await;
     assert!(started.is_err(), "{started:?}");
 }
@@ -213,8 +213,8 @@ async fn a_link_does_not_outlive_a_new_password(world: World) {
         kind: LinkKind::Invite(mia),
         expires_at: at(100),
     };
-    let issue = act(Action::LinkIssued, 0);
-    let change = act(Action::PasswordChanged, 1);
+    let issue = entry(Action::LinkIssued, 0);
+    let change = entry(Action::PasswordChanged, 1);
     let store = &world.store;
     store.issue_link(&link, &issue).await.unwrap();
     store
@@ -228,12 +228,12 @@ async fn a_link_does_not_outlive_a_new_password(world: World) {
     assert!(store.invited([1; 32], at(2)).await.unwrap().is_none());
 }
 
-async fn a_new_role_makes_old_tokens_worthless(world: World) {
+async fn a_new_role_revokes_old_tokens(world: World) {
     let mia = world.user("mia", Role::Member).await;
     world.login(mia, [1; 32]).await;
     world
         .store
-        .set_role(mia, Role::Admin, &act(Action::RoleChanged, 1))
+        .set_role(mia, Role::Admin, &entry(Action::RoleChanged, 1))
         .await
         .unwrap();
     let changes = world.store.changes_after(0).await.unwrap();
@@ -249,12 +249,12 @@ async fn a_new_role_makes_old_tokens_worthless(world: World) {
     );
 }
 
-async fn a_removed_user_is_gone_with_everything(world: World) {
+async fn a_removed_user_is_gone_with_its_logins(world: World) {
     let mia = world.user("mia", Role::Member).await;
     world.login(mia, [1; 32]).await;
     world
         .store
-        .remove_user(mia, &act(Action::UserRemoved, 1))
+        .remove_user(mia, &entry(Action::UserRemoved, 1))
         .await
         .unwrap();
     assert!(world.store.user(mia).await.unwrap().is_none());
@@ -264,17 +264,17 @@ async fn a_removed_user_is_gone_with_everything(world: World) {
     world.user("mia", Role::Member).await;
 }
 
-async fn what_does_not_exist_cannot_be_changed(world: World) {
-    let nobody = UserId::new();
-    let change = act(Action::UserDisabled, 1);
+async fn an_unknown_user_cannot_be_changed(world: World) {
+    let unknown = UserId::new();
+    let change = entry(Action::UserDisabled, 1);
     let store = &world.store;
     let outcomes = [
-        store.disable_user(nobody, &change).await,
-        store.enable_user(nobody, &change).await,
-        store.remove_user(nobody, &change).await,
-        store.set_role(nobody, Role::Admin, &change).await,
+        store.disable_user(unknown, &change).await,
+        store.enable_user(unknown, &change).await,
+        store.remove_user(unknown, &change).await,
+        store.set_role(unknown, Role::Admin, &change).await,
         store
-            .set_password(nobody, "x", KeepLogin::None, &change)
+            .set_password(unknown, "x", KeepLogin::None, &change)
             .await,
     ];
     for outcome in outcomes {
@@ -283,6 +283,6 @@ async fn what_does_not_exist_cannot_be_changed(world: World) {
             "{outcome:?}"
         );
     }
-    assert!(store.recent_acts(10).await.unwrap().is_empty());
+    assert!(store.recent_audit_entries(10).await.unwrap().is_empty());
     assert!(store.changes_after(0).await.unwrap().is_empty());
 }

@@ -1,10 +1,10 @@
-//! Reading and shortening the audit log, and looking at everybody's sessions from above.
+//! Audit log: filters, pages and expiry; and the overview of all sessions.
 
 use switchboard::domain::account::Role;
-use switchboard::domain::act::{Act, Action, Actor, By};
+use switchboard::domain::audit::{Action, Actor, AuditContext, AuditEntry};
 use switchboard::domain::id::{Epoch, SessionId, UserId};
 use switchboard::store::{
-    ActFilter, NewSession, SessionChange, SessionFilter, SessionStatus, Summary,
+    AuditFilter, NewSession, SessionChange, SessionFilter, SessionStatus, SessionSummary,
 };
 
 use crate::journals::append;
@@ -13,23 +13,23 @@ use crate::{World, at, name};
 crate::on_both_databases!(
     filters_combine_and_the_newest_comes_first,
     pages_neither_skip_nor_repeat,
-    only_so_many_old_rows_leave_at_once,
+    old_rows_are_dropped_in_batches,
     sessions_are_found_by_owner_agent_and_status,
-    everything_is_counted_and_ended_sessions_are_not,
+    ended_sessions_are_not_counted,
 );
 
-fn done(seconds: i64, actor: &Actor, action: Action, target: &str) -> Act {
-    let by = By {
+fn entry_by(seconds: i64, actor: &Actor, action: Action, target: &str) -> AuditEntry {
+    let context = AuditContext {
         actor: actor.clone(),
         address: None,
         at: at(seconds),
     };
-    by.did(action, target)
+    context.did(action, target)
 }
 
-/// What was done, from the newest, by the filter.
-async fn found(world: &World, filter: ActFilter) -> Vec<String> {
-    let rows = world.store.acts(&filter, 100).await.unwrap();
+/// Matching entries, newest first.
+async fn found(world: &World, filter: AuditFilter) -> Vec<String> {
+    let rows = world.store.audit_entries(&filter, 100).await.unwrap();
     rows.into_iter()
         .map(|row| format!("{} {} {}", row.actor, row.action, row.target))
         .collect()
@@ -44,11 +44,11 @@ async fn filters_combine_and_the_newest_comes_first(world: World) {
         (3, &Actor::Operator, Action::UserDisabled, "mia"),
         (4, &user, Action::LoggedOut, "y"),
     ] {
-        let act = done(seconds, actor, action, target);
-        world.store.record(&act).await.unwrap();
+        let entry = entry_by(seconds, actor, action, target);
+        world.store.record(&entry).await.unwrap();
     }
     let text = |text: &str| Some(text.to_owned());
-    let all = found(&world, ActFilter::default()).await;
+    let all = found(&world, AuditFilter::default()).await;
     assert_eq!(
         all,
         [
@@ -58,18 +58,18 @@ async fn filters_combine_and_the_newest_comes_first(world: World) {
             "mia login.succeeded x"
         ]
     );
-    let logins = ActFilter {
+    let logins = AuditFilter {
         action: text("login."),
-        ..ActFilter::default()
+        ..AuditFilter::default()
     };
     assert_eq!(found(&world, logins.clone()).await.len(), 3);
-    let by_name = ActFilter {
+    let by_name = AuditFilter {
         actor: text("mia"),
         target: text("x"),
         ..logins.clone()
     };
     assert_eq!(found(&world, by_name).await.len(), 2);
-    let by_id = ActFilter {
+    let by_id = AuditFilter {
         actor: Some(mia.to_string()),
         ..logins
     };
@@ -77,17 +77,17 @@ async fn filters_combine_and_the_newest_comes_first(world: World) {
         found(&world, by_id).await,
         ["mia login.ended y", "mia login.succeeded x"]
     );
-    let between = ActFilter {
+    let between = AuditFilter {
         since: Some(at(2)),
         until: Some(at(4)),
-        ..ActFilter::default()
+        ..AuditFilter::default()
     };
     assert_eq!(found(&world, between).await, all[1..3]);
-    // A name is a name, and no pattern.
+    // A name is matched literally, not as a pattern.
     for (action, expected) in [("login", 0), ("login.failed", 1), ("l%", 0), ("_ogin.", 0)] {
-        let filter = ActFilter {
+        let filter = AuditFilter {
             action: text(action),
-            ..ActFilter::default()
+            ..AuditFilter::default()
         };
         assert_eq!(found(&world, filter).await.len(), expected, "{action}");
     }
@@ -95,13 +95,13 @@ async fn filters_combine_and_the_newest_comes_first(world: World) {
 
 async fn pages_neither_skip_nor_repeat(world: World) {
     for number in 0..25 {
-        let act = done(1, &Actor::Operator, Action::NoticeSent, &number.to_string());
-        world.store.record(&act).await.unwrap();
+        let entry = entry_by(1, &Actor::Operator, Action::NoticeSent, &number.to_string());
+        world.store.record(&entry).await.unwrap();
     }
-    let mut filter = ActFilter::default();
+    let mut filter = AuditFilter::default();
     let mut seen = Vec::new();
     loop {
-        let page = world.store.acts(&filter, 10).await.unwrap();
+        let page = world.store.audit_entries(&filter, 10).await.unwrap();
         let Some(last) = page.last() else { break };
         filter.before = Some(last.id);
         seen.extend(
@@ -112,15 +112,19 @@ async fn pages_neither_skip_nor_repeat(world: World) {
     assert_eq!(seen, (0..25).rev().collect::<Vec<_>>());
 }
 
-async fn only_so_many_old_rows_leave_at_once(world: World) {
+async fn old_rows_are_dropped_in_batches(world: World) {
     for seconds in 1..=7 {
-        let act = done(seconds, &Actor::Operator, Action::NoticeSent, "x");
-        world.store.record(&act).await.unwrap();
+        let entry = entry_by(seconds, &Actor::Operator, Action::NoticeSent, "x");
+        world.store.record(&entry).await.unwrap();
     }
-    assert_eq!(world.store.drop_acts(at(6), 3).await.unwrap(), 3);
-    assert_eq!(world.store.drop_acts(at(6), 3).await.unwrap(), 2);
-    assert_eq!(world.store.drop_acts(at(6), 3).await.unwrap(), 0);
-    let left = world.store.acts(&ActFilter::default(), 10).await.unwrap();
+    assert_eq!(world.store.drop_audit_entries(at(6), 3).await.unwrap(), 3);
+    assert_eq!(world.store.drop_audit_entries(at(6), 3).await.unwrap(), 2);
+    assert_eq!(world.store.drop_audit_entries(at(6), 3).await.unwrap(), 0);
+    let left = world
+        .store
+        .audit_entries(&AuditFilter::default(), 10)
+        .await
+        .unwrap();
     let left: Vec<_> = left.iter().map(|row| row.at).collect();
     assert_eq!(left, [at(7), at(6)]);
 }
@@ -151,15 +155,15 @@ async fn sessions_are_found_by_owner_agent_and_status(world: World) {
         .change_session(away, mia, &archive, at(5))
         .await
         .unwrap();
-    let act = done(5, &Actor::Operator, Action::SessionEnded, "x");
-    world.store.end_session(ended, tom, &act).await.unwrap();
+    let entry = entry_by(5, &Actor::Operator, Action::SessionEnded, "x");
+    world.store.end_session(ended, tom, &entry).await.unwrap();
     let lease = world.store.claim_journal(busy, "here").await.unwrap();
     let mut started = append(busy, lease.term, 0, &["a"]);
-    started.summary = Some(Summary {
+    started.summary = Some(SessionSummary {
         messages: 1,
         last_prompt: Some("a secret prompt".into()),
         running: true,
-        ..Summary::default()
+        ..SessionSummary::default()
     });
     world.store.append(&[started], at(3)).await.unwrap()[0]
         .clone()
@@ -204,14 +208,14 @@ async fn sessions_are_found_by_owner_agent_and_status(world: World) {
     assert_eq!(found(rest).await, [idle]);
 }
 
-async fn everything_is_counted_and_ended_sessions_are_not(world: World) {
+async fn ended_sessions_are_not_counted(world: World) {
     let mia = world.user("mia", Role::Member).await;
     let (_, ended) = (
         session(&world, mia, "demo", 1).await,
         session(&world, mia, "demo", 2).await,
     );
-    let act = done(3, &Actor::Operator, Action::SessionEnded, "x");
-    world.store.end_session(ended, mia, &act).await.unwrap();
+    let entry = entry_by(3, &Actor::Operator, Action::SessionEnded, "x");
+    world.store.end_session(ended, mia, &entry).await.unwrap();
     let counts = world.store.counts().await.unwrap();
     assert_eq!((counts.users, counts.sessions, counts.running), (1, 1, 0));
 }

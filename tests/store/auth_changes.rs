@@ -1,18 +1,18 @@
-//! The feed of changes.
+//! Auth change feed: complete and in order under concurrent writers.
 
 use switchboard::domain::account::Role;
-use switchboard::domain::act::Action;
+use switchboard::domain::audit::Action;
 use switchboard::store::{KeepLogin, NewLogin, StartLoginError};
 
-use crate::{World, act, new_login};
+use crate::{World, entry, new_login};
 
 crate::on_both_databases!(
     a_follower_misses_no_change_of_many_writers,
-    acts_from_all_sides_do_not_block_each_other_for_good,
+    concurrent_account_changes_do_not_deadlock,
 );
 
-/// Writers in several programs, one follower that asks all the time: what it sees grows by one each
-/// time, so nothing that was committed late can have been skipped.
+/// Writers in several processes, one follower that polls: each revision is the next number, so no
+/// late commit was skipped.
 async fn a_follower_misses_no_change_of_many_writers(world: World) {
     const WRITERS: usize = 4;
     const EACH: usize = 15;
@@ -23,7 +23,7 @@ async fn a_follower_misses_no_change_of_many_writers(world: World) {
         writers.spawn(async move {
             for _ in 0..EACH {
                 store
-                    .set_role(user, Role::Member, &act(Action::RoleChanged, 1))
+                    .set_role(user, Role::Member, &entry(Action::RoleChanged, 1))
                     .await
                     .unwrap();
             }
@@ -41,9 +41,9 @@ async fn a_follower_misses_no_change_of_many_writers(world: World) {
     assert_eq!(seen, expected);
 }
 
-/// Logging in and out, passwords, roles and disabling at once, from several programs: each is done or
-/// refused for a reason, none fails because of another.
-async fn acts_from_all_sides_do_not_block_each_other_for_good(world: World) {
+/// Concurrent logins, logouts, password and role changes and disabling, from several processes:
+/// each succeeds or is refused for its own reason.
+async fn concurrent_account_changes_do_not_deadlock(world: World) {
     const ROUNDS: u8 = 20;
     let mia = world.user("mia", Role::Member).await;
     let (one, two, three) = (
@@ -51,7 +51,7 @@ async fn acts_from_all_sides_do_not_block_each_other_for_good(world: World) {
         world.second().await,
         world.second().await,
     );
-    let change = act(Action::RoleChanged, 1);
+    let change = entry(Action::RoleChanged, 1);
     let logging_in_and_out = async {
         for round in 0..ROUNDS {
             let generation = one.user(mia).await.unwrap().unwrap().generation;

@@ -1,27 +1,28 @@
-//! Branches.
+//! Branches: copies of a session's past.
 
-use switchboard::domain::act::Action;
+use switchboard::domain::audit::Action;
 use switchboard::domain::id::{AttachmentId, SessionId, UserId};
-use switchboard::domain::search::Words;
+use switchboard::domain::idempotency::IdempotencyKey;
+use switchboard::domain::search_query::SearchQuery;
 use switchboard::store::{
     Append, AttachmentRow, BranchError, CommandRecord, NewBranch, NewEvent, NewSession, Quotas,
-    SearchText, Snapshot, StoredEvent, Summary,
+    SearchText, SessionSummary, Snapshot, StoredEvent,
 };
 
 use crate::journals::{append, bodies, new_session, owned};
-use crate::{World, act, at, outlived};
+use crate::{World, at, cutoffs, entry};
 
 crate::on_both_databases!(
-    a_branch_has_the_past_and_its_own_end,
-    what_comes_later_stays_where_it_was_said,
+    a_branch_has_the_shared_past_and_its_own_events,
+    later_events_stay_in_their_own_session,
     a_branch_is_found_by_its_past,
-    a_cut_that_was_joined_over_is_noticed,
+    a_branch_point_that_was_compacted_is_refused,
     a_command_makes_one_branch,
-    there_is_no_branch_of_what_is_not_there_or_not_yours,
-    a_snapshot_stands_for_a_past_that_is_not_kept,
+    an_unknown_or_foreign_session_cannot_be_branched,
+    a_snapshot_replaces_a_past_that_was_dropped,
     a_branch_has_the_files_of_its_past,
-    what_there_is_to_copy_is_known_before,
-    what_a_branch_is_found_by_follows_in_parts,
+    the_size_of_a_branch_is_known_in_advance,
+    search_texts_of_a_branch_are_copied_in_batches,
 );
 
 fn branch(owner: UserId, from: &NewSession, upto: u64) -> NewBranch {
@@ -37,7 +38,7 @@ fn branch(owner: UserId, from: &NewSession, upto: u64) -> NewBranch {
             at: at(50),
             body: b"end".to_vec(),
         }],
-        summary: Summary {
+        summary: SessionSummary {
             messages: 7,
             last_prompt: Some("why?".into()),
             title: None,
@@ -50,8 +51,8 @@ fn branch(owner: UserId, from: &NewSession, upto: u64) -> NewBranch {
     }
 }
 
-/// A session with three events, of which the last is not in its journal yet.
-async fn spoken(world: &World) -> (UserId, NewSession, i64) {
+/// A session with three events, the last one still in the commit log.
+async fn session_with_events(world: &World) -> (UserId, NewSession, i64) {
     let (mia, new) = owned(world).await;
     let term = world
         .store
@@ -70,7 +71,7 @@ async fn spoken(world: &World) -> (UserId, NewSession, i64) {
         };
         world.store.append(&[append], at(1)).await.unwrap();
         if after == 1 {
-            world.store.sweep(outlived(1)).await.unwrap();
+            world.store.sweep(cutoffs(1)).await.unwrap();
         }
     }
     (mia, new, term)
@@ -82,8 +83,8 @@ fn pairs(all: &[(u64, &str)]) -> Vec<(u64, String)> {
         .collect()
 }
 
-async fn a_branch_has_the_past_and_its_own_end(world: World) {
-    let (mia, old, _) = spoken(&world).await;
+async fn a_branch_has_the_shared_past_and_its_own_events(world: World) {
+    let (mia, old, _) = session_with_events(&world).await;
     let new = branch(mia, &old, 3);
     world.store.branch(&new).await.unwrap();
     let id = new.session.id;
@@ -102,8 +103,8 @@ async fn a_branch_has_the_past_and_its_own_end(world: World) {
     assert_eq!((lease.head, lease.epoch), (4, new.session.epoch));
 }
 
-async fn what_comes_later_stays_where_it_was_said(world: World) {
-    let (mia, old, term) = spoken(&world).await;
+async fn later_events_stay_in_their_own_session(world: World) {
+    let (mia, old, term) = session_with_events(&world).await;
     let new = branch(mia, &old, 2);
     world.store.branch(&new).await.unwrap();
     let id = new.session.id;
@@ -118,33 +119,36 @@ async fn what_comes_later_stays_where_it_was_said(world: World) {
     let there = pairs(&[(1, "a"), (2, "b"), (3, "end"), (4, "later there")]);
     assert_eq!(bodies(&world, old.id, 0).await, here);
     assert_eq!(bodies(&world, id, 0).await, there);
-    // Nor does the end of one touch the other.
-    let end = act(Action::SessionEnded, 70);
+    // Ending one does not affect the other.
+    let end = entry(Action::SessionEnded, 70);
     assert!(world.store.end_session(old.id, mia, &end).await.unwrap());
-    let gone = act(Action::SessionExpired, 80);
+    let gone = entry(Action::SessionExpired, 80);
     let removed = world.store.remove_session(old.id, at(90), &gone).await;
     assert!(removed.unwrap());
     assert_eq!(bodies(&world, id, 0).await, there);
 }
 
 async fn a_branch_is_found_by_its_past(world: World) {
-    let (mia, old, _) = spoken(&world).await;
+    let (mia, old, _) = session_with_events(&world).await;
     let new = branch(mia, &old, 2);
     world.store.branch(&new).await.unwrap();
-    texts_follow(&world, new.session.id).await;
+    copy_all_texts(&world, new.session.id).await;
     for (question, expected) in [
         ("bb", vec![new.session.id, old.id]),
         ("cc", vec![old.id]),
         ("branch", vec![new.session.id]),
     ] {
-        let hits = world.store.search(mia, &Words::of(question), None, 9).await;
+        let hits = world
+            .store
+            .search(mia, &SearchQuery::parse(question), None, 9)
+            .await;
         let found: Vec<_> = hits.unwrap().iter().map(|hit| hit.row.id).collect();
         assert_eq!(found, expected, "{question}");
     }
 }
 
-async fn a_cut_that_was_joined_over_is_noticed(world: World) {
-    let (mia, old, _) = spoken(&world).await;
+async fn a_branch_point_that_was_compacted_is_refused(world: World) {
+    let (mia, old, _) = session_with_events(&world).await;
     let event = |offset, body: &str| StoredEvent {
         session: old.id,
         offset,
@@ -169,10 +173,12 @@ async fn a_cut_that_was_joined_over_is_noticed(world: World) {
 }
 
 async fn a_command_makes_one_branch(world: World) {
-    let (mia, old, _) = spoken(&world).await;
+    let (mia, old, _) = session_with_events(&world).await;
     let record = CommandRecord {
-        key: "once".into(),
-        digest: [1; 32],
+        idempotency_key: IdempotencyKey {
+            key: "once".into(),
+            digest: [1; 32],
+        },
         outcome: b"made".to_vec(),
     };
     let asked = || NewBranch {
@@ -195,11 +201,11 @@ async fn a_command_makes_one_branch(world: World) {
     assert_eq!(found, Some(record));
 }
 
-async fn there_is_no_branch_of_what_is_not_there_or_not_yours(world: World) {
-    let (mia, old, _) = spoken(&world).await;
+async fn an_unknown_or_foreign_session_cannot_be_branched(world: World) {
+    let (mia, old, _) = session_with_events(&world).await;
     let unknown = branch(mia, &new_session(mia), 3);
     let foreign = branch(UserId::new(), &old, 3);
-    let end = act(Action::SessionEnded, 5);
+    let end = entry(Action::SessionEnded, 5);
     for new in [unknown, foreign] {
         let refused = world.store.branch(&new).await;
         assert!(matches!(refused, Err(BranchError::NotFound)), "{refused:?}");
@@ -210,8 +216,8 @@ async fn there_is_no_branch_of_what_is_not_there_or_not_yours(world: World) {
     assert!(world.store.sessions(mia, None, 9).await.unwrap().is_empty());
 }
 
-async fn a_snapshot_stands_for_a_past_that_is_not_kept(world: World) {
-    let (mia, old, _) = spoken(&world).await;
+async fn a_snapshot_replaces_a_past_that_was_dropped(world: World) {
+    let (mia, old, _) = session_with_events(&world).await;
     let snapshot = Snapshot {
         offset: 3,
         body: b"state".to_vec(),
@@ -229,7 +235,7 @@ async fn a_snapshot_stands_for_a_past_that_is_not_kept(world: World) {
 }
 
 async fn a_branch_has_the_files_of_its_past(world: World) {
-    let (mia, old, _) = spoken(&world).await;
+    let (mia, old, _) = session_with_events(&world).await;
     let room = Quotas {
         session_files: 9,
         session_bytes: 9,
@@ -252,24 +258,24 @@ async fn a_branch_has_the_files_of_its_past(world: World) {
         session: new.session.id,
         ..file
     };
-    // Neither needs the other.
-    let end = act(Action::SessionEnded, 60);
+    // Each keeps its own.
+    let end = entry(Action::SessionEnded, 60);
     assert!(world.store.end_session(old.id, mia, &end).await.unwrap());
     let found = world.store.attachments(new.session.id).await.unwrap();
     assert_eq!(found, [same]);
-    assert_eq!(world.store.contents_with(7).await.unwrap(), [[7; 32]]);
+    assert_eq!(world.store.referenced_hashes(7).await.unwrap(), [[7; 32]]);
 }
 
-async fn what_there_is_to_copy_is_known_before(world: World) {
-    let (_, old, _) = spoken(&world).await;
+async fn the_size_of_a_branch_is_known_in_advance(world: World) {
+    let (_, old, _) = session_with_events(&world).await;
     for (upto, bytes) in [(0, 0), (1, 1), (2, 2), (3, 3), (99, 3)] {
         let known = world.store.journal_bytes(old.id, upto).await.unwrap();
         assert_eq!(known, bytes, "{upto}");
     }
 }
 
-/// Copies all that a branch is found by; says in how many parts.
-async fn texts_follow(world: &World, branch: SessionId) -> usize {
+/// Copies all search texts of a branch; returns the number of batches.
+async fn copy_all_texts(world: &World, branch: SessionId) -> usize {
     let mut parts = 0;
     while world.store.copy_texts(branch).await.unwrap() {
         parts += 1;
@@ -277,8 +283,8 @@ async fn texts_follow(world: &World, branch: SessionId) -> usize {
     parts
 }
 
-async fn what_a_branch_is_found_by_follows_in_parts(world: World) {
-    let (mia, old, term) = spoken(&world).await;
+async fn search_texts_of_a_branch_are_copied_in_batches(world: World) {
+    let (mia, old, term) = session_with_events(&world).await;
     let long = "long ".repeat(24_000);
     let text = |offset| SearchText {
         offset,
@@ -300,25 +306,28 @@ async fn what_a_branch_is_found_by_follows_in_parts(world: World) {
         facts(new.session.id).lacks_texts
     };
     let is_found = async |question: &str| {
-        let hits = world.store.search(mia, &Words::of(question), None, 9).await;
+        let hits = world
+            .store
+            .search(mia, &SearchQuery::parse(question), None, 9)
+            .await;
         hits.unwrap().iter().any(|hit| hit.row.id == new.session.id)
     };
     assert!(world.store.copy_texts(new.session.id).await.unwrap());
     assert!(is_found("aa").await && !is_found("n22n").await);
-    assert!(lacks_texts().await, "somebody has to go on");
-    let parts = texts_follow(&world, new.session.id).await;
+    assert!(lacks_texts().await, "copying is not finished");
+    let parts = copy_all_texts(&world, new.session.id).await;
     assert!((1..5).contains(&parts), "{parts}");
     assert!(!lacks_texts().await);
     for (question, found) in [("bb", true), ("n4n", true), ("n22n", true), ("n23n", false)] {
         assert_eq!(is_found(question).await, found, "{question}");
     }
-    // Once each.
-    let end = act(Action::SessionEnded, 60);
+    // Each exactly once.
+    let end = entry(Action::SessionEnded, 60);
     let branch = new.session.id;
     assert!(world.store.end_session(branch, mia, &end).await.unwrap());
     let mut texts = 0;
     loop {
-        let gone = world.store.forget_texts(branch).await.unwrap();
+        let gone = world.store.remove_text_batch(branch).await.unwrap();
         if gone == 0 {
             break;
         }

@@ -1,4 +1,4 @@
-//! Databases of earlier versions, and what a migration may do.
+//! Compatibility: databases of earlier versions, and rules for migrations.
 
 use std::path::{Path, PathBuf};
 
@@ -7,9 +7,9 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqliteConnection};
 use switchboard::domain::id::{Epoch, SessionId, UserId};
 use switchboard::store::{self, Config};
 
-use crate::{at, outlived, postgres};
+use crate::{at, cutoffs, postgres};
 
-/// The migrations that the first release came with. Later ones keep to the rules.
+/// Migrations of the first release. Later ones must follow the rules.
 const FIRST_RELEASE: i64 = 8;
 
 fn folder(database: &str) -> PathBuf {
@@ -23,7 +23,7 @@ async fn migrations(database: &str) -> Vec<Migration> {
     all.iter().cloned().collect()
 }
 
-/// Some of everything that there was from the beginning.
+/// Rows for every table of the first release.
 fn rows(user: UserId, session: SessionId) -> Vec<String> {
     let (hash, epoch) = ("00".repeat(32), Epoch::new());
     let now = at(0).as_millisecond();
@@ -56,8 +56,8 @@ fn rows(user: UserId, session: SessionId) -> Vec<String> {
     ]
 }
 
-/// What the present program finds in a database of an earlier version.
-async fn is_as_it_was(config: &Config, user: UserId, session: SessionId, version: i64) {
+/// Checks that the current version reads the rows of an earlier one.
+async fn assert_unchanged(config: &Config, user: UserId, session: SessionId, version: i64) {
     let store = store::open(config).await.unwrap();
     assert!(store.user(user).await.unwrap().is_some(), "{version}");
     let row = store.session(session).await.unwrap().unwrap();
@@ -65,16 +65,19 @@ async fn is_as_it_was(config: &Config, user: UserId, session: SessionId, version
     let events = store.events_after(session, 0, 10).await.unwrap();
     let bodies: Vec<_> = events.iter().map(|event| event.body.clone()).collect();
     assert_eq!(bodies, [vec![1], vec![2, 3]], "{version}");
-    let contents = store.contents_with(0).await.unwrap();
+    let contents = store.referenced_hashes(0).await.unwrap();
     assert_eq!(contents, [[0; 32]], "{version}");
-    assert_eq!(store.recent_acts(1).await.unwrap()[0].target, "mia");
+    assert_eq!(
+        store.recent_audit_entries(1).await.unwrap()[0].target,
+        "mia"
+    );
     let lease = store.claim_journal(session, "node").await.unwrap();
     assert_eq!(
         (lease.head, lease.epoch),
         (2, row.epoch),
         "an upgrade is no restore"
     );
-    store.sweep(outlived(0)).await.unwrap();
+    store.sweep(cutoffs(0)).await.unwrap();
     assert!(store.integrity().await.unwrap().is_empty());
     store.close().await;
 }
@@ -106,7 +109,7 @@ async fn sqlite_databases_of_all_earlier_versions_are_brought_up_to_date() {
             sqlx::query(row).execute(&mut connection).await.unwrap();
         }
         connection.close().await.unwrap();
-        is_as_it_was(&config, user, session, version.try_into().unwrap()).await;
+        assert_unchanged(&config, user, session, version.try_into().unwrap()).await;
     }
 }
 
@@ -135,12 +138,12 @@ async fn postgres_databases_of_all_earlier_versions_are_brought_up_to_date() {
             sqlx::query(row).execute(&mut connection).await.unwrap();
         }
         connection.close().await.unwrap();
-        is_as_it_was(&config, user, session, version.try_into().unwrap()).await;
+        assert_unchanged(&config, user, session, version.try_into().unwrap()).await;
     }
 }
 
-/// What a migration does that the program before could not live with.
-fn breaks_the_one_before(statement: &str) -> bool {
+/// A statement that the previous version could not work with.
+fn breaks_previous_version(statement: &str) -> bool {
     let statement = statement.to_lowercase();
     let words: Vec<&str> = statement.split_whitespace().collect();
     let text = words.join(" ");
@@ -170,7 +173,7 @@ async fn migrations_since_the_first_release_only_add() {
                 .collect();
             for statement in text.split(';') {
                 assert!(
-                    !breaks_the_one_before(statement),
+                    !breaks_previous_version(statement),
                     "{database} {}: {statement}",
                     migration.version
                 );
@@ -183,9 +186,9 @@ async fn migrations_since_the_first_release_only_add() {
         "alter table users add column age integer not null",
         "alter table users alter column role drop not null",
     ] {
-        assert!(breaks_the_one_before(bad), "{bad}");
+        assert!(breaks_previous_version(bad), "{bad}");
     }
-    assert!(!breaks_the_one_before(
+    assert!(!breaks_previous_version(
         "alter table users add column age integer not null default 0"
     ));
 }

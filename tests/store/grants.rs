@@ -1,25 +1,25 @@
-//! Sessions that are shared.
+//! Grants: sharing and unsharing sessions.
 
 use switchboard::domain::account::Role;
-use switchboard::domain::act::Action;
+use switchboard::domain::audit::Action;
 use switchboard::domain::grant::{ControlMode, GrantRole};
 use switchboard::domain::id::{SessionId, UserId};
 use switchboard::store::{SessionChange, ShareError};
 
 use crate::journals::{new_session, owned};
-use crate::{World, act, at, name};
+use crate::{World, at, entry, name};
 
 crate::on_both_databases!(
-    a_grant_is_kept_changed_and_taken_back,
+    a_grant_is_stored_changed_and_revoked,
     only_the_owner_shares_and_only_with_others,
-    a_refused_act_leaves_no_row,
+    a_refused_change_leaves_no_audit_entry,
     own_and_shared_sessions_make_one_list,
-    grants_go_with_the_user_and_with_the_session,
-    whose_commands_count_is_kept,
+    grants_are_deleted_with_the_user_and_the_session,
+    the_control_mode_is_stored,
 );
 
 async fn share(world: &World, session: SessionId, owner: UserId, role: GrantRole) {
-    let shared = act(Action::SessionShared, 5);
+    let shared = entry(Action::SessionShared, 5);
     let granted = world
         .store
         .share_session(session, owner, &name("ben"), role, &shared)
@@ -28,7 +28,7 @@ async fn share(world: &World, session: SessionId, owner: UserId, role: GrantRole
     assert_eq!((granted.role, granted.granted_by), (role, owner));
 }
 
-async fn a_grant_is_kept_changed_and_taken_back(world: World) {
+async fn a_grant_is_stored_changed_and_revoked(world: World) {
     let (mia, session) = owned(&world).await;
     let ben = world.user("ben", Role::Member).await;
     let granted = async |store: &dyn switchboard::store::Store| {
@@ -38,22 +38,22 @@ async fn a_grant_is_kept_changed_and_taken_back(world: World) {
     assert_eq!(granted(&*world.store).await, None);
     share(&world, session.id, mia, GrantRole::Viewer).await;
     assert_eq!(granted(&*world.store).await, Some(GrantRole::Viewer));
-    assert_eq!(world.last_act().await, "session.shared");
+    assert_eq!(world.last_audit_action().await, "session.shared");
     share(&world, session.id, mia, GrantRole::Editor).await;
     let second = world.second().await;
     assert_eq!(granted(&*second).await, Some(GrantRole::Editor));
     let grants = second.grants(session.id).await.unwrap();
-    assert_eq!(grants.len(), 1, "in place of the one before");
+    assert_eq!(grants.len(), 1, "replaces the earlier grant");
     assert_eq!((grants[0].user, &grants[0].username), (ben, &name("ben")));
     assert_eq!(grants[0].created_at, at(5));
     let row = world.store.session(session.id).await.unwrap().unwrap();
     assert_eq!((row.granted, row.owner_name), (None, name("mia")));
-    let unshared = act(Action::SessionUnshared, 6);
+    let unshared = entry(Action::SessionUnshared, 6);
     let taken = second
         .unshare_session(session.id, mia, &name("ben"), &unshared)
         .await;
     assert!(taken.unwrap());
-    assert_eq!(world.last_act().await, "session.unshared");
+    assert_eq!(world.last_audit_action().await, "session.unshared");
     assert_eq!(granted(&*world.store).await, None);
 }
 
@@ -61,10 +61,10 @@ async fn only_the_owner_shares_and_only_with_others(world: World) {
     let (mia, session) = owned(&world).await;
     let ben = world.user("ben", Role::Member).await;
     let cat = world.user("cat", Role::Member).await;
-    let disabled = act(Action::UserDisabled, 1);
+    let disabled = entry(Action::UserDisabled, 1);
     world.store.disable_user(cat, &disabled).await.unwrap();
     let share = async |id, owner, with: &str| {
-        let shared = act(Action::SessionShared, 2);
+        let shared = entry(Action::SessionShared, 2);
         let role = GrantRole::Viewer;
         let store = &world.store;
         store
@@ -82,7 +82,7 @@ async fn only_the_owner_shares_and_only_with_others(world: World) {
     assert!(matches!(disabled, ShareError::DisabledUser));
     let own = share(session.id, mia, "mia").await;
     assert!(matches!(own, ShareError::OwnSession));
-    let ended = act(Action::SessionEnded, 3);
+    let ended = entry(Action::SessionEnded, 3);
     world
         .store
         .end_session(session.id, mia, &ended)
@@ -92,13 +92,13 @@ async fn only_the_owner_shares_and_only_with_others(world: World) {
     assert!(matches!(ended, ShareError::NoSuchSession));
 }
 
-async fn a_refused_act_leaves_no_row(world: World) {
+async fn a_refused_change_leaves_no_audit_entry(world: World) {
     let (mia, session) = owned(&world).await;
     let ben = world.user("ben", Role::Member).await;
-    let before = world.store.recent_acts(100).await.unwrap().len();
+    let before = world.store.recent_audit_entries(100).await.unwrap().len();
     let store = &world.store;
     let role = GrantRole::Viewer;
-    let shared = act(Action::SessionShared, 2);
+    let shared = entry(Action::SessionShared, 2);
     let refused = store
         .share_session(session.id, ben, &name("ben"), role, &shared)
         .await;
@@ -107,12 +107,12 @@ async fn a_refused_act_leaves_no_row(world: World) {
         .share_session(session.id, mia, &name("nobody"), role, &shared)
         .await;
     refused.unwrap_err();
-    let unshared = act(Action::SessionUnshared, 3);
+    let unshared = entry(Action::SessionUnshared, 3);
     for (owner, with) in [(mia, "ben"), (mia, "nobody")] {
         let taken = store
             .unshare_session(session.id, owner, &name(with), &unshared)
             .await;
-        assert!(!taken.unwrap(), "there is nothing to take back");
+        assert!(!taken.unwrap(), "there is no grant to revoke");
     }
     store
         .share_session(session.id, mia, &name("ben"), role, &shared)
@@ -122,7 +122,10 @@ async fn a_refused_act_leaves_no_row(world: World) {
         .unshare_session(session.id, ben, &name("ben"), &unshared)
         .await;
     assert!(!foreign.unwrap(), "not the owner");
-    assert_eq!(store.recent_acts(100).await.unwrap().len(), before + 1);
+    assert_eq!(
+        store.recent_audit_entries(100).await.unwrap().len(),
+        before + 1
+    );
 }
 
 async fn own_and_shared_sessions_make_one_list(world: World) {
@@ -152,21 +155,25 @@ async fn own_and_shared_sessions_make_one_list(world: World) {
         listed.extend(page.iter().map(|row| (row.id, row.granted)));
     }
     assert_eq!(listed, expected);
-    let ended = act(Action::SessionEnded, 9);
+    let ended = entry(Action::SessionEnded, 9);
     world
         .store
         .end_session(first.id, mia, &ended)
         .await
         .unwrap();
     let all = world.store.sessions(ben, None, 100).await.unwrap();
-    assert_eq!(all.len(), expected.len() - 1, "an ended one is in no list");
+    assert_eq!(
+        all.len(),
+        expected.len() - 1,
+        "an ended session is not listed"
+    );
 }
 
-async fn grants_go_with_the_user_and_with_the_session(world: World) {
+async fn grants_are_deleted_with_the_user_and_the_session(world: World) {
     let (mia, session) = owned(&world).await;
     let ben = world.user("ben", Role::Member).await;
     share(&world, session.id, mia, GrantRole::Editor).await;
-    let removed = act(Action::UserRemoved, 1);
+    let removed = entry(Action::UserRemoved, 1);
     world.store.remove_user(ben, &removed).await.unwrap();
     assert!(world.store.grants(session.id).await.unwrap().is_empty());
     let ben = world.user("ben", Role::Member).await;
@@ -181,7 +188,7 @@ async fn grants_go_with_the_user_and_with_the_session(world: World) {
     assert!(world.store.sessions(ben, None, 9).await.unwrap().is_empty());
 }
 
-async fn whose_commands_count_is_kept(world: World) {
+async fn the_control_mode_is_stored(world: World) {
     let (mia, session) = owned(&world).await;
     let ben = world.user("ben", Role::Member).await;
     let mode = async || {

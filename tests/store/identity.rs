@@ -1,24 +1,24 @@
-//! Databases that find themselves elsewhere than they were.
+//! Database identity: restored and moved databases get new epochs.
 
 use std::collections::HashSet;
 
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqliteConnection};
 use switchboard::domain::account::Role;
 use switchboard::domain::id::AttachmentId;
-use switchboard::store::{self, AttachmentRow, Contents, Quotas};
+use switchboard::store::{self, AttachmentRow, Blobs, Quotas};
 
 use crate::journals::new_session;
 use crate::{World, at};
 
 crate::on_both_databases!(
-    only_whoever_serves_begins_journals_anew,
-    many_journals_are_begun_anew_once,
-    an_identity_lasts_until_journals_are_begun_anew,
-    a_refused_upload_takes_nothing_that_another_database_may_have,
+    only_a_serving_gateway_renews_epochs,
+    epochs_of_many_journals_are_renewed_once,
+    an_identity_lasts_until_epochs_are_renewed,
+    a_refused_upload_deletes_nothing_of_another_database,
 );
 
 impl World {
-    async fn carries_out(&self, statement: &str) {
+    async fn execute(&self, statement: &str) {
         let statement = AssertSqlSafe(statement.to_owned());
         if let Some(url) = &self.config.database_url {
             let mut connection = PgConnection::connect(url.expose()).await.unwrap();
@@ -36,14 +36,14 @@ impl World {
         }
     }
 
-    /// As if a gateway had been started on it elsewhere.
-    async fn is_elsewhere(&self) {
-        self.carries_out("update store_home set home = 'elsewhere'")
+    /// As if a gateway had served from it elsewhere.
+    async fn record_other_fingerprint(&self) {
+        self.execute("update store_home set home = 'elsewhere'")
             .await;
     }
 }
 
-async fn only_whoever_serves_begins_journals_anew(world: World) {
+async fn only_a_serving_gateway_renews_epochs(world: World) {
     let owner = world.user("mia", Role::Member).await;
     let new = new_session(owner);
     world.store.create_session(&new).await.unwrap();
@@ -51,7 +51,7 @@ async fn only_whoever_serves_begins_journals_anew(world: World) {
         let row = world.store.session(new.id).await.unwrap();
         row.unwrap().epoch
     };
-    world.is_elsewhere().await;
+    world.record_other_fingerprint().await;
     for _ in 0..2 {
         let command = store::open(&world.config).await.unwrap();
         assert_eq!(command.identity().await.unwrap(), None);
@@ -64,12 +64,12 @@ async fn only_whoever_serves_begins_journals_anew(world: World) {
     assert!(serving.identity().await.unwrap().is_some());
     let append = crate::journals::append(new.id, old.term, 0, &["late"]);
     let outcomes = world.store.append(&[append], at(1)).await.unwrap();
-    assert!(outcomes[0].is_err(), "whoever wrote before is kept out");
+    assert!(outcomes[0].is_err(), "the former writer is fenced");
     drop(store::open_to_serve(&world.config).await.unwrap());
     assert_eq!(epoch().await, renewed, "once");
 }
 
-async fn many_journals_are_begun_anew_once(world: World) {
+async fn epochs_of_many_journals_are_renewed_once(world: World) {
     let owner = world.user("mia", Role::Member).await;
     let mut sessions = Vec::new();
     for _ in 0..2_100 {
@@ -77,7 +77,7 @@ async fn many_journals_are_begun_anew_once(world: World) {
         world.store.create_session(&new).await.unwrap();
         sessions.push(new.id);
     }
-    world.is_elsewhere().await;
+    world.record_other_fingerprint().await;
     let (one, other) = tokio::join!(
         store::open_to_serve(&world.config),
         store::open_to_serve(&world.config)
@@ -92,22 +92,22 @@ async fn many_journals_are_begun_anew_once(world: World) {
     assert_eq!(epochs.len(), 1);
 }
 
-async fn an_identity_lasts_until_journals_are_begun_anew(world: World) {
+async fn an_identity_lasts_until_epochs_are_renewed(world: World) {
     let identity = async || world.store.identity().await.unwrap().unwrap();
     let first = identity().await;
     let serving = store::open_to_serve(&world.config).await.unwrap();
     assert_eq!(serving.identity().await.unwrap(), Some(first));
     assert_eq!(identity().await, first);
-    world.is_elsewhere().await;
+    world.record_other_fingerprint().await;
     world.store.renew_epochs().await.unwrap();
     assert_ne!(identity().await, first);
 }
 
-async fn a_refused_upload_takes_nothing_that_another_database_may_have(world: World) {
+async fn a_refused_upload_deletes_nothing_of_another_database(world: World) {
     let owner = world.user("mia", Role::Member).await;
     let new = new_session(owner);
     world.store.create_session(&new).await.unwrap();
-    let contents = Contents::open(&world.config.dir).unwrap();
+    let contents = Blobs::open(&world.config.dir).unwrap();
     for is_ours in [false, true] {
         if is_ours {
             let store = world.store.as_ref();
@@ -131,7 +131,7 @@ async fn a_refused_upload_takes_nothing_that_another_database_may_have(world: Wo
             session_bytes: 0,
             user_bytes: 0,
         };
-        let kept = contents.keep(content, &row, none, world.store.as_ref());
+        let kept = contents.store(content, &row, none, world.store.as_ref());
         assert!(kept.await.is_err());
         let left = contents.read(&row.hash).await.unwrap();
         assert_eq!(left.is_none(), is_ours);

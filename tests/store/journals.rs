@@ -1,25 +1,26 @@
-//! Journals.
+//! Journals: appends, fencing, pages, snapshots, recorded commands.
 
 use switchboard::domain::account::Role;
-use switchboard::domain::act::Action;
+use switchboard::domain::audit::Action;
 use switchboard::domain::id::{Epoch, SessionId, UserId};
+use switchboard::domain::idempotency::IdempotencyKey;
 use switchboard::store::{
-    Append, AppendError, ClaimError, CommandRecord, NewEvent, NewSession, Outlived, PAGE_BYTES,
-    SessionChange, Snapshot, StoredEvent, Summary,
+    Append, AppendError, ClaimError, CommandRecord, NewEvent, NewSession, PAGE_BYTES,
+    SessionChange, SessionSummary, Snapshot, StoredEvent, SweepCutoffs,
 };
 
-use crate::{World, act, at, outlived};
+use crate::{World, at, cutoffs, entry};
 
 crate::on_both_databases!(
     events_are_read_back_in_order,
     only_the_newest_owner_can_append,
-    an_append_at_the_wrong_place_adds_nothing,
-    one_refused_append_does_not_spoil_the_others,
+    an_append_at_the_wrong_offset_adds_nothing,
+    one_refused_append_does_not_affect_the_others,
     a_command_is_recorded_with_its_first_effect,
-    an_ended_session_takes_nothing_more,
+    an_ended_session_refuses_appends,
     an_older_snapshot_does_not_replace_a_newer_one,
     sessions_are_listed_by_their_last_change,
-    what_was_committed_is_there_for_the_next_program,
+    committed_events_are_visible_to_the_next_process,
     small_and_large_commits_keep_their_order,
     events_of_a_removed_session_are_gone_with_it,
     the_last_events_before_an_offset_are_read_in_order,
@@ -48,9 +49,9 @@ pub(crate) fn append(session: SessionId, term: i64, after: u64, bodies: &[&str])
         create: None,
         after,
         events: bodies.iter().map(event).collect(),
-        summary: Some(Summary::default()),
+        summary: Some(SessionSummary::default()),
         command: None,
-        acts: Vec::new(),
+        audit_entries: Vec::new(),
         texts: Vec::new(),
     }
 }
@@ -111,7 +112,7 @@ async fn only_the_newest_owner_can_append(world: World) {
     assert!(matches!(unknown, Err(ClaimError::NotFound)));
 }
 
-async fn an_append_at_the_wrong_place_adds_nothing(world: World) {
+async fn an_append_at_the_wrong_offset_adds_nothing(world: World) {
     let (_, new) = owned(&world).await;
     let term = world
         .store
@@ -134,7 +135,7 @@ async fn an_append_at_the_wrong_place_adds_nothing(world: World) {
     assert_eq!(bodies(&world, new.id, 0).await, [(1, "a".into())]);
 }
 
-async fn one_refused_append_does_not_spoil_the_others(world: World) {
+async fn one_refused_append_does_not_affect_the_others(world: World) {
     let (mia, new) = owned(&world).await;
     let term = world
         .store
@@ -166,8 +167,10 @@ async fn a_command_is_recorded_with_its_first_effect(world: World) {
         .unwrap()
         .term;
     let record = CommandRecord {
-        key: "key".into(),
-        digest: [7; 32],
+        idempotency_key: IdempotencyKey {
+            key: "key".into(),
+            digest: [7; 32],
+        },
         outcome: b"done".to_vec(),
     };
     let with = |after| Append {
@@ -185,25 +188,25 @@ async fn a_command_is_recorded_with_its_first_effect(world: World) {
         world.store.command(new.id, "key").await.unwrap(),
         Some(record.clone())
     );
-    let others = Outlived {
+    let others = SweepCutoffs {
         commands: at(0),
-        ..outlived(2)
+        ..cutoffs(2)
     };
     world.store.sweep(others).await.unwrap();
     assert_eq!(
         world.store.command(new.id, "key").await.unwrap(),
         Some(record),
-        "it goes by a bound of its own"
+        "commands have their own retention"
     );
-    let commands = Outlived {
+    let commands = SweepCutoffs {
         commands: at(1),
-        ..outlived(0)
+        ..cutoffs(0)
     };
     world.store.sweep(commands).await.unwrap();
     assert_eq!(world.store.command(new.id, "key").await.unwrap(), None);
 }
 
-async fn an_ended_session_takes_nothing_more(world: World) {
+async fn an_ended_session_refuses_appends(world: World) {
     let (mia, new) = owned(&world).await;
     let term = world
         .store
@@ -211,7 +214,7 @@ async fn an_ended_session_takes_nothing_more(world: World) {
         .await
         .unwrap()
         .term;
-    let end = act(Action::SessionEnded, 5);
+    let end = entry(Action::SessionEnded, 5);
     let bob = world.user("bob", Role::Member).await;
     assert!(!world.store.end_session(new.id, bob, &end).await.unwrap());
     assert!(world.store.end_session(new.id, mia, &end).await.unwrap());
@@ -315,7 +318,7 @@ async fn sessions_are_listed_by_their_last_change(world: World) {
     );
 }
 
-async fn what_was_committed_is_there_for_the_next_program(world: World) {
+async fn committed_events_are_visible_to_the_next_process(world: World) {
     let (_, new) = owned(&world).await;
     let lease = world.store.claim_journal(new.id, "here").await.unwrap();
     for (after, body) in [(0, "a"), (1, "b"), (2, "c")] {
@@ -323,7 +326,7 @@ async fn what_was_committed_is_there_for_the_next_program(world: World) {
         let added = world.store.append(&[append], at(1)).await.unwrap();
         assert_eq!(added, [Ok(())]);
     }
-    // As after a crash: the first program has not tidied up.
+    // As after a crash: the first process did not flush.
     let second = world.second().await;
     let events = second.events_after(new.id, 0, 10).await.unwrap();
     let offsets: Vec<u64> = events.iter().map(|event| event.offset).collect();
@@ -364,9 +367,9 @@ async fn events_of_a_removed_session_are_gone_with_it(world: World) {
     let lease = world.store.claim_journal(new.id, "here").await.unwrap();
     let first = append(new.id, lease.term, 0, &["a"]);
     world.store.append(&[first], at(1)).await.unwrap();
-    let act = act(Action::UserRemoved, 2);
-    world.store.remove_user(mia, &act).await.unwrap();
-    world.store.sweep(outlived(3)).await.unwrap();
+    let entry = entry(Action::UserRemoved, 2);
+    world.store.remove_user(mia, &entry).await.unwrap();
+    world.store.sweep(cutoffs(3)).await.unwrap();
     assert!(bodies(&world, new.id, 0).await.is_empty());
     let late = append(new.id, lease.term, 1, &["b"]);
     let refused = world.store.append(&[late], at(4)).await.unwrap();
@@ -377,7 +380,7 @@ async fn the_last_events_before_an_offset_are_read_in_order(world: World) {
     let (_, new) = owned(&world).await;
     let lease = world.store.claim_journal(new.id, "here").await.unwrap();
     let mut head = 0;
-    // Some are in their journal, some wait for it, some are both between two calls.
+    // Some events are in the journal, some in the commit log, some in both between two calls.
     for count in [1_usize, 3, 600, 2, 5] {
         let append = append(new.id, lease.term, head, &vec!["x"; count]);
         world.store.append(&[append], at(1)).await.unwrap();
@@ -411,7 +414,7 @@ async fn a_page_of_long_events_is_short_and_none_is_left_out(world: World) {
     bodies.insert(7, &longer);
     bodies.resize(400, "z");
     let mut head = 0;
-    // In their journal, waiting for it, and both.
+    // In the journal, in the commit log, and in both.
     for part in [&bodies[..5], &bodies[5..6], &bodies[6..9], &bodies[9..]] {
         let append = append(new.id, lease.term, head, part);
         world.store.append(&[append], at(1)).await.unwrap();
@@ -421,7 +424,7 @@ async fn a_page_of_long_events_is_short_and_none_is_left_out(world: World) {
     }
 }
 
-/// A page is as long as it may be: its last event is the one that goes beyond.
+/// A page is full: its last event is the one that crosses the limit.
 fn is_bounded(page: &[StoredEvent], session: SessionId) {
     assert!(page.iter().all(|event| event.session == session));
     let bytes: usize = page.iter().map(|event| event.body.len()).sum();

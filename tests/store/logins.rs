@@ -1,12 +1,12 @@
-//! Logins.
+//! Logins: started, refreshed, ended and swept.
 
 use jiff::SignedDuration;
 use switchboard::domain::account::Role;
-use switchboard::domain::act::Action;
+use switchboard::domain::audit::Action;
 use switchboard::domain::id::LoginId;
-use switchboard::store::{Outlived, RefreshError, Rotation, Subject};
+use switchboard::store::{RefreshError, Rotation, Subject, SweepCutoffs};
 
-use crate::{World, act, at, by, outlived};
+use crate::{World, at, context, cutoffs, entry};
 
 crate::on_both_databases!(
     a_login_is_listed_while_it_lives,
@@ -15,7 +15,7 @@ crate::on_both_databases!(
     of_two_refreshes_at_once_one_wins_and_the_login_ends,
     an_unknown_or_expired_refresh_token_is_refused,
     a_login_ends_for_its_owner_only,
-    what_nobody_can_use_is_swept,
+    expired_rows_are_swept,
 );
 
 fn rotation(presented: [u8; 32], next: [u8; 32], now: i64) -> Rotation {
@@ -47,13 +47,13 @@ async fn a_refresh_token_works_once(world: World) {
     let login = world.login(mia, [1; 32]).await;
     let refreshed = world
         .store
-        .refresh_login(&rotation([1; 32], [2; 32], 60), &by(60))
+        .refresh_login(&rotation([1; 32], [2; 32], 60), &context(60))
         .await
         .unwrap();
     assert_eq!((refreshed.login, refreshed.user.id), (login, mia));
     let again = world
         .store
-        .refresh_login(&rotation([2; 32], [3; 32], 120), &by(120))
+        .refresh_login(&rotation([2; 32], [3; 32], 120), &context(120))
         .await
         .unwrap();
     assert_eq!(again.login, login);
@@ -69,18 +69,18 @@ async fn a_refresh_token_used_twice_ends_its_login(world: World) {
     let other = world.login(mia, [9; 32]).await;
     world
         .store
-        .refresh_login(&rotation([1; 32], [2; 32], 1), &by(1))
+        .refresh_login(&rotation([1; 32], [2; 32], 1), &context(1))
         .await
         .unwrap();
     let reused = world
         .store
-        .refresh_login(&rotation([1; 32], [3; 32], 2), &by(2))
+        .refresh_login(&rotation([1; 32], [3; 32], 2), &context(2))
         .await;
-    assert!(matches!(reused, Err(RefreshError::Reused)));
-    assert_eq!(world.last_act().await, "login.refresh_reused");
+    assert!(matches!(reused, Err(RefreshError::Reused { .. })));
+    assert_eq!(world.last_audit_action().await, "login.refresh_reused");
     let newest = world
         .store
-        .refresh_login(&rotation([2; 32], [4; 32], 3), &by(3))
+        .refresh_login(&rotation([2; 32], [4; 32], 3), &context(3))
         .await;
     assert!(matches!(newest, Err(RefreshError::Unknown)), "{newest:?}");
     let changes = world.store.changes_after(0).await.unwrap();
@@ -97,12 +97,12 @@ async fn of_two_refreshes_at_once_one_wins_and_the_login_ends(world: World) {
     world.login(mia, [1; 32]).await;
     let (first, second) = (world.second().await, world.second().await);
     let (one, other) = (rotation([1; 32], [2; 32], 1), rotation([1; 32], [3; 32], 1));
-    let (by_one, by_other) = (by(1), by(1));
+    let (by_one, by_other) = (context(1), context(1));
     let (a, b) = tokio::join!(
         first.refresh_login(&one, &by_one),
         second.refresh_login(&other, &by_other)
     );
-    let reused = |outcome: &Result<_, _>| matches!(outcome, Err(RefreshError::Reused));
+    let reused = |outcome: &Result<_, _>| matches!(outcome, Err(RefreshError::Reused { .. }));
     assert!(a.is_ok() != b.is_ok(), "{a:?} {b:?}");
     assert!(reused(&a) || reused(&b), "{a:?} {b:?}");
     assert!(world.store.logins(mia, at(2)).await.unwrap().is_empty());
@@ -113,19 +113,19 @@ async fn an_unknown_or_expired_refresh_token_is_refused(world: World) {
     world.login(mia, [1; 32]).await;
     let unknown = world
         .store
-        .refresh_login(&rotation([7; 32], [8; 32], 1), &by(1))
+        .refresh_login(&rotation([7; 32], [8; 32], 1), &context(1))
         .await;
     assert!(matches!(unknown, Err(RefreshError::Unknown)));
     let day = 24 * 3600;
     let expired = world
         .store
-        .refresh_login(&rotation([1; 32], [2; 32], day), &by(day))
+        .refresh_login(&rotation([1; 32], [2; 32], day), &context(day))
         .await;
     assert!(matches!(expired, Err(RefreshError::Unknown)));
     assert_eq!(
         world.store.logins(mia, at(1)).await.unwrap().len(),
         1,
-        "a guess ends nothing"
+        "an unknown token ends no login"
     );
 }
 
@@ -135,7 +135,7 @@ async fn a_login_ends_for_its_owner_only(world: World) {
         world.user("bob", Role::Member).await,
     );
     let login = world.login(mia, [1; 32]).await;
-    let end = act(Action::LoggedOut, 1);
+    let end = entry(Action::LoggedOut, 1);
     assert!(!world.store.end_login(login, bob, &end).await.unwrap());
     assert!(
         !world
@@ -149,7 +149,7 @@ async fn a_login_ends_for_its_owner_only(world: World) {
         !world.store.end_login(login, mia, &end).await.unwrap(),
         "it has ended already"
     );
-    let ends = world.store.recent_acts(10).await.unwrap();
+    let ends = world.store.recent_audit_entries(10).await.unwrap();
     assert_eq!(
         ends.iter()
             .filter(|row| row.action == "login.ended")
@@ -158,30 +158,30 @@ async fn a_login_ends_for_its_owner_only(world: World) {
     );
 }
 
-async fn what_nobody_can_use_is_swept(world: World) {
-    let before = |seconds| Outlived {
+async fn expired_rows_are_swept(world: World) {
+    let before = |seconds| SweepCutoffs {
         spent: at(0),
-        ..outlived(seconds)
+        ..cutoffs(seconds)
     };
     let mia = world.user("mia", Role::Member).await;
     let ended = world.login(mia, [1; 32]).await;
     world.login(mia, [2; 32]).await;
     world
         .store
-        .end_login(ended, mia, &act(Action::LoggedOut, 1))
+        .end_login(ended, mia, &entry(Action::LoggedOut, 1))
         .await
         .unwrap();
     world.store.sweep(before(899)).await.unwrap();
     assert_eq!(
         world.store.changes_after(0).await.unwrap().len(),
         1,
-        "its token still lives"
+        "its token is still valid"
     );
     world.store.sweep(before(900)).await.unwrap();
     assert!(world.store.changes_after(0).await.unwrap().is_empty());
     assert_eq!(world.store.logins(mia, at(900)).await.unwrap().len(), 1);
     world.login(mia, [3; 32]).await;
-    let end = act(Action::LoginRevoked, 2);
+    let end = entry(Action::LoginRevoked, 2);
     for login in world.store.logins(mia, at(2)).await.unwrap() {
         world.store.end_login(login.id, mia, &end).await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! The conformance suite of the store: the same sentences, on SQLite and on a real Postgres.
+//! Conformance suite of the store: every test runs on SQLite and on a real Postgres.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[path = "../support/ports.rs"]
@@ -6,7 +6,7 @@ mod ports;
 #[path = "../support/postgres.rs"]
 mod postgres;
 
-/// Makes each sentence a test on either database.
+/// Makes each function a test on both databases.
 macro_rules! on_both_databases {
     ($($sentence:ident),* $(,)?) => {
         mod on_sqlite {
@@ -25,32 +25,32 @@ macro_rules! on_both_databases {
 }
 use on_both_databases;
 
+mod account_removal;
 mod accounts;
 mod attachments;
 mod audit;
+mod auth_changes;
 mod branches;
-mod changes;
 mod compatibility;
 mod grants;
-mod homes;
+mod identity;
 mod journals;
-mod keys;
-mod links;
 mod logins;
-mod removal;
+mod one_time_links;
 mod retention;
 mod schema;
 mod search;
+mod signing_keys;
 
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use switchboard::domain::account::{Role, Username};
-use switchboard::domain::act::{Act, Action, By};
+use switchboard::domain::audit::{Action, AuditContext, AuditEntry};
 use switchboard::domain::id::{LoginId, UserId};
-use switchboard::store::{self, Config, LoginKind, NewLogin, NewUser, Outlived, Store};
+use switchboard::store::{self, Config, LoginKind, NewLogin, NewUser, Store, SweepCutoffs};
 
-/// A store of one test, and what must live as long.
+/// The store of one test, with its directory and server.
 struct World {
     store: Arc<dyn Store>,
     config: Config,
@@ -81,51 +81,53 @@ impl World {
         }
     }
 
-    /// A second program on the same database.
+    /// A second process on the same database.
     async fn second(&self) -> Arc<dyn Store> {
         store::open(&self.config).await.unwrap()
     }
 
     async fn user(&self, name: &str, role: Role) -> UserId {
         let new = new_user(name, role);
-        let act = by(0).did(Action::UserCreated, name);
-        self.store.create_user(&new, &act).await.unwrap();
+        let entry = context(0).did(Action::UserCreated, name);
+        self.store.create_user(&new, &entry).await.unwrap();
         new.id
     }
 
     async fn login(&self, user: UserId, refresh: [u8; 32]) -> LoginId {
         let new = new_login(user, refresh);
-        let act = by(0).did(Action::LoginSucceeded, "x");
-        self.store.start_login(&new, &act).await.unwrap();
+        let entry = context(0).did(Action::LoginSucceeded, "x");
+        self.store.start_login(&new, &entry).await.unwrap();
         new.id
     }
 
-    /// The newest row of the audit log.
-    async fn last_act(&self) -> String {
-        self.store.recent_acts(1).await.unwrap()[0].action.clone()
+    /// The newest action in the audit log.
+    async fn last_audit_action(&self) -> String {
+        self.store.recent_audit_entries(1).await.unwrap()[0]
+            .action
+            .clone()
     }
 }
 
-/// A moment, in seconds of the test's own time.
+/// A time, in seconds after the start of the test's clock.
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + seconds).unwrap()
 }
 
-/// Whatever was over by then.
-fn outlived(seconds: i64) -> Outlived {
-    Outlived {
+/// Sweeps everything up to that time.
+fn cutoffs(seconds: i64) -> SweepCutoffs {
+    SweepCutoffs {
         ended: at(seconds),
         spent: at(seconds),
         commands: at(seconds),
     }
 }
 
-fn by(seconds: i64) -> By {
-    By::operator(at(seconds))
+fn context(seconds: i64) -> AuditContext {
+    AuditContext::operator(at(seconds))
 }
 
-fn act(action: Action, seconds: i64) -> Act {
-    by(seconds).did(action, "target")
+fn entry(action: Action, seconds: i64) -> AuditEntry {
+    context(seconds).did(action, "target")
 }
 
 fn name(text: &str) -> Username {

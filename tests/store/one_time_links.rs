@@ -1,10 +1,10 @@
-//! One-time links.
+//! One-time links: setup and invites.
 
 use switchboard::domain::account::Role;
-use switchboard::domain::act::Action;
+use switchboard::domain::audit::Action;
 use switchboard::store::{LinkKind, NewLink, NewUser, SetUpError};
 
-use crate::{World, act, at, by, name, new_user};
+use crate::{World, at, context, entry, name, new_user};
 
 crate::on_both_databases!(
     the_setup_link_makes_one_administrator,
@@ -26,7 +26,7 @@ fn link(hash: u8, kind: LinkKind) -> NewLink {
 async fn issue(world: &World, link: &NewLink) {
     world
         .store
-        .issue_link(link, &act(Action::LinkIssued, 0))
+        .issue_link(link, &entry(Action::LinkIssued, 0))
         .await
         .unwrap();
 }
@@ -34,16 +34,16 @@ async fn issue(world: &World, link: &NewLink) {
 async fn the_setup_link_makes_one_administrator(world: World) {
     issue(&world, &link(1, LinkKind::Setup)).await;
     let admin = new_user("root", Role::Admin);
-    let set_up = act(Action::SetUp, 1);
+    let set_up = entry(Action::SetUp, 1);
     let store = &world.store;
     let wrong = store.set_up(Some([2; 32]), &admin, &set_up).await;
     assert!(matches!(wrong, Err(SetUpError::BadLink)));
     let late = store
-        .set_up(Some([1; 32]), &admin, &act(Action::SetUp, 100))
+        .set_up(Some([1; 32]), &admin, &entry(Action::SetUp, 100))
         .await;
     assert!(matches!(late, Err(SetUpError::BadLink)));
     store.set_up(Some([1; 32]), &admin, &set_up).await.unwrap();
-    assert_eq!(world.last_act().await, "gateway.set_up");
+    assert_eq!(world.last_audit_action().await, "gateway.set_up");
     let again = store
         .set_up(Some([1; 32]), &new_user("two", Role::Admin), &set_up)
         .await;
@@ -57,7 +57,7 @@ async fn the_setup_link_makes_one_administrator(world: World) {
 async fn of_two_setups_at_once_one_wins(world: World) {
     let (first, second) = (world.second().await, world.second().await);
     let (one, two) = (new_user("one", Role::Admin), new_user("two", Role::Admin));
-    let set_up = act(Action::SetUp, 1);
+    let set_up = entry(Action::SetUp, 1);
     let (a, b) = tokio::join!(
         first.set_up(None, &one, &set_up),
         second.set_up(None, &two, &set_up)
@@ -70,7 +70,7 @@ async fn a_new_setup_link_replaces_the_old_one(world: World) {
     issue(&world, &link(1, LinkKind::Setup)).await;
     issue(&world, &link(2, LinkKind::Setup)).await;
     let admin = new_user("root", Role::Admin);
-    let set_up = act(Action::SetUp, 1);
+    let set_up = entry(Action::SetUp, 1);
     let old = world.store.set_up(Some([1; 32]), &admin, &set_up).await;
     assert!(matches!(old, Err(SetUpError::BadLink)));
     world
@@ -87,7 +87,7 @@ async fn an_invite_sets_the_password_once(world: World) {
     };
     world
         .store
-        .create_user(&new, &act(Action::UserCreated, 0))
+        .create_user(&new, &entry(Action::UserCreated, 0))
         .await
         .unwrap();
     assert!(world.store.user(new.id).await.unwrap().unwrap().invited);
@@ -104,20 +104,23 @@ async fn an_invite_sets_the_password_once(world: World) {
     );
     let user = world
         .store
-        .accept_invite([1; 32], "chosen", &by(1))
+        .accept_invite([1; 32], "chosen", &context(1))
         .await
         .unwrap()
         .unwrap();
     assert!(!user.invited);
-    let acts = world.store.recent_acts(1).await.unwrap();
+    let audit_entries = world.store.recent_audit_entries(1).await.unwrap();
     assert_eq!(
-        (acts[0].action.as_str(), acts[0].actor.as_str()),
+        (
+            audit_entries[0].action.as_str(),
+            audit_entries[0].actor.as_str()
+        ),
         ("link.accepted", "mia")
     );
     assert!(
         world
             .store
-            .accept_invite([1; 32], "again", &by(2))
+            .accept_invite([1; 32], "again", &context(2))
             .await
             .unwrap()
             .is_none()
@@ -145,7 +148,7 @@ async fn an_expired_invite_does_nothing(world: World) {
     assert!(
         world
             .store
-            .accept_invite([1; 32], "late", &by(100))
+            .accept_invite([1; 32], "late", &context(100))
             .await
             .unwrap()
             .is_none()
@@ -164,14 +167,14 @@ async fn a_disabled_user_cannot_use_an_invite(world: World) {
     issue(&world, &link(1, LinkKind::Invite(mia))).await;
     world
         .store
-        .disable_user(mia, &act(Action::UserDisabled, 1))
+        .disable_user(mia, &entry(Action::UserDisabled, 1))
         .await
         .unwrap();
     assert!(world.store.invited([1; 32], at(2)).await.unwrap().is_none());
     assert!(
         world
             .store
-            .accept_invite([1; 32], "x", &by(2))
+            .accept_invite([1; 32], "x", &context(2))
             .await
             .unwrap()
             .is_none()

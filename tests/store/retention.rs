@@ -1,19 +1,19 @@
-//! Making room.
+//! Retention: compaction, dropped events, expired sessions.
 
-use switchboard::domain::act::Action;
+use switchboard::domain::audit::Action;
 use switchboard::domain::id::SessionId;
 use switchboard::store::{Snapshot, StoredEvent};
 
 use crate::journals::{append, bodies, owned};
-use crate::{World, act, at, outlived};
+use crate::{World, at, cutoffs, entry};
 
 crate::on_both_databases!(
     every_journal_is_listed_once,
-    events_take_the_place_of_those_before,
+    compacted_events_replace_the_originals,
     a_journal_that_was_compacted_meanwhile_stays,
-    what_does_not_fit_is_found_from_the_newest_on,
-    nothing_leaves_that_no_snapshot_stands_for,
-    a_session_that_was_touched_is_not_removed,
+    the_size_limit_counts_from_the_newest_event,
+    events_without_a_snapshot_are_not_dropped,
+    a_recently_used_session_is_not_removed,
 );
 
 async fn written(world: &World, bodies: &[&str]) -> SessionId {
@@ -23,8 +23,8 @@ async fn written(world: &World, bodies: &[&str]) -> SessionId {
     world.store.append(&[append], at(1)).await.unwrap()[0]
         .clone()
         .unwrap();
-    // What a commit brought is in its journal from the next sweep on, at the latest.
-    world.store.sweep(outlived(1)).await.unwrap();
+    // A sweep flushes the commit log.
+    world.store.sweep(cutoffs(1)).await.unwrap();
     new.id
 }
 
@@ -51,7 +51,7 @@ async fn every_journal_is_listed_once(world: World) {
     assert!(rest.is_empty());
 }
 
-async fn events_take_the_place_of_those_before(world: World) {
+async fn compacted_events_replace_the_originals(world: World) {
     let session = written(&world, &["a", "b", "c", "d"]).await;
     let joined = [event(3, "abc")];
     let compacted = world
@@ -75,7 +75,7 @@ async fn a_journal_that_was_compacted_meanwhile_stays(world: World) {
     assert_eq!(bodies(&world, session, 0).await, [(2, "ab".to_owned())]);
 }
 
-async fn what_does_not_fit_is_found_from_the_newest_on(world: World) {
+async fn the_size_limit_counts_from_the_newest_event(world: World) {
     let session = written(&world, &["aaaa", "bbbb", "cccc"]).await;
     for (bytes, last) in [(0, Some(3)), (4, Some(2)), (11, Some(1)), (12, None)] {
         let found = world.store.last_beyond(session, bytes).await.unwrap();
@@ -86,7 +86,7 @@ async fn what_does_not_fit_is_found_from_the_newest_on(world: World) {
     assert_eq!((before, after), (None, Some(3)));
 }
 
-async fn nothing_leaves_that_no_snapshot_stands_for(world: World) {
+async fn events_without_a_snapshot_are_not_dropped(world: World) {
     let session = written(&world, &["a", "b", "c"]).await;
     assert_eq!(world.store.drop_events(session, 3).await.unwrap(), 0);
     let snapshot = Snapshot {
@@ -99,14 +99,14 @@ async fn nothing_leaves_that_no_snapshot_stands_for(world: World) {
     assert_eq!(bodies(&world, session, 0).await, [(3, "c".to_owned())]);
 }
 
-async fn a_session_that_was_touched_is_not_removed(world: World) {
+async fn a_recently_used_session_is_not_removed(world: World) {
     let session = written(&world, &["a"]).await;
-    let act = act(Action::SessionExpired, 9);
-    let remove = |since| world.store.remove_session(session, since, &act);
+    let entry = entry(Action::SessionExpired, 9);
+    let remove = |since| world.store.remove_session(session, since, &entry);
     assert!(!remove(at(1)).await.unwrap());
     assert!(world.store.session(session).await.unwrap().is_some());
     assert!(remove(at(2)).await.unwrap());
     assert!(world.store.session(session).await.unwrap().is_none());
     assert!(bodies(&world, session, 0).await.is_empty());
-    assert_eq!(world.last_act().await, "session.expired");
+    assert_eq!(world.last_audit_action().await, "session.expired");
 }

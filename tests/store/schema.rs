@@ -1,10 +1,10 @@
-//! Opening, upgrading, copying.
+//! Schema: opening, migrating and backing up a database.
 
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
 use switchboard::domain::account::Role;
 use switchboard::store::{self, BackupError, Config, OpenError};
 
-use crate::{World, outlived};
+use crate::{World, cutoffs};
 
 crate::on_both_databases!(
     a_database_can_be_opened_again,
@@ -73,9 +73,9 @@ async fn a_backup_of_a_busy_database_is_whole() {
     let mut writing = tokio::task::JoinSet::new();
     writing.spawn(async move {
         for _ in 0..50 {
-            busy.sweep(outlived(0)).await.unwrap();
-            busy.record(&crate::act(
-                switchboard::domain::act::Action::LoginFailed,
+            busy.sweep(cutoffs(0)).await.unwrap();
+            busy.record(&crate::entry(
+                switchboard::domain::audit::Action::LoginFailed,
                 0,
             ))
             .await

@@ -1,33 +1,33 @@
-//! Finding sessions by what was said in them.
+//! Search: words, owners, titles, pages.
 
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
 use switchboard::domain::account::Role;
-use switchboard::domain::act::Action;
+use switchboard::domain::audit::Action;
 use switchboard::domain::id::{SessionId, UserId};
-use switchboard::domain::search::Words;
+use switchboard::domain::search_query::SearchQuery;
 use switchboard::store::{
-    Append, AppendError, Hit, NewSession, SearchText, SessionChange, Snapshot, Summary,
+    Append, AppendError, NewSession, SearchHit, SearchText, SessionChange, SessionSummary, Snapshot,
 };
 
 use crate::journals::{append, new_session, owned};
-use crate::{World, act, at};
+use crate::{World, at, entry};
 
 crate::on_both_databases!(
-    words_and_their_beginnings_are_found_in_any_case,
-    the_words_of_a_path_are_words,
-    every_word_must_be_there_but_not_in_one_place,
-    no_input_is_more_than_words,
-    nobody_finds_what_somebody_else_said,
-    an_append_that_was_refused_is_not_found,
-    a_title_is_found_as_it_is_now,
+    words_and_prefixes_are_found_in_any_case,
+    the_parts_of_a_path_are_words,
+    every_word_must_match_but_not_in_one_text,
+    no_input_is_interpreted_as_an_operator,
+    a_user_cannot_find_another_users_texts,
+    texts_of_a_refused_append_are_not_found,
+    only_the_current_title_is_found,
     ended_and_removed_sessions_are_not_found_and_archived_ones_are,
-    what_has_left_the_journal_is_not_found,
+    dropped_events_are_not_found,
     hits_come_in_pages_like_the_list,
-    no_text_is_too_much_to_be_recorded,
-    what_is_no_word_to_a_database_does_not_find_everything,
+    every_long_text_can_be_indexed,
+    a_symbol_does_not_match_everything,
 );
 
-fn saying(session: SessionId, term: i64, after: u64, texts: &[&str]) -> Append {
+fn append_with_texts(session: SessionId, term: i64, after: u64, texts: &[&str]) -> Append {
     let text = |(offset, text): (u64, &&str)| SearchText {
         offset,
         text: (*text).to_owned(),
@@ -38,32 +38,32 @@ fn saying(session: SessionId, term: i64, after: u64, texts: &[&str]) -> Append {
     }
 }
 
-async fn says(world: &World, session: SessionId, texts: &[&str]) {
+async fn append_texts(world: &World, session: SessionId, texts: &[&str]) {
     let lease = world.store.claim_journal(session, "here").await.unwrap();
-    let said = saying(session, lease.term, lease.head, texts);
+    let said = append_with_texts(session, lease.term, lease.head, texts);
     let added = world.store.append(&[said], at(1)).await.unwrap();
     assert_eq!(added, [Ok(())]);
 }
 
-async fn another(world: &World, owner: UserId, text: &str) -> NewSession {
+async fn session_with_text(world: &World, owner: UserId, text: &str) -> NewSession {
     let new = new_session(owner);
     world.store.create_session(&new).await.unwrap();
-    says(world, new.id, &[text]).await;
+    append_texts(world, new.id, &[text]).await;
     new
 }
 
-async fn hits(world: &World, owner: UserId, question: &str) -> Vec<Hit> {
-    let words = Words::of(question);
+async fn hits(world: &World, owner: UserId, query: &str) -> Vec<SearchHit> {
+    let words = SearchQuery::parse(query);
     world.store.search(owner, &words, None, 50).await.unwrap()
 }
 
-async fn finds(world: &World, owner: UserId, question: &str) -> Vec<SessionId> {
-    let hits = hits(world, owner, question).await;
+async fn found_sessions(world: &World, owner: UserId, query: &str) -> Vec<SessionId> {
+    let hits = hits(world, owner, query).await;
     hits.into_iter().map(|hit| hit.row.id).collect()
 }
 
-/// How many texts there are at all: what nobody may find is not only hidden.
-async fn kept(world: &World) -> i64 {
+/// Number of stored texts: deleted ones must not only be hidden.
+async fn count_stored_texts(world: &World) -> i64 {
     if let Some(url) = &world.config.database_url {
         let mut connection = PgConnection::connect(url.expose()).await.unwrap();
         let count = sqlx::query_scalar("select count(*) from session_texts");
@@ -79,32 +79,39 @@ async fn kept(world: &World) -> i64 {
     texts
 }
 
-async fn words_and_their_beginnings_are_found_in_any_case(world: World) {
+async fn words_and_prefixes_are_found_in_any_case(world: World) {
     let (mia, new) = owned(&world).await;
-    says(
+    append_texts(
         &world,
         new.id,
         &["Why is the Parser slow?", "Because of 42 copies: größer"],
     )
     .await;
-    for question in [
+    for query in [
         "parser", "PARS", "p", "slow?", "42", "copies", "größer", "größ",
     ] {
-        assert_eq!(finds(&world, mia, question).await, [new.id], "{question}");
+        assert_eq!(
+            found_sessions(&world, mia, query).await,
+            [new.id],
+            "{query}"
+        );
     }
-    for question in ["arser", "parsers", "copiesx", "nothing"] {
-        assert!(finds(&world, mia, question).await.is_empty(), "{question}");
+    for query in ["arser", "parsers", "copiesx", "nothing"] {
+        assert!(
+            found_sessions(&world, mia, query).await.is_empty(),
+            "{query}"
+        );
     }
     let found = &hits(&world, mia, "copies").await[0];
     assert_eq!(found.snippet, "Because of 42 copies: größer");
     assert_eq!((found.row.id, found.row.head), (new.id, 2));
 }
 
-async fn the_words_of_a_path_are_words(world: World) {
+async fn the_parts_of_a_path_are_words(world: World) {
     let (mia, new) = owned(&world).await;
     let text = "see src/session_router.rs:12, mail a@example.org, https://x.example/deep?q=v2 2fa";
-    says(&world, new.id, &[text]).await;
-    for question in [
+    append_texts(&world, new.id, &[text]).await;
+    for query in [
         "router",
         "session_router.rs",
         "example",
@@ -114,35 +121,42 @@ async fn the_words_of_a_path_are_words(world: World) {
         "2fa",
         "12",
     ] {
-        assert_eq!(finds(&world, mia, question).await, [new.id], "{question}");
+        assert_eq!(
+            found_sessions(&world, mia, query).await,
+            [new.id],
+            "{query}"
+        );
     }
 }
 
-async fn every_word_must_be_there_but_not_in_one_place(world: World) {
+async fn every_word_must_match_but_not_in_one_text(world: World) {
     let (mia, first) = owned(&world).await;
-    says(
+    append_texts(
         &world,
         first.id,
         &["alpha beta", "gamma", "alpha gamma delta"],
     )
     .await;
-    let second = another(&world, mia, "alpha").await;
-    assert_eq!(finds(&world, mia, "alpha").await.len(), 2);
-    assert_eq!(finds(&world, mia, "beta gamma").await, [first.id]);
-    assert!(finds(&world, mia, "beta omega").await.is_empty());
-    assert_eq!(finds(&world, mia, "alpha ALPHA").await.len(), 2);
+    let second = session_with_text(&world, mia, "alpha").await;
+    assert_eq!(found_sessions(&world, mia, "alpha").await.len(), 2);
+    assert_eq!(found_sessions(&world, mia, "beta gamma").await, [first.id]);
+    assert!(found_sessions(&world, mia, "beta omega").await.is_empty());
+    assert_eq!(found_sessions(&world, mia, "alpha ALPHA").await.len(), 2);
     let title = SessionChange::Title("About omega".into());
     let renamed = world.store.change_session(second.id, mia, &title, at(2));
     assert!(renamed.await.unwrap());
-    assert_eq!(finds(&world, mia, "omega alpha").await, [second.id]);
-    // The text with most of the words is the one that is shown.
+    assert_eq!(
+        found_sessions(&world, mia, "omega alpha").await,
+        [second.id]
+    );
+    // The snippet comes from the text that matches most words.
     let found = &hits(&world, mia, "delta alpha").await[0];
     assert_eq!(found.snippet, "alpha gamma delta");
 }
 
-async fn no_input_is_more_than_words(world: World) {
+async fn no_input_is_interpreted_as_an_operator(world: World) {
     let (mia, new) = owned(&world).await;
-    says(&world, new.id, &["cats and dogs or near not owner text"]).await;
+    append_texts(&world, new.id, &["cats and dogs or near not owner text"]).await;
     let odd = [
         "\"",
         "'",
@@ -178,9 +192,9 @@ async fn no_input_is_more_than_words(world: World) {
         "+",
         "cats + dogs",
     ];
-    for question in odd {
-        // Whatever it finds, it is an answer.
-        hits(&world, mia, question).await;
+    for query in odd {
+        // Any result will do; it must not fail.
+        hits(&world, mia, query).await;
     }
     for none in [
         "cats OR birds",
@@ -192,7 +206,7 @@ async fn no_input_is_more_than_words(world: World) {
         "'",
         "",
     ] {
-        assert!(finds(&world, mia, none).await.is_empty(), "{none}");
+        assert!(found_sessions(&world, mia, none).await.is_empty(), "{none}");
     }
     for one in [
         "cats*",
@@ -202,18 +216,22 @@ async fn no_input_is_more_than_words(world: World) {
         "owner : cats",
         "NEAR(cats dogs)",
     ] {
-        assert_eq!(finds(&world, mia, one).await, [new.id], "{one}");
+        assert_eq!(found_sessions(&world, mia, one).await, [new.id], "{one}");
     }
     let owner = mia.to_string();
-    assert!(finds(&world, mia, &owner).await.is_empty());
-    assert!(finds(&world, mia, &owner.replace('_', "")).await.is_empty());
+    assert!(found_sessions(&world, mia, &owner).await.is_empty());
+    assert!(
+        found_sessions(&world, mia, &owner.replace('_', ""))
+            .await
+            .is_empty()
+    );
 }
 
-async fn nobody_finds_what_somebody_else_said(world: World) {
+async fn a_user_cannot_find_another_users_texts(world: World) {
     let (mia, new) = owned(&world).await;
-    says(&world, new.id, &["a secret plan"]).await;
+    append_texts(&world, new.id, &["a secret plan"]).await;
     let bob = world.user("bob", Role::Member).await;
-    let own = another(&world, bob, "no plan at all").await;
+    let own = session_with_text(&world, bob, "no plan at all").await;
     let odd = [
         "secret",
         "sec",
@@ -222,82 +240,89 @@ async fn nobody_finds_what_somebody_else_said(world: World) {
         "text:secret",
         "* OR secret",
     ];
-    for question in odd {
-        assert!(finds(&world, bob, question).await.is_empty(), "{question}");
+    for query in odd {
+        assert!(
+            found_sessions(&world, bob, query).await.is_empty(),
+            "{query}"
+        );
     }
     assert!(
-        finds(&world, bob, &format!("{mia} secret"))
+        found_sessions(&world, bob, &format!("{mia} secret"))
             .await
             .is_empty()
     );
-    assert_eq!(finds(&world, bob, "plan").await, [own.id]);
-    assert_eq!(finds(&world, mia, "plan").await, [new.id]);
+    assert_eq!(found_sessions(&world, bob, "plan").await, [own.id]);
+    assert_eq!(found_sessions(&world, mia, "plan").await, [new.id]);
 }
 
-async fn an_append_that_was_refused_is_not_found(world: World) {
+async fn texts_of_a_refused_append_are_not_found(world: World) {
     let (mia, new) = owned(&world).await;
     let lease = world.store.claim_journal(new.id, "here").await.unwrap();
-    let late = saying(new.id, lease.term - 1, 0, &["zombie"]);
+    let late = append_with_texts(new.id, lease.term - 1, 0, &["zombie"]);
     let refused = world.store.append(&[late], at(1)).await.unwrap();
     assert_eq!(refused, [Err(AppendError::Fenced)]);
-    assert!(finds(&world, mia, "zombie").await.is_empty());
+    assert!(found_sessions(&world, mia, "zombie").await.is_empty());
 }
 
-async fn a_title_is_found_as_it_is_now(world: World) {
+async fn only_the_current_title_is_found(world: World) {
     let mia = world.user("mia", Role::Member).await;
     let new = NewSession {
         title: Some("First name".into()),
         ..new_session(mia)
     };
     world.store.create_session(&new).await.unwrap();
-    assert_eq!(finds(&world, mia, "first").await, [new.id]);
+    assert_eq!(found_sessions(&world, mia, "first").await, [new.id]);
     let title = SessionChange::Title("Second name".into());
     let renamed = world.store.change_session(new.id, mia, &title, at(2)).await;
     assert!(renamed.unwrap());
-    assert!(finds(&world, mia, "first").await.is_empty());
-    assert_eq!(finds(&world, mia, "second").await, [new.id]);
-    // By the agent, with what it did.
+    assert!(found_sessions(&world, mia, "first").await.is_empty());
+    assert_eq!(found_sessions(&world, mia, "second").await, [new.id]);
+    // Changed by the agent, with its events.
     let lease = world.store.claim_journal(new.id, "here").await.unwrap();
     let told = Append {
-        summary: Some(Summary {
+        summary: Some(SessionSummary {
             title: Some("Third".into()),
-            ..Summary::default()
+            ..SessionSummary::default()
         }),
         ..append(new.id, lease.term, 0, &["a"])
     };
     world.store.append(&[told], at(3)).await.unwrap();
-    assert!(finds(&world, mia, "second").await.is_empty());
+    assert!(found_sessions(&world, mia, "second").await.is_empty());
     assert_eq!(hits(&world, mia, "third").await[0].snippet, "Third");
 }
 
 async fn ended_and_removed_sessions_are_not_found_and_archived_ones_are(world: World) {
     let (mia, archived) = owned(&world).await;
-    says(&world, archived.id, &["needle"]).await;
-    let ended = another(&world, mia, "needle").await;
-    let removed = another(&world, mia, "needle").await;
-    assert_eq!(finds(&world, mia, "needle").await.len(), 3);
+    append_texts(&world, archived.id, &["needle"]).await;
+    let ended = session_with_text(&world, mia, "needle").await;
+    let removed = session_with_text(&world, mia, "needle").await;
+    assert_eq!(found_sessions(&world, mia, "needle").await.len(), 3);
     let away = SessionChange::Archived(true);
     let changed = world.store.change_session(archived.id, mia, &away, at(2));
     assert!(changed.await.unwrap());
-    let end = act(Action::SessionEnded, 5);
+    let end = entry(Action::SessionEnded, 5);
     assert!(world.store.end_session(ended.id, mia, &end).await.unwrap());
-    let expire = act(Action::SessionExpired, 5);
+    let expire = entry(Action::SessionExpired, 5);
     let gone = world.store.remove_session(removed.id, at(9), &expire).await;
     assert!(gone.unwrap());
-    assert_eq!(finds(&world, mia, "needle").await, [archived.id]);
-    assert_eq!(kept(&world).await, 2, "those of the ended one leave later");
-    assert_eq!(world.store.forget_texts(ended.id).await.unwrap(), 1);
-    assert_eq!(kept(&world).await, 1);
-    let remove = act(Action::UserRemoved, 6);
+    assert_eq!(found_sessions(&world, mia, "needle").await, [archived.id]);
+    assert_eq!(
+        count_stored_texts(&world).await,
+        2,
+        "texts of the ended session are removed later"
+    );
+    assert_eq!(world.store.remove_text_batch(ended.id).await.unwrap(), 1);
+    assert_eq!(count_stored_texts(&world).await, 1);
+    let remove = entry(Action::UserRemoved, 6);
     world.store.remove_user(mia, &remove).await.unwrap();
-    assert!(finds(&world, mia, "needle").await.is_empty());
-    assert_eq!(kept(&world).await, 0);
+    assert!(found_sessions(&world, mia, "needle").await.is_empty());
+    assert_eq!(count_stored_texts(&world).await, 0);
     assert!(world.store.integrity().await.unwrap().is_empty());
 }
 
-async fn what_has_left_the_journal_is_not_found(world: World) {
+async fn dropped_events_are_not_found(world: World) {
     let (mia, new) = owned(&world).await;
-    says(&world, new.id, &["early", "late"]).await;
+    append_texts(&world, new.id, &["early", "late"]).await;
     let title = SessionChange::Title("Named".into());
     let renamed = world.store.change_session(new.id, mia, &title, at(2)).await;
     assert!(renamed.unwrap());
@@ -307,23 +332,27 @@ async fn what_has_left_the_journal_is_not_found(world: World) {
     };
     world.store.save_snapshot(new.id, &snapshot).await.unwrap();
     assert_eq!(world.store.drop_events(new.id, 1).await.unwrap(), 1);
-    assert!(finds(&world, mia, "early").await.is_empty());
-    assert_eq!(finds(&world, mia, "late").await, [new.id]);
-    assert_eq!(finds(&world, mia, "named").await, [new.id]);
+    assert!(found_sessions(&world, mia, "early").await.is_empty());
+    assert_eq!(found_sessions(&world, mia, "late").await, [new.id]);
+    assert_eq!(found_sessions(&world, mia, "named").await, [new.id]);
 }
 
 async fn hits_come_in_pages_like_the_list(world: World) {
     let mia = world.user("mia", Role::Member).await;
     let mut all = Vec::new();
     for _ in 0..5 {
-        all.push(another(&world, mia, "common word, common").await.id);
+        all.push(
+            session_with_text(&world, mia, "common word, common")
+                .await
+                .id,
+        );
     }
-    // Of the same moment: the id decides.
+    // Equal times: the id decides.
     all.sort_unstable();
     all.reverse();
     let (mut seen, mut before) = (Vec::new(), None);
     loop {
-        let words = Words::of("common");
+        let words = SearchQuery::parse("common");
         let page = world.store.search(mia, &words, before, 2).await.unwrap();
         let Some(last) = page.last() else { break };
         before = Some((last.row.updated_at, last.row.id));
@@ -332,8 +361,8 @@ async fn hits_come_in_pages_like_the_list(world: World) {
     assert_eq!(seen, all);
 }
 
-/// A database that cannot index a text would refuse the events with it.
-async fn no_text_is_too_much_to_be_recorded(world: World) {
+/// A text that cannot be indexed would fail its append.
+async fn every_long_text_can_be_indexed(world: World) {
     const BYTES: usize = 256 * 1024;
     let (mia, new) = owned(&world).await;
     let short: String = (0..)
@@ -356,22 +385,26 @@ async fn no_text_is_too_much_to_be_recorded(world: World) {
     let texts: Vec<String> = texts.iter().map(cut).collect();
     let mut said: Vec<&str> = texts.iter().map(String::as_str).collect();
     said.push("the end");
-    says(&world, new.id, &said).await;
-    for question in ["ff", "\u{4e01}", "a", "end"] {
-        assert_eq!(finds(&world, mia, question).await, [new.id], "{question}");
+    append_texts(&world, new.id, &said).await;
+    for query in ["ff", "\u{4e01}", "a", "end"] {
+        assert_eq!(
+            found_sessions(&world, mia, query).await,
+            [new.id],
+            "{query}"
+        );
     }
 }
 
-async fn what_is_no_word_to_a_database_does_not_find_everything(world: World) {
+async fn a_symbol_does_not_match_everything(world: World) {
     let (mia, plain) = owned(&world).await;
-    says(&world, plain.id, &["plain words"]).await;
-    let odd = another(&world, mia, "½ cup, x², ① and ➒").await;
+    append_texts(&world, plain.id, &["plain words"]).await;
+    let odd = session_with_text(&world, mia, "½ cup, x², ① and ➒").await;
     for symbol in ["½", "²", "①", "➒", "½ ①"] {
-        let found = finds(&world, mia, symbol).await;
+        let found = found_sessions(&world, mia, symbol).await;
         assert!(!found.contains(&plain.id), "{symbol}");
-        let both = finds(&world, mia, &format!("plain {symbol}")).await;
+        let both = found_sessions(&world, mia, &format!("plain {symbol}")).await;
         assert!(both.is_empty(), "{symbol}");
     }
-    assert_eq!(finds(&world, mia, "cup").await, [odd.id]);
-    assert_eq!(finds(&world, mia, "plain").await, [plain.id]);
+    assert_eq!(found_sessions(&world, mia, "cup").await, [odd.id]);
+    assert_eq!(found_sessions(&world, mia, "plain").await, [plain.id]);
 }

@@ -1,10 +1,10 @@
-//! Signing keys.
+//! Signing keys: created once, rotated, dropped.
 
-use switchboard::domain::act::Action;
+use switchboard::domain::audit::Action;
 use switchboard::domain::id::KeyId;
 use switchboard::store::{OldKeys, StoredKey, Subject};
 
-use crate::{World, act, at};
+use crate::{World, at, entry};
 
 crate::on_both_databases!(
     of_two_first_keys_one_is_kept,
@@ -26,7 +26,7 @@ fn key(seconds: i64) -> StoredKey {
 async fn of_two_first_keys_one_is_kept(world: World) {
     let (first, second) = (world.second().await, world.second().await);
     let (one, two) = (key(0), key(0));
-    let made = act(Action::KeyRotated, 0);
+    let made = entry(Action::KeyRotated, 0);
     let (a, b) = tokio::join!(
         first.add_first_key(&one, &made),
         second.add_first_key(&two, &made)
@@ -48,12 +48,12 @@ async fn a_rotated_key_verifies_until_its_last_token_ends(world: World) {
     let (old, new) = (key(0), key(10));
     world
         .store
-        .add_first_key(&old, &act(Action::KeyRotated, 0))
+        .add_first_key(&old, &entry(Action::KeyRotated, 0))
         .await
         .unwrap();
     world
         .store
-        .rotate_key(&new, OldKeys::Verify, &act(Action::KeyRotated, 10))
+        .rotate_key(&new, OldKeys::Verify, &entry(Action::KeyRotated, 10))
         .await
         .unwrap();
     let keys = world.store.keys(at(11)).await.unwrap();
@@ -77,19 +77,19 @@ async fn a_rotated_key_verifies_until_its_last_token_ends(world: World) {
     );
     let changes = world.store.changes_after(0).await.unwrap();
     assert_eq!(changes.last().unwrap().subject, Subject::Keys);
-    assert_eq!(world.last_act().await, "key.rotated");
+    assert_eq!(world.last_audit_action().await, "key.rotated");
 }
 
 async fn a_stolen_key_is_dropped_at_once(world: World) {
     let (older, stolen, new) = (key(0), key(5), key(10));
     let store = &world.store;
-    let rotated = act(Action::KeyRotated, 5);
+    let rotated = entry(Action::KeyRotated, 5);
     store.add_first_key(&older, &rotated).await.unwrap();
     store
         .rotate_key(&stolen, OldKeys::Verify, &rotated)
         .await
         .unwrap();
-    let later = act(Action::KeyRotated, 10);
+    let later = entry(Action::KeyRotated, 10);
     store.rotate_key(&new, OldKeys::Drop, &later).await.unwrap();
     let left = store.keys(at(10)).await.unwrap();
     assert_eq!(left.iter().map(|key| key.id).collect::<Vec<_>>(), [new.id]);

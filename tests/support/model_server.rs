@@ -1,5 +1,4 @@
-//! A language model for agents that bring none: an OpenAI-compatible server on this machine, whose
-//! answers follow from what the last user message says.
+//! Model server: an OpenAI-compatible server on this machine that answers by the last user message.
 //!
 //! - `run: COMMAND` → the tool `bash` is called with it, and its result quoted afterwards;
 //! - `write: FILE` → the same with the tool `write`, and [`WRITTEN`] as what to write;
@@ -26,20 +25,20 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// What the model is called.
+/// The model's name.
 pub(crate) const MODEL: &str = "small";
-/// What has to be shown as bearer token.
+/// The expected bearer token.
 pub(crate) const KEY: &str = "key-of-the-model-4711";
 /// The usual answer.
 pub(crate) const HELLO: &str = "Hello, this is an answer.";
-/// What is written to files.
+/// The content written to files.
 pub(crate) const WRITTEN: &str = "written by a model\n";
-/// Every conversation's title.
+/// The title of every conversation.
 const TITLE: &str = "A conversation";
-/// Between two pieces, so that they are not one by the time they are read.
+/// Pause between chunks, so that they are not read as one.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A server that is asked by agents; it ends when dropped.
+/// A running server; stops when dropped.
 pub(crate) struct ModelServer {
     port: u16,
     seen: Arc<Seen>,
@@ -71,17 +70,16 @@ impl ModelServer {
         }
     }
 
-    /// Where agents find it.
     pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}/v1", self.port)
     }
 
-    /// Everything it was asked with tools at hand: the messages of each request, oldest first.
+    /// The messages of each request with tools, oldest first.
     pub(crate) fn conversations(&self) -> Vec<Value> {
         self.seen.conversations.lock().unwrap().clone()
     }
 
-    /// How many of its answers to that nobody listened to until their end.
+    /// The number of such answers whose client left before the end.
     pub(crate) fn abandoned(&self) -> usize {
         self.seen.abandoned.load(Ordering::SeqCst)
     }
@@ -117,7 +115,7 @@ async fn complete(
         seen,
         left: is_asked,
     };
-    (kind, told(reply, listening)).into_response()
+    (kind, stream_body(reply, listening)).into_response()
 }
 
 fn refusal(status: StatusCode, why: &str) -> Response {
@@ -125,7 +123,7 @@ fn refusal(status: StatusCode, why: &str) -> Response {
     (status, Json(error)).into_response()
 }
 
-/// Notices when whoever asked leaves before the end.
+/// Counts a client that leaves before the end.
 struct Listening {
     seen: Arc<Seen>,
     left: bool,
@@ -138,7 +136,7 @@ impl Drop for Listening {
     }
 }
 
-fn told(reply: Reply, listening: Listening) -> Body {
+fn stream_body(reply: Reply, listening: Listening) -> Body {
     let events = reply.events().into_iter();
     let state = (events, listening, Duration::ZERO);
     Body::from_stream(stream::unfold(state, async |mut state| {
@@ -151,7 +149,7 @@ fn told(reply: Reply, listening: Listening) -> Body {
     }))
 }
 
-/// What the model says: pieces of text, and perhaps a call of a tool at the end.
+/// A reply: chunks of text, and maybe a tool call at the end.
 struct Reply {
     pieces: Vec<String>,
     call: Option<Call>,
@@ -182,7 +180,7 @@ impl Reply {
         reply
     }
 
-    /// The reply to a conversation; a call gets this number.
+    /// The reply to a conversation; a tool call gets this number.
     fn to(messages: &[Value], number: usize) -> Self {
         let last = messages.last().unwrap_or(&Value::Null);
         if last["role"] == "tool" {
@@ -215,7 +213,7 @@ impl Reply {
         }
     }
 
-    /// The events of the stream, to its very end.
+    /// The events of the stream, with its end mark.
     fn events(self) -> Vec<String> {
         let chunk = |choices: Value, usage: Value| {
             json!({
@@ -244,7 +242,7 @@ impl Reply {
             events.push(of_call(
                 json!({ "index": 0, "id": call.id, "type": "function", "function": function }),
             ));
-            // In two parts, as real ones do it.
+            // In two parts, as real models do.
             let arguments = call.arguments.to_string();
             let (one, two) = arguments.split_at("{\"".len());
             for part in [one, two] {
@@ -261,7 +259,7 @@ impl Reply {
     }
 }
 
-/// What the model makes of the result of its call.
+/// The model's comment on a tool result.
 fn verdict(result: &str) -> String {
     if result.contains("rejected permission") {
         "I was not allowed to.".to_owned()
@@ -270,7 +268,7 @@ fn verdict(result: &str) -> String {
     }
 }
 
-/// The text of a message, which is a text or made of parts.
+/// The text of a message: a string, or a list of parts.
 fn text(message: &Value) -> String {
     let content = &message["content"];
     if let Some(text) = content.as_str() {
@@ -288,23 +286,23 @@ fn after<'a>(text: &'a str, word: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn a_model_says_what_it_was_told_to_say() {
+fn the_model_server_answers_by_its_script() {
     let user = |text: &str| json!({ "role": "user", "content": text });
-    let said = |messages: &[Value]| Reply::to(messages, 7).pieces.concat();
-    assert_eq!(said(&[user("hi")]), HELLO);
-    assert_eq!(said(&[user("slow: 2")]), "piece 1, piece 2, ");
+    let printed = |messages: &[Value]| Reply::to(messages, 7).pieces.concat();
+    assert_eq!(printed(&[user("hi")]), HELLO);
+    assert_eq!(printed(&[user("slow: 2")]), "piece 1, piece 2, ");
     let parts =
         json!({ "role": "user", "content": [{ "type": "text", "text": "remember: otter" }] });
     let asks = user("what was the word?");
-    assert_eq!(said(&[parts, asks.clone()]), "The word was otter.");
-    assert_eq!(said(&[asks]), "The word was never said.");
+    assert_eq!(printed(&[parts, asks.clone()]), "The word was otter.");
+    assert_eq!(printed(&[asks]), "The word was never said.");
     let call = |text: &str| Reply::to(&[user(text)], 7).call.unwrap();
     let runs = call("run: ls -l\nplease");
     assert_eq!((runs.id.as_str(), runs.tool), ("call_7", "bash"));
     assert_eq!(runs.arguments["command"], "ls -l");
     assert_eq!(call("write: a.txt").arguments["filePath"], "a.txt");
     let result = |text: &str| [user("run: ls"), json!({ "role": "tool", "content": text })];
-    assert_eq!(said(&result("a b")), "It worked: a b");
+    assert_eq!(printed(&result("a b")), "It worked: a b");
     let rejected = "The user rejected permission to use this specific tool call.";
-    assert_eq!(said(&result(rejected)), "I was not allowed to.");
+    assert_eq!(printed(&result(rejected)), "I was not allowed to.");
 }

@@ -1,7 +1,7 @@
-//! Ports for servers that have to be told one before they start.
+//! Ports: free ones for servers that need a number before they start.
 //!
-//! A port that was free a moment ago may be somebody else's by then. These are below those that the
-//! kernel hands out by itself, and each is held by a lock until this process ends.
+//! A port that was free a moment ago may be taken by then. These are below the kernel's ephemeral range,
+//! and each is held by a lock until this process ends.
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -12,11 +12,11 @@ const COUNT: u32 = 10_000;
 
 static HELD: Mutex<Vec<File>> = Mutex::new(Vec::new());
 
-/// A port that nobody listens on, and that no other test is given.
+/// A free port that no other test gets.
 pub(crate) fn free_port() -> u16 {
     let locks = std::env::temp_dir().join("switchboard-test-ports");
     std::fs::create_dir_all(&locks).expect("a place for locks");
-    // Each process begins elsewhere.
+    // Each process starts elsewhere.
     let start = std::process::id() % COUNT;
     let ports = (0..COUNT).map(|step| FIRST + (start + step) % COUNT);
     for port in ports.filter_map(|port| u16::try_from(port).ok()) {

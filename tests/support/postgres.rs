@@ -1,7 +1,7 @@
-//! A real Postgres for tests, started by the first test that needs one and shared by all.
+//! Postgres: a real server, started by the first test that needs one and shared by all.
 //!
 //! Tests run in processes of their own, so the server belongs to none of them: each holds a shared
-//! lock while it uses the server, and a small watcher stops the server once nobody has for a few
+//! lock while it uses the server, and a small watcher stops the server once the lock was free for a few
 //! seconds, however the tests ended. Every test gets a database of its own.
 
 use std::fs::Permissions;
@@ -25,7 +25,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Makes an empty database.
+    /// Creates an empty database.
     pub(crate) async fn create() -> Self {
         let (port, in_use) = tokio::task::spawn_blocking(server)
             .await
@@ -99,7 +99,7 @@ fn start(dir: &Path) -> u16 {
     port
 }
 
-/// Makes a new server's files in a directory that `postgres` may enter.
+/// Initialises a data directory that `postgres` may enter.
 pub(crate) fn make(dir: &Path) {
     std::fs::set_permissions(dir, Permissions::from_mode(0o777)).ok();
     let data = dir.join("data");
@@ -119,7 +119,7 @@ pub(crate) fn make(dir: &Path) {
     );
 }
 
-/// Copies the files of a running server, as those of a standby.
+/// Copies a running server's data directory for a standby.
 #[allow(dead_code, reason = "not every test program loses a server")]
 pub(crate) fn copy(port: u16, dir: &Path) {
     std::fs::set_permissions(dir, Permissions::from_mode(0o777)).ok();
@@ -137,7 +137,7 @@ pub(crate) fn copy(port: u16, dir: &Path) {
     );
 }
 
-/// Makes a standby a server of its own, and waits until it is one.
+/// Promotes a standby, and waits until it is writable.
 #[allow(dead_code, reason = "not every test program loses a server")]
 pub(crate) fn promote(dir: &Path) {
     succeeds(
@@ -156,7 +156,7 @@ fn succeeds(command: &mut Command) {
     );
 }
 
-/// Starts the server of these files, and waits until it listens.
+/// Starts a server on a data directory, and waits until it listens.
 pub(crate) fn serve(dir: &Path, port: u16) -> Child {
     let log = File::create(dir.join("log")).expect("a log file");
     let server = as_postgres("postgres")
@@ -187,7 +187,7 @@ pub(crate) fn serve(dir: &Path, port: u16) -> Child {
     server
 }
 
-/// Stops the server once nobody has used it for a while.
+/// Stops the server once it was unused for a while.
 fn watch(dir: &Path, pid: u32) {
     let script = format!(
         "while sleep 5; do flock -xn in-use.lock -c \

@@ -1,4 +1,4 @@
-//! A WebSocket client that sends whatever it likes, byte by byte if it has to.
+//! Raw WebSocket: a client that can send arbitrary bytes, one by one if needed.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub(crate) const PING: u8 = 9;
 pub(crate) const PONG: u8 = 10;
 pub(crate) const FIN: u8 = 0x80;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A masked frame with any first byte.
 pub(crate) fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
@@ -42,13 +42,13 @@ pub(crate) fn close_code(payload: &[u8]) -> Option<u16> {
     Some(u16::from_be_bytes(*code))
 }
 
-/// An open WebSocket, and what the gateway said to the handshake.
-pub(crate) struct Raw {
+/// An open WebSocket, and the handshake's response.
+pub(crate) struct RawWebSocket {
     stream: TcpStream,
     pub(crate) answer: String,
 }
 
-impl Raw {
+impl RawWebSocket {
     /// Opens a socket; each header ends with a line break.
     pub(crate) async fn open(address: SocketAddr, path: &str, headers: &str) -> Self {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -74,7 +74,7 @@ impl Raw {
         self.bytes(&frame(first, payload)).await;
     }
 
-    /// The gateway may have hung up already.
+    /// The gateway may have closed already.
     pub(crate) async fn bytes(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).await.ok();
     }
@@ -94,7 +94,7 @@ impl Raw {
             self.stream.read_exact(&mut payload).await.ok()?;
             Some((first & 0x0f, payload))
         };
-        tokio::time::timeout(PATIENCE, read)
+        tokio::time::timeout(TIMEOUT, read)
             .await
             .expect("a frame or an end")
     }

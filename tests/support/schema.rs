@@ -1,21 +1,21 @@
-//! Checks JSON against JSON Schema, as much of it as our own descriptions use. A keyword that is not
-//! known here fails the test that meets it, so that nothing is taken for checked which is not.
+//! JSON Schema: a validator for the keywords that our descriptions use. An unknown keyword fails the test,
+//! so that nothing unchecked passes for checked.
 
 use serde_json::{Map, Value};
 
-/// Keywords that say nothing about what is valid.
-const REMARKS: [&str; 5] = ["description", "title", "examples", "default", "deprecated"];
+/// Keywords without effect on validity.
+const ANNOTATIONS: [&str; 5] = ["description", "title", "examples", "default", "deprecated"];
 
-/// A document whose references lead into itself.
+/// A document with internal references only.
 pub(crate) struct Schemas(Value);
 
-/// What becomes of members that a schema does not name.
+/// Treatment of fields that a schema does not name.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Strangers {
-    /// They are let through, unless the schema says otherwise.
-    Pass,
-    /// They are faults, wherever a schema names any.
-    AreFaults,
+pub(crate) enum UnknownFields {
+    /// Allowed, unless the schema says otherwise.
+    Allowed,
+    /// An error wherever the schema names any field.
+    Refused,
 }
 
 impl Schemas {
@@ -23,25 +23,25 @@ impl Schemas {
         Self(document)
     }
 
-    /// What stands at a JSON pointer.
+    /// The value at a JSON pointer.
     pub(crate) fn at(&self, pointer: &str) -> Option<&Value> {
         self.0.pointer(pointer)
     }
 
-    /// Says where and why a value is not as the schema wants it.
+    /// Validates a value; the error says where and why it fails.
     pub(crate) fn check(
         &self,
         schema: &Value,
         value: &Value,
-        strangers: Strangers,
+        unknown_fields: UnknownFields,
     ) -> Result<(), String> {
         let check = Check {
             schemas: self,
-            strangers,
+            unknown_fields,
         };
         check.value(schema, value, "")?;
-        if strangers == Strangers::AreFaults {
-            check.strangers(&[schema], value, "")?;
+        if unknown_fields == UnknownFields::Refused {
+            check.unknown_fields(&[schema], value, "")?;
         }
         Ok(())
     }
@@ -62,7 +62,7 @@ impl Schemas {
 
 struct Check<'a> {
     schemas: &'a Schemas,
-    strangers: Strangers,
+    unknown_fields: UnknownFields,
 }
 
 impl Check<'_> {
@@ -152,7 +152,7 @@ impl Check<'_> {
             }
             "additionalProperties" => {
                 assert_eq!(*wanted, Value::Bool(false), "only `false` is checked here");
-                self.strangers(&[&Value::Object(schema.clone())], value, at)
+                self.unknown_fields(&[&Value::Object(schema.clone())], value, at)
             }
             "items" => {
                 let mut entries = value.as_array().into_iter().flatten().enumerate();
@@ -176,13 +176,13 @@ impl Check<'_> {
                     _ => fault("is more than one of"),
                 }
             }
-            remark if REMARKS.contains(&remark) => Ok(()),
+            remark if ANNOTATIONS.contains(&remark) => Ok(()),
             other => panic!("the keyword {other} is not checked here"),
         }
     }
 
-    /// Finds members that none of the schemas of a value names.
-    fn strangers(&self, schemas: &[&Value], value: &Value, at: &str) -> Result<(), String> {
+    /// Finds fields that none of a value's schemas names.
+    fn unknown_fields(&self, schemas: &[&Value], value: &Value, at: &str) -> Result<(), String> {
         let mut leaves = Vec::new();
         for schema in schemas {
             self.leaves(schema, value, &mut leaves);
@@ -194,7 +194,7 @@ impl Check<'_> {
         };
         match value {
             Value::Array(list) => list.iter().enumerate().try_for_each(|(place, entry)| {
-                self.strangers(&inner("items", None), entry, &format!("{at}/{place}"))
+                self.unknown_fields(&inner("items", None), entry, &format!("{at}/{place}"))
             }),
             Value::Object(object) if !inner("properties", None).is_empty() => {
                 object.iter().try_for_each(|(name, member)| {
@@ -202,11 +202,11 @@ impl Check<'_> {
                     if known.is_empty() {
                         return Err(format!("{at}: `{name}` is not described"));
                     }
-                    match self.strangers {
-                        Strangers::AreFaults => {
-                            self.strangers(&known, member, &format!("{at}/{name}"))
+                    match self.unknown_fields {
+                        UnknownFields::Refused => {
+                            self.unknown_fields(&known, member, &format!("{at}/{name}"))
                         }
-                        Strangers::Pass => Ok(()),
+                        UnknownFields::Allowed => Ok(()),
                     }
                 })
             }
@@ -214,7 +214,7 @@ impl Check<'_> {
         }
     }
 
-    /// The schemas behind references and combinations that speak of this value.
+    /// The schemas that apply to this value, through references and combinations.
     fn leaves<'s>(&'s self, schema: &'s Value, value: &Value, found: &mut Vec<&'s Value>) {
         let schema = self.schemas.follow(schema);
         found.push(schema);

@@ -1,4 +1,4 @@
-//! A chromedriver, and the browsers that it starts. Whatever it started ends with it.
+//! Chromium: a chromedriver and its browsers, which end with it.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// What a browser is started with, besides its screen and its directory.
+/// Browser flags, besides screen and profile.
 pub(crate) const FLAGS: [&str; 12] = [
     "--headless=new",
     "--no-sandbox",
@@ -17,7 +17,7 @@ pub(crate) const FLAGS: [&str; 12] = [
     "--disable-sync",
     "--no-first-run",
     "--disable-dev-shm-usage",
-    // A page in the background of these tests is as awake as one that somebody looks at.
+    // Background pages must not be throttled.
     "--disable-background-timer-throttling",
     "--disable-backgrounding-occluded-windows",
     "--disable-renderer-backgrounding",
@@ -27,7 +27,7 @@ pub(crate) const FLAGS: [&str; 12] = [
 /// A running chromedriver.
 pub(crate) struct Chromium {
     driver: Child,
-    /// Where it takes commands.
+    /// The URL for commands.
     pub(crate) url: String,
 }
 
@@ -63,7 +63,7 @@ impl Drop for Chromium {
     }
 }
 
-/// Ends the browser that keeps its profile in a directory.
+/// Ends the browser with this profile directory.
 pub(crate) fn end_browser_in(profile: &Path) {
     let mark = format!("--user-data-dir={}", profile.display());
     let is_it = |pid: &u32| {
@@ -84,7 +84,7 @@ fn processes() -> Vec<u32> {
     names.collect()
 }
 
-/// Everything that a process has started, and what that has started.
+/// All descendants of a process.
 fn descendants(of: u32) -> Vec<u32> {
     let parents: Vec<(u32, u32)> = processes()
         .into_iter()
@@ -100,21 +100,21 @@ fn descendants(of: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// The state of a process and its parent, while it is there.
+/// State and parent of a process, while it exists.
 fn stat(pid: u32) -> Option<(char, u32)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in parentheses, may contain anything.
+    // The name in parentheses may contain anything.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?.chars().next()?;
     Some((state, fields.next()?.parse().ok()?))
 }
 
-/// Ends processes, and waits until they are gone: what they have open is removed next.
+/// Ends processes, and waits until they are gone: their files are removed next.
 fn end(pids: &[u32]) {
     for pid in pids {
         let pid = i32::try_from(*pid).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid {
-            // One that has ended meanwhile is not there any more.
+            // The process may have ended meanwhile.
             kill_process(pid, Signal::KILL).ok();
         }
     }

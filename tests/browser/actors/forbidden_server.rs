@@ -1,15 +1,15 @@
-//! A place on this machine that no page may ever reach.
+//! Forbidden server: a listener that no page may ever reach.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
 
-/// Listens, and answers nobody.
-pub(crate) struct Beacon {
+/// Listens and never answers.
+pub(crate) struct ForbiddenServer {
     listener: TcpListener,
 }
 
-impl Beacon {
-    pub(crate) fn light() -> Self {
+impl ForbiddenServer {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         Self { listener }
@@ -19,7 +19,7 @@ impl Beacon {
         format!("http://{}/beacon", self.listener.local_addr().unwrap())
     }
 
-    /// Whether anybody has come since this was asked last.
+    /// Whether there was a connection since the last call.
     pub(crate) fn was_reached(&self) -> bool {
         match self.listener.accept() {
             Ok(_) => true,

@@ -1,21 +1,21 @@
-//! What the gateway has recorded of a session.
+//! Journal: the events of a session, read over the API.
 
 use serde_json::Value;
 
-use crate::staff::Browser;
+use crate::api_actors::HttpClient;
 
-/// All events of a session, in their order.
+/// All events of a session, in order.
 pub(crate) struct Journal {
     pub(crate) events: Vec<Value>,
 }
 
 impl Journal {
-    pub(crate) async fn of(session: &str, reader: &Browser) -> Self {
+    pub(crate) async fn of(session: &str, reader: &HttpClient) -> Self {
         Self::under("", session, reader).await
     }
 
-    /// Of a gateway with a base path.
-    pub(crate) async fn under(base_path: &str, session: &str, reader: &Browser) -> Self {
+    /// Reads it from a gateway with a base path.
+    pub(crate) async fn under(base_path: &str, session: &str, reader: &HttpClient) -> Self {
         let mut events: Vec<Value> = Vec::new();
         loop {
             let after = events
@@ -34,16 +34,16 @@ impl Journal {
         }
     }
 
-    /// What the agent said, answer by answer.
+    /// The agent's answers.
     pub(crate) fn answers(&self) -> Vec<String> {
         let mut answers: Vec<(String, String)> = Vec::new();
         for event in &self.events {
-            let said = &event["payload"];
-            if event["type"] != "TASK_OUTPUT_CHUNK" || said["channel"] != "text" {
+            let printed = &event["payload"];
+            if event["type"] != "TASK_OUTPUT_CHUNK" || printed["channel"] != "text" {
                 continue;
             }
-            let id = said["messageId"].as_str().unwrap();
-            let content = said["content"].as_str().unwrap();
+            let id = printed["messageId"].as_str().unwrap();
+            let content = printed["content"].as_str().unwrap();
             match answers.iter_mut().find(|(known, _)| known == id) {
                 Some((_, text)) => text.push_str(content),
                 None => answers.push((id.to_owned(), content.to_owned())),
@@ -53,7 +53,7 @@ impl Journal {
         texts.filter(|text| !text.is_empty()).collect()
     }
 
-    /// What was asked.
+    /// The prompts.
     pub(crate) fn prompts(&self) -> Vec<String> {
         let asked = |event: &Value| {
             let prompt = &event["payload"]["prompt"]["text"];

@@ -1,4 +1,4 @@
-//! A real nginx in front of a gateway.
+//! nginx: a real one in front of a gateway.
 
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -13,7 +13,7 @@ pub(crate) struct Nginx {
 }
 
 impl Nginx {
-    /// Serves a gateway under a path, as its documents advise.
+    /// Serves a gateway under a path, as documented.
     pub(crate) fn start(port: u16, path: &str, gateway: SocketAddr) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let here = dir.path().display();

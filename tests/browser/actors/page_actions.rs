@@ -1,15 +1,15 @@
-//! What people do in the page.
+//! Page actions: log in, prompt, answer, invite, and read what is shown.
 
 use serde_json::json;
 
 use super::{Entry, Visitor};
-use crate::staff::{Browser, PASSWORD};
+use crate::api_actors::{HttpClient, PASSWORD};
 
 impl Visitor {
-    /// Fills in the form of the login, wherever it is shown.
+    /// Fills in the login form, wherever it is shown.
     pub(crate) async fn fills_in_login(&self, name: &str) {
-        self.writes("#login #username", name).await;
-        self.writes("#login #password", PASSWORD).await;
+        self.fills_in("#login #username", name).await;
+        self.fills_in("#login #password", PASSWORD).await;
         self.clicks("#login button[type=submit]").await;
     }
 
@@ -20,13 +20,13 @@ impl Visitor {
         self.sees_workbench().await;
     }
 
-    /// Loses the cookie that keeps the login.
+    /// Deletes the refresh cookie.
     pub(crate) async fn loses_login(&self) {
-        self.tells_browser("Network.clearBrowserCookies", json!({}))
+        self.sends_devtools_command("Network.clearBrowserCookies", json!({}))
             .await;
     }
 
-    /// Waits until there is a place to type a prompt.
+    /// Waits until the prompt field is shown.
     pub(crate) async fn sees_workbench(&self) {
         self.sees("textarea#prompt").await;
         self.sees_no("#login").await;
@@ -40,14 +40,14 @@ impl Visitor {
             "return document.querySelector('textarea#prompt').value === {}",
             json!(words)
         );
-        self.awaits_that("what was typed", &there).await;
+        self.waits_until("what was typed", &there).await;
     }
 
-    /// What stands in the field for the prompt.
+    /// The content of the prompt field.
     pub(crate) async fn reads_draft(&self) -> String {
         let value = "return document.querySelector('textarea#prompt')?.value ?? null";
-        self.awaits("the field for the prompt", async || {
-            self.glances::<Option<String>>(value).await.ok()?
+        self.waits_for("the field for the prompt", async || {
+            self.tries_script::<Option<String>>(value).await.ok()?
         })
         .await
     }
@@ -58,8 +58,8 @@ impl Visitor {
         self.clicks("[data-part=send]").await;
     }
 
-    /// Begins a session with a prompt, and returns its id.
-    pub(crate) async fn begins(&self, words: &str) -> String {
+    /// Starts a session with a prompt, and returns its id.
+    pub(crate) async fn starts_session(&self, words: &str) -> String {
         self.clicks("[data-part=new-session]").await;
         self.sees("[data-part=new]").await;
         self.prompts(words).await;
@@ -70,21 +70,21 @@ impl Visitor {
     pub(crate) async fn sees_session(&self) -> String {
         let id = "return location.hash.match(/^#\\/s\\/(ses_\\w+)/)?.[1] ?? null";
         let id = self
-            .awaits("the address of a session", async || {
-                self.glances::<Option<String>>(id).await.ok()?
+            .waits_for("the address of a session", async || {
+                self.tries_script::<Option<String>>(id).await.ok()?
             })
             .await;
         self.sees("[data-part=transcript]").await;
         id
     }
 
-    /// Makes a session with an agent, and opens it.
-    pub(crate) async fn opens_new(&self, api: &Browser, agent: &str) -> String {
+    /// Creates a session with an agent, and opens it.
+    pub(crate) async fn opens_new(&self, api: &HttpClient, agent: &str) -> String {
         let made = api.posts("/api/sessions", json!({ "agent": agent })).await;
         let made = made.is(201).json()["id"].as_str().unwrap().to_owned();
         self.opens(&format!("/#/s/{made}")).await;
         let there = format!("return location.hash.includes('{made}')");
-        self.awaits_that("the session", &there).await;
+        self.waits_until("the session", &there).await;
         self.sees_connection("live").await;
         made
     }
@@ -95,9 +95,9 @@ impl Visitor {
         assert_eq!(self.sees_session().await, id);
     }
 
-    /// The conversation from top to bottom, as far as it is shown.
+    /// The shown part of the conversation, top to bottom.
     pub(crate) async fn reads_transcript(&self) -> Vec<Entry> {
-        self.looks(
+        self.runs_script(
             "return [...document.querySelectorAll('[data-part=transcript] [data-entry]')].map((one) => ({
                 kind: one.dataset.entry,
                 text: ((one.dataset.entry === 'answer' && one.querySelector('.markdown')) || one).textContent.trim(),
@@ -107,36 +107,36 @@ impl Visitor {
         .await
     }
 
-    /// What the agent said, answer by answer.
+    /// The agent's answers.
     pub(crate) async fn reads_answers(&self) -> Vec<String> {
         let entries = self.reads_transcript().await.into_iter();
         let answers = entries.filter(|entry| entry.kind == "answer");
         answers.map(|entry| entry.text).collect()
     }
 
-    /// Waits for an answer that is complete and contains these words.
+    /// Waits for a complete answer that contains these words.
     pub(crate) async fn sees_answer(&self, words: &str) {
-        self.reads("[data-entry=answer][data-complete=true] .markdown", words)
+        self.sees_text("[data-entry=answer][data-complete=true] .markdown", words)
             .await;
     }
 
-    /// Waits for an answer that goes on, and has come so far as to contain these words.
+    /// Waits for an unfinished answer that contains these words.
     pub(crate) async fn sees_answer_begin(&self, words: &str) {
-        self.reads("[data-entry=answer][data-complete=false] .markdown", words)
+        self.sees_text("[data-entry=answer][data-complete=false] .markdown", words)
             .await;
     }
 
-    /// Waits until nothing is under way in the session, and the next prompt can be sent.
-    pub(crate) async fn sees_rest(&self) {
+    /// Waits until no run is active and the next prompt can be sent.
+    pub(crate) async fn sees_idle(&self) {
         self.sees_no("[data-part=cancel]").await;
         self.sees_no("[data-entry=answer][data-complete=false]")
             .await;
         self.sees("textarea#prompt").await;
     }
 
-    /// Waits until the line to the gateway is in that state.
+    /// Waits until the connection is in that state.
     pub(crate) async fn sees_connection(&self, state: &str) {
-        self.awaits_that(
+        self.waits_until(
             &format!("the connection {state}"),
             &format!("return document.querySelector('[data-part=connection]')?.dataset.state === '{state}'"),
         )
@@ -157,46 +157,46 @@ impl Visitor {
         self.answers("reject_once").await;
     }
 
-    /// Opens what is folded up in an entry.
+    /// Expands an entry.
     pub(crate) async fn unfolds(&self, entry: &str) {
         let open = format!(
             "for (const one of document.querySelectorAll('{entry} details')) one.open = true; for (const one of document.querySelectorAll('{entry} [aria-expanded=false]')) one.click();"
         );
-        self.looks::<()>(&open).await;
+        self.runs_script::<()>(&open).await;
     }
 
     pub(crate) async fn cancels(&self) {
         self.clicks("[data-part=cancel]").await;
     }
 
-    /// Makes an account on the page for users, and returns the link for whoever it is for.
+    /// Creates an account on the users page, and returns its invite link.
     pub(crate) async fn invites(&self, name: &str) -> String {
         self.clicks("[data-part=add-user]").await;
-        self.writes("#add-user #new-username", name).await;
+        self.fills_in("#add-user #new-username", name).await;
         self.clicks("#add-user button[type=submit]").await;
         self.sees("[data-part=invite-link] input").await;
-        self.looks("return document.querySelector('[data-part=invite-link] input').value")
+        self.runs_script("return document.querySelector('[data-part=invite-link] input').value")
             .await
     }
 
-    /// Opens an invitation, and chooses the usual password.
+    /// Opens an invite, and chooses the usual password.
     pub(crate) async fn accepts(&self, link: &str) {
         self.opens(link).await;
-        self.writes("#invite #password", PASSWORD).await;
-        self.writes("#invite #repeat", PASSWORD).await;
+        self.fills_in("#invite #password", PASSWORD).await;
+        self.fills_in("#invite #repeat", PASSWORD).await;
         self.clicks("#invite button[type=submit]").await;
         self.sees_workbench().await;
     }
 
     /// The sessions in the list.
     pub(crate) async fn reads_sessions(&self) -> Vec<String> {
-        self.looks("return [...document.querySelectorAll('[data-part=sessions] [data-session]')].map((one) => one.dataset.session)")
+        self.runs_script("return [...document.querySelectorAll('[data-part=sessions] [data-session]')].map((one) => one.dataset.session)")
             .await
     }
 
-    /// How far the page is wider than the screen, and what is.
+    /// By how many pixels the page is wider than the screen, and the elements that are.
     pub(crate) async fn finds_overhang(&self) -> (i64, Vec<String>) {
-        self.looks(
+        self.runs_script(
             "const page = document.scrollingElement;
              const wide = [...document.querySelectorAll('body *')].filter((one) => one.getBoundingClientRect().right > page.clientWidth + 1);
              const name = (one) => one.tagName.toLowerCase() + [...one.classList].map((word) => '.' + word).join('');

@@ -1,4 +1,4 @@
-//! Somebody in front of a browser of their own: looks, clicks, types and waits.
+//! Visitor: a person with a browser of their own who reads, clicks, types and waits.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,21 +11,21 @@ use tempfile::TempDir;
 
 use super::Chromium;
 use super::chromium::{FLAGS, end_browser_in};
-use super::driver::Driver;
+use super::webdriver::WebDriver;
 
-/// How long somebody waits for something to appear.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-const GLANCE: Duration = Duration::from_millis(20);
+/// How long to wait for something to appear.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What somebody looks at the page with.
+/// The screen of a browser.
 #[derive(Clone, Copy)]
 pub(crate) struct Screen {
     pub(crate) width: u32,
     pub(crate) height: u32,
-    /// Device pixels for each of the page's.
+    /// Device pixels per CSS pixel.
     pub(crate) density: u32,
     pub(crate) is_dark: bool,
-    /// Is it touched, in place of a mouse?
+    /// Touch instead of a mouse.
     pub(crate) is_touched: bool,
 }
 
@@ -53,22 +53,22 @@ impl Screen {
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) kind: String,
-    /// Of an answer: its text alone.
+    /// For an answer: its text alone.
     pub(crate) text: String,
     pub(crate) is_complete: bool,
 }
 
-/// A person and their browser; it is closed when dropped, and tells what it showed if the test fails.
+/// A person and their browser; closed when dropped, with a report of the page if the test failed.
 pub(crate) struct Visitor {
-    pub(crate) driver: Driver,
-    /// The address of the gateway, without a slash at its end.
+    pub(crate) driver: WebDriver,
+    /// The URL of the gateway, without a trailing slash.
     pub(crate) base: String,
     profile: TempDir,
 }
 
 impl Visitor {
-    /// Somebody with an ordinary screen.
-    pub(crate) async fn comes(chromium: &Chromium, base: &str) -> Self {
+    /// Starts a browser with an ordinary screen.
+    pub(crate) async fn opens_browser(chromium: &Chromium, base: &str) -> Self {
         Self::with_screen(chromium, base, Screen::WIDE).await
     }
 
@@ -78,48 +78,48 @@ impl Visitor {
         let directory = format!("--user-data-dir={}", profile.path().display());
         let flags = FLAGS.map(str::to_owned).into_iter();
         let flags: Vec<String> = flags.chain([size, directory]).collect();
-        let driver = Driver::start(&chromium.url, &flags).await;
+        let driver = WebDriver::start(&chromium.url, &flags).await;
         let visitor = Self {
             driver,
             base: base.trim_end_matches('/').to_owned(),
             profile,
         };
-        visitor.looks_through(screen).await;
+        visitor.sets_screen(screen).await;
         visitor
     }
 
-    /// Changes the screen. No window is as narrow as a phone, so its measures are only told to the page.
-    pub(crate) async fn looks_through(&self, screen: Screen) {
+    /// Changes the screen. No window is as narrow as a phone, so the size is emulated.
+    pub(crate) async fn sets_screen(&self, screen: Screen) {
         let metrics = json!({
             "width": screen.width, "height": screen.height,
             "deviceScaleFactor": screen.density, "mobile": false,
         });
-        self.tells_browser("Emulation.setDeviceMetricsOverride", metrics)
+        self.sends_devtools_command("Emulation.setDeviceMetricsOverride", metrics)
             .await;
         let touch = json!({ "enabled": screen.is_touched });
-        self.tells_browser("Emulation.setTouchEmulationEnabled", touch)
+        self.sends_devtools_command("Emulation.setTouchEmulationEnabled", touch)
             .await;
         let scheme = if screen.is_dark { "dark" } else { "light" };
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         let media = json!({ "media": "", "features": features });
-        self.tells_browser("Emulation.setEmulatedMedia", media)
+        self.sends_devtools_command("Emulation.setEmulatedMedia", media)
             .await;
     }
 
-    /// A command of the browser's own protocol.
-    pub(crate) async fn tells_browser(&self, method: &str, parameters: Value) -> Value {
-        let said = self.driver.tells_browser(method, parameters).await;
-        said.unwrap_or_else(|error| panic!("{method}: {error}"))
+    /// Sends a command of the `DevTools` protocol.
+    pub(crate) async fn sends_devtools_command(&self, method: &str, parameters: Value) -> Value {
+        let printed = self.driver.sends_devtools_command(method, parameters).await;
+        printed.unwrap_or_else(|error| panic!("{method}: {error}"))
     }
 
-    /// Lets a script run in every page that is opened from now on, before the page's own.
-    pub(crate) async fn prepares(&self, script: &str) {
+    /// Runs a script in every page opened from now on, before the page's own.
+    pub(crate) async fn runs_before_page(&self, script: &str) {
         let source = json!({ "source": script });
-        self.tells_browser("Page.addScriptToEvaluateOnNewDocument", source)
+        self.sends_devtools_command("Page.addScriptToEvaluateOnNewDocument", source)
             .await;
     }
 
-    /// Opens a path of the gateway, or any address.
+    /// Opens a path of the gateway, or any URL.
     pub(crate) async fn opens(&self, path: &str) {
         let address = if path.starts_with('/') {
             format!("{}{path}", self.base)
@@ -134,90 +134,93 @@ impl Visitor {
         self.driver.posts("/refresh", json!({})).await.unwrap();
     }
 
-    /// What a script gives back; nothing while the page is being replaced, or what it looks at is not there.
-    pub(crate) async fn glances<T: DeserializeOwned>(&self, script: &str) -> Result<T, String> {
+    /// The value of a script, or an error while the page is being replaced or an element is missing.
+    pub(crate) async fn tries_script<T: DeserializeOwned>(
+        &self,
+        script: &str,
+    ) -> Result<T, String> {
         let found = self.driver.executes(script).await?;
         serde_json::from_value(found).map_err(|error| error.to_string())
     }
 
-    /// What a script gives back.
-    pub(crate) async fn looks<T: DeserializeOwned>(&self, script: &str) -> T {
-        match self.glances(script).await {
+    /// The value of a script.
+    pub(crate) async fn runs_script<T: DeserializeOwned>(&self, script: &str) -> T {
+        match self.tries_script(script).await {
             Ok(seen) => seen,
             Err(error) => panic!("{script}: {error}"),
         }
     }
 
-    /// Looks again and again, until there is something.
-    pub(crate) async fn awaits<T>(
+    /// Polls until there is a value.
+    pub(crate) async fn waits_for<T>(
         &self,
         what: &str,
         mut look: impl AsyncFnMut() -> Option<T>,
     ) -> T {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             if let Some(seen) = look().await {
                 return seen;
             }
             assert!(
                 Instant::now() < deadline,
-                "not seen within {PATIENCE:?}: {what}"
+                "not seen within {TIMEOUT:?}: {what}"
             );
-            tokio::time::sleep(GLANCE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// Waits until a script says `true`.
-    pub(crate) async fn awaits_that(&self, what: &str, script: &str) {
-        self.awaits(what, async || {
-            self.glances(script).await.ok().filter(|is| *is)
+    /// Waits until a script returns `true`.
+    pub(crate) async fn waits_until(&self, what: &str, script: &str) {
+        self.waits_for(what, async || {
+            self.tries_script(script).await.ok().filter(|is| *is)
         })
         .await;
     }
 
-    /// Waits until something is shown.
+    /// Waits until an element is shown.
     pub(crate) async fn sees(&self, selector: &str) {
-        self.awaits_that(selector, &shown(selector, "true")).await;
+        self.waits_until(selector, &shown(selector, "true")).await;
     }
 
-    /// Waits until nothing of that kind is shown.
+    /// Waits until no such element is shown.
     pub(crate) async fn sees_no(&self, selector: &str) {
         let gone = format!("return !(() => {{ {} }})()", shown(selector, "true"));
-        self.awaits_that(&format!("no {selector}"), &gone).await;
+        self.waits_until(&format!("no {selector}"), &gone).await;
     }
 
-    /// Waits until something is shown that says these words.
-    pub(crate) async fn reads(&self, selector: &str, words: &str) {
+    /// Waits until an element with this text is shown.
+    pub(crate) async fn sees_text(&self, selector: &str, words: &str) {
         let says = format!("one.innerText.includes({})", json!(words));
         let what = format!("{words:?} in {selector}");
-        self.awaits_that(&what, &shown(selector, &says)).await;
+        self.waits_until(&what, &shown(selector, &says)).await;
     }
 
-    /// Is something of that kind shown now?
+    /// Whether such an element is shown now.
     pub(crate) async fn has(&self, selector: &str) -> bool {
-        self.looks(&shown(selector, "true")).await
+        self.runs_script(&shown(selector, "true")).await
     }
 
-    /// Everything that is to be read on the page.
+    /// The visible text of the page.
     pub(crate) async fn reads_page(&self) -> String {
-        self.looks("return document.body.innerText").await
+        self.runs_script("return document.body.innerText").await
     }
 
-    /// Clicks on the first that is shown, as soon as it can be clicked.
+    /// Clicks the first such element that is shown, as soon as it is clickable.
     pub(crate) async fn clicks(&self, selector: &str) {
         let find = format!(
             "return [...document.querySelectorAll({})].find((one) => one.checkVisibility({{ visibilityProperty: true }}) && !one.disabled && one.ariaDisabled !== 'true') ?? null",
             json!(selector)
         );
-        self.awaits(&format!("something to click on: {selector}"), async || {
+        self.waits_for(&format!("something to click on: {selector}"), async || {
             let element = self.driver.finds(&find).await?;
             self.driver.clicks(&element).await.ok()
         })
         .await;
     }
 
-    /// Writes into a field, in the place of what was there.
-    pub(crate) async fn writes(&self, selector: &str, words: &str) {
+    /// Replaces the content of a field.
+    pub(crate) async fn fills_in(&self, selector: &str, words: &str) {
         self.sees(selector).await;
         let find = format!("return document.querySelector({})", json!(selector));
         let field = self.driver.finds(&find).await.unwrap();
@@ -225,7 +228,7 @@ impl Visitor {
         self.driver.types(&field, words).await.unwrap();
     }
 
-    /// Chooses a file in a field for files, which need not be shown.
+    /// Chooses a file in a file input, which may be hidden.
     pub(crate) async fn chooses(&self, selector: &str, file: &Path) {
         let find = format!("return document.querySelector({})", json!(selector));
         let field = self.driver.finds(&find).await.unwrap();
@@ -233,9 +236,9 @@ impl Visitor {
         self.driver.types(&field, path).await.unwrap();
     }
 
-    /// Puts a text into the field that has the focus, as if it was pasted.
+    /// Inserts a text into the focused field, as if pasted.
     pub(crate) async fn pastes(&self, words: &str) {
-        self.tells_browser("Input.insertText", json!({ "text": words }))
+        self.sends_devtools_command("Input.insertText", json!({ "text": words }))
             .await;
     }
 
@@ -244,33 +247,33 @@ impl Visitor {
         self.driver.presses(keys).await.unwrap();
     }
 
-    /// The tab that is looked at.
+    /// The current tab.
     pub(crate) async fn tab(&self) -> String {
         let tab = self.driver.gets("/window").await.unwrap();
         tab.as_str().unwrap().to_owned()
     }
 
-    /// Opens a second tab in the same browser, and turns to it.
+    /// Opens a second tab in the same browser, and switches to it.
     pub(crate) async fn opens_tab(&self) -> String {
         let kind = json!({ "type": "tab" });
         let tab = self.driver.posts("/window/new", kind).await.unwrap();
         let tab = tab["handle"].as_str().unwrap();
-        self.turns_to(tab).await;
+        self.switches_to_tab(tab).await;
         tab.to_owned()
     }
 
-    pub(crate) async fn turns_to(&self, tab: &str) {
+    pub(crate) async fn switches_to_tab(&self, tab: &str) {
         let handle = json!({ "handle": tab });
         self.driver.posts("/window", handle).await.unwrap();
     }
 
-    /// What the page has on the screen, as PNG.
-    pub(crate) async fn photographs(&self) -> Vec<u8> {
+    /// A screenshot as PNG.
+    pub(crate) async fn takes_screenshot(&self) -> Vec<u8> {
         let picture = self.driver.gets("/screenshot").await.unwrap();
         from_base64(picture.as_str().unwrap()).unwrap()
     }
 
-    /// Asks chromedriver without a runtime, for the end of a test that has failed.
+    /// Sends a command without an async runtime, for the report of a failed test.
     fn asks_driver(&self, path: &str, body: Option<Value>) -> Option<Value> {
         let url = format!("{}/{path}", self.driver.url);
         let mut curl = Command::new("curl");
@@ -279,12 +282,12 @@ impl Visitor {
             curl.args(["--header", "content-type: application/json"]);
             curl.args(["--data", &body.to_string()]);
         }
-        let said = curl.output().ok()?.stdout;
-        let said: Value = serde_json::from_slice(&said).ok()?;
-        Some(said["value"].clone())
+        let printed = curl.output().ok()?.stdout;
+        let printed: Value = serde_json::from_slice(&printed).ok()?;
+        Some(printed["value"].clone())
     }
 
-    /// Prints what the page says, and keeps a picture of it.
+    /// Prints the page's text, and saves a screenshot.
     fn reports(&self) {
         let script = json!({ "script": "return location.href + '\\n' + document.body.innerText", "args": [] });
         let text = self.asks_driver("execute/sync", Some(script));
@@ -319,7 +322,7 @@ fn from_base64(text: &str) -> Option<Vec<u8>> {
     base64::engine::general_purpose::STANDARD.decode(text).ok()
 }
 
-/// A script: is one of those shown for which this is true?
+/// A script: whether a shown element fulfils this condition.
 fn shown(selector: &str, is: &str) -> String {
     format!(
         "return [...document.querySelectorAll({})].some((one) => one.checkVisibility({{ visibilityProperty: true }}) && ({is}))",

@@ -1,7 +1,7 @@
-//! As much of the `WebDriver` protocol as these tests speak, to one browser.
+//! `WebDriver`: the part of the protocol that these tests need, for one browser.
 //!
-//! Written here: the clients that there are ask `serde_json` for another kind of map, and cargo would then
-//! build the gateway under test with it, too.
+//! Written here: existing crates enable `serde_json/preserve_order`, and cargo would then build the gateway
+//! under test with it, too.
 
 use serde_json::{Value, json};
 
@@ -9,27 +9,27 @@ use serde_json::{Value, json};
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 /// A browser that chromedriver has started.
-pub(crate) struct Driver {
+pub(crate) struct WebDriver {
     client: reqwest::Client,
-    /// Where its commands go.
+    /// The URL of its commands.
     pub(crate) url: String,
 }
 
-/// Something in a page, by the name that chromedriver has for it.
+/// An element of a page, by chromedriver's id.
 pub(crate) struct Element(String);
 
-/// What a command came to, or in which words it was refused.
+/// The value of a command, or the error's text.
 pub(crate) type Reply = Result<Value, String>;
 
-impl Driver {
-    /// Lets the chromedriver at that address start a browser.
+impl WebDriver {
+    /// Starts a browser through the chromedriver at this address.
     pub(crate) async fn start(chromedriver: &str, flags: &[String]) -> Self {
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         let wanted = json!({ "capabilities": { "alwaysMatch": {
             "browserName": "chrome",
             "goog:chromeOptions": { "args": flags },
             "goog:loggingPrefs": { "browser": "ALL" },
-            // A dialog of the page is left open, and every command after it fails.
+            // A dialog of the page stays open, so that every later command fails.
             "unhandledPromptBehavior": "ignore",
         } } });
         let sessions = format!("{chromedriver}/session");
@@ -51,13 +51,13 @@ impl Driver {
         reply(self.client.get(format!("{}{path}", self.url))).await
     }
 
-    /// Runs a script in the page, with what it returns.
+    /// Runs a script in the page, and returns its value.
     pub(crate) async fn executes(&self, script: &str) -> Reply {
         let body = json!({ "script": script, "args": [] });
         self.posts("/execute/sync", body).await
     }
 
-    /// The element that a script returns, if it does.
+    /// The element that a script returns, if any.
     pub(crate) async fn finds(&self, script: &str) -> Option<Element> {
         let found = self.executes(script).await.ok()?;
         Some(Element(found[ELEMENT].as_str()?.to_owned()))
@@ -71,7 +71,7 @@ impl Driver {
         self.posts(&format!("/element/{id}/clear"), json!({})).await
     }
 
-    /// Types into a field; into one for files, their paths.
+    /// Types into a field; for a file input, the path.
     pub(crate) async fn types(&self, Element(id): &Element, text: &str) -> Reply {
         let body = json!({ "text": text });
         self.posts(&format!("/element/{id}/value"), body).await
@@ -88,8 +88,8 @@ impl Driver {
             .await
     }
 
-    /// A command of the browser's own protocol.
-    pub(crate) async fn tells_browser(&self, method: &str, parameters: Value) -> Reply {
+    /// Sends a command of the `DevTools` protocol.
+    pub(crate) async fn sends_devtools_command(&self, method: &str, parameters: Value) -> Reply {
         let body = json!({ "cmd": method, "params": parameters });
         self.posts("/goog/cdp/execute", body).await
     }

@@ -1,32 +1,31 @@
-//! Holds every message of every test against the AsyncAPI description.
+//! AsyncAPI check: validates every message of every test against its schema.
 
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use crate::schema::{Schemas, Strangers};
+use crate::schema::{Schemas, UnknownFields};
 
 fn description() -> &'static Schemas {
     static DESCRIPTION: OnceLock<Schemas> = OnceLock::new();
     DESCRIPTION.get_or_init(|| Schemas::new(switchboard::http::asyncapi("")))
 }
 
-/// Fails the test unless the text is a message that the description lets clients send.
+/// Fails the test unless AsyncAPI lets clients send this text.
 #[track_caller]
-pub(crate) fn of_client(text: &str) {
+pub(crate) fn check_client_message(text: &str) {
     let advice = "if that is meant, use `writes_raw` or `sends_raw`";
     let frame: Value = serde_json::from_str(text)
         .unwrap_or_else(|error| panic!("no JSON ({advice}): {error}: {}", shortened(text)));
-    if let Err(fault) = check("client", &frame, Strangers::Pass) {
+    if let Err(fault) = check("client", &frame, UnknownFields::Allowed) {
         panic!("not as described ({advice}): {fault}: {}", shortened(text));
     }
 }
 
-/// Fails the test unless the frame is a message that the description lets the gateway send, with
-/// nothing in it that is not described.
+/// Fails the test unless AsyncAPI lets the gateway send this frame; undescribed fields fail too.
 #[track_caller]
-pub(crate) fn of_gateway(frame: &Value) {
-    if let Err(fault) = check("gateway", frame, Strangers::AreFaults) {
+pub(crate) fn check_gateway_message(frame: &Value) {
+    if let Err(fault) = check("gateway", frame, UnknownFields::Refused) {
         let frame = frame.to_string();
         panic!(
             "the gateway broke its description: {fault}: {}",
@@ -35,13 +34,13 @@ pub(crate) fn of_gateway(frame: &Value) {
     }
 }
 
-fn check(sender: &str, frame: &Value, strangers: Strangers) -> Result<(), String> {
+fn check(sender: &str, frame: &Value, unknown_fields: UnknownFields) -> Result<(), String> {
     let kind = frame["type"].as_str().ok_or("it has no type")?;
     let place = format!("/components/messages/{sender}.{kind}/payload");
     let schema = description()
         .at(&place)
         .ok_or_else(|| format!("no message {kind} of the {sender} is described"))?;
-    description().check(schema, frame, strangers)
+    description().check(schema, frame, unknown_fields)
 }
 
 fn shortened(text: &str) -> String {
@@ -49,13 +48,13 @@ fn shortened(text: &str) -> String {
 }
 
 #[test]
-fn a_frame_that_is_not_as_described_is_found() {
+fn a_frame_that_breaks_its_schema_is_detected() {
     let session = "ses_0193f7c4a1b27c3d8e4f5a6b7c8d9e0f";
     let good = json!({
         "type": "TITLE_UPDATE", "payload": { "title": "x" }, "offset": 3,
         "timestamp": "2026-03-01T08:00:00Z", "sessionId": session,
     });
-    assert_eq!(check("gateway", &good, Strangers::AreFaults), Ok(()));
+    assert_eq!(check("gateway", &good, UnknownFields::Refused), Ok(()));
     for (place, value, fault) in [
         ("/payload/title", json!(7), "/payload/title"),
         ("/payload", json!({}), "title"),
@@ -68,11 +67,14 @@ fn a_frame_that_is_not_as_described_is_found() {
     ] {
         let mut bad = good.clone();
         *bad.pointer_mut(place).unwrap() = value;
-        let found = check("gateway", &bad, Strangers::AreFaults).unwrap_err();
+        let found = check("gateway", &bad, UnknownFields::Refused).unwrap_err();
         assert!(found.contains(fault), "{bad}: {found}");
     }
     let prompt = |mode: &str| json!({ "type": "SUBMIT_PROMPT", "payload": { "text": "x", "mode": mode }, "more": 1 });
-    assert_eq!(check("client", &prompt("act"), Strangers::Pass), Ok(()));
-    let fault = check("client", &prompt("fly"), Strangers::Pass).unwrap_err();
+    assert_eq!(
+        check("client", &prompt("act"), UnknownFields::Allowed),
+        Ok(())
+    );
+    let fault = check("client", &prompt("fly"), UnknownFields::Allowed).unwrap_err();
     assert!(fault.contains("/payload/mode"), "{fault}");
 }

@@ -1,4 +1,4 @@
-//! An authority of an operator's own, made with openssl, and what it vouches for: `localhost`.
+//! Certificate authority: an operator's own CA, made with openssl, and its certificate for `localhost`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,31 +10,30 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tempfile::TempDir;
 use tokio_rustls::TlsAcceptor;
 
-const KEY: &str = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2";
+const NEW_KEY: &str = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2";
 
-/// Vouches for a server on this machine.
-pub(crate) struct Authority {
+pub(crate) struct CertificateAuthority {
     dir: TempDir,
 }
 
-impl Authority {
+impl CertificateAuthority {
     pub(crate) fn new() -> Self {
         let authority = Self {
             dir: tempfile::tempdir().unwrap(),
         };
-        authority.makes(
+        authority.openssl(
             "-subj /CN=authority -addext basicConstraints=critical,CA:TRUE -keyout ca.key -out ca.pem",
         );
-        authority.makes(
+        authority.openssl(
             "-subj /CN=localhost -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE \
              -CA ca.pem -CAkey ca.key -keyout key.pem -out cert.pem",
         );
         authority
     }
 
-    fn makes(&self, arguments: &str) {
+    fn openssl(&self, arguments: &str) {
         let made = Command::new("openssl")
-            .args(KEY.split(' '))
+            .args(NEW_KEY.split(' '))
             .args(arguments.split_whitespace())
             .current_dir(&self.dir)
             .output()
@@ -46,12 +45,11 @@ impl Authority {
         self.dir.path().join(name)
     }
 
-    /// What somebody must trust to be convinced.
+    /// The CA certificate that a client must trust.
     pub(crate) fn certificate(&self) -> PathBuf {
         self.file("ca.pem")
     }
 
-    /// The server's side.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         let chain = vec![CertificateDer::from_pem_file(self.file("cert.pem")).unwrap()];
         let key = PrivateKeyDer::from_pem_file(self.file("key.pem")).unwrap();

@@ -1,4 +1,4 @@
-//! A gateway process, as an operator starts and commands it.
+//! Gateway: a process started and commanded as an operator would.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;
@@ -8,34 +8,34 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::{Browser, Wire};
+use super::{HttpClient, RawTcp};
 use crate::postgres::Database;
 
-/// Everybody's password in these tests.
+/// The password of every user in these tests.
 pub(crate) const PASSWORD: &str = "correct horse battery";
 const BINARY: &str = env!("CARGO_BIN_EXE_switchboard");
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How a gateway is started.
+/// Configuration of a gateway before its start.
 pub(crate) struct Settings {
     variables: Vec<(String, String)>,
     admin: bool,
     /// Its configuration file, if it has one.
     file: Option<String>,
-    /// Where it stores, if that is not for the whole run to say.
+    /// Overrides the storage chosen by `SWITCHBOARD_TEST_DATABASE`.
     storage: Option<Storage>,
 }
 
-/// Where a gateway stores.
+/// Storage of a gateway.
 pub(crate) enum Storage {
-    /// In SQLite, in a directory of its own or in this one.
+    /// SQLite in this data directory, or in a temporary one.
     Sqlite(Option<PathBuf>),
-    /// In the Postgres at this URL.
+    /// Postgres at this URL.
     Postgres(String),
 }
 
 impl Settings {
-    /// A gateway with the administrator `root`, and room for many logins.
+    /// A gateway with the administrator `root` and a high login limit.
     pub(crate) fn new() -> Self {
         Self {
             variables: Vec::new(),
@@ -46,15 +46,15 @@ impl Settings {
         .with("LIMITS__LOGINS_PER_MINUTE", "100000")
     }
 
-    /// A gateway that nobody has set up.
-    pub(crate) fn untouched() -> Self {
+    /// A gateway without an administrator, as at its first start.
+    pub(crate) fn without_admin() -> Self {
         Self {
             admin: false,
             ..Self::new()
         }
     }
 
-    /// With a setting, by the part of its variable after `SWITCHBOARD__`.
+    /// Sets the variable `SWITCHBOARD__<key>`.
     pub(crate) fn with(mut self, key: &str, value: &str) -> Self {
         let name = format!("SWITCHBOARD__{key}");
         self.variables.retain(|(known, _)| *known != name);
@@ -62,20 +62,19 @@ impl Settings {
         self
     }
 
-    /// With a variable that is none of the gateway's settings.
+    /// Sets any other environment variable.
     pub(crate) fn with_variable(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// With a configuration file that says this.
-    pub(crate) fn configured(mut self, file: &str) -> Self {
+    pub(crate) fn with_config_file(mut self, file: &str) -> Self {
         self.file = Some(file.to_owned());
         self
     }
 
-    /// With storage of its own, whatever the others of this run have.
-    pub(crate) fn storing(mut self, storage: Storage) -> Self {
+    /// Chooses the storage, whatever `SWITCHBOARD_TEST_DATABASE` says.
+    pub(crate) fn with_storage(mut self, storage: Storage) -> Self {
         self.storage = Some(storage);
         self
     }
@@ -118,8 +117,8 @@ impl Settings {
 
 struct Process {
     child: Child,
-    /// What it printed before it served.
-    greeting: String,
+    /// Its standard output up to the line with the address.
+    startup_output: String,
     address: SocketAddr,
 }
 
@@ -143,7 +142,6 @@ impl Gateway {
             .any(|(name, _)| name.ends_with("DATABASE_URL"))
     }
 
-    /// The file of its SQLite database.
     pub(crate) fn sqlite_file(&self) -> PathBuf {
         self.data.join("switchboard.db")
     }
@@ -152,9 +150,9 @@ impl Gateway {
         self.process().address
     }
 
-    /// What it printed before it served.
-    pub(crate) fn greeting(&self) -> &str {
-        &self.process().greeting
+    /// Its standard output up to the line with the address.
+    pub(crate) fn startup_output(&self) -> &str {
+        &self.process().startup_output
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -165,7 +163,7 @@ impl Gateway {
         self.process.as_ref().expect("the gateway runs")
     }
 
-    /// Changes a setting for what is started from now on.
+    /// Changes a setting for later starts and commands.
     pub(crate) fn set(&mut self, key: &str, value: Option<&str>) {
         let name = format!("SWITCHBOARD__{key}");
         self.variables.retain(|(known, _)| *known != name);
@@ -179,7 +177,7 @@ impl Gateway {
         self.starts_at("127.0.0.1:0");
     }
 
-    /// Starts it on the same data, to listen there. It does not run.
+    /// Starts it on the same data at this address. It must not be running.
     pub(crate) fn starts_at(&mut self, address: &str) {
         let log = std::fs::File::create(self.data.with_extension("log")).unwrap();
         let mut child = self
@@ -188,10 +186,10 @@ impl Gateway {
             .stderr(log)
             .spawn()
             .unwrap();
-        let mut greeting = String::new();
+        let mut startup_output = String::new();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
-        while !greeting.contains("  open ") {
-            let read = lines.read_line(&mut greeting).unwrap();
+        while !startup_output.contains("  open ") {
+            let read = lines.read_line(&mut startup_output).unwrap();
             assert!(read > 0, "the gateway did not start: {}", self.log());
         }
         let running = std::fs::read_to_string(self.data.join("gateway.lock")).unwrap();
@@ -199,11 +197,11 @@ impl Gateway {
         self.process = Some(Process {
             address: running["listening"].as_str().unwrap().parse().unwrap(),
             child,
-            greeting,
+            startup_output,
         });
     }
 
-    /// What it logged since it was started.
+    /// Its log since the last start.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.data.with_extension("log")).unwrap_or_default()
     }
@@ -224,7 +222,7 @@ impl Gateway {
         command
     }
 
-    /// A shell function that runs commands beside the gateway.
+    /// A shell function that runs commands on the gateway's data directory.
     pub(crate) fn shell_function(&self, name: &str) -> String {
         let variables = self.variables.iter();
         let variables: Vec<String> = variables
@@ -235,21 +233,20 @@ impl Gateway {
         format!("{name}() {{ {variables} '{BINARY}' \"$@\" --data-dir '{data}'; }}")
     }
 
-    /// Runs a command beside the gateway.
+    /// Runs a command on the gateway's data directory.
     pub(crate) fn runs(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
     }
 
     /// Runs a command that must succeed, and returns what it printed.
-    pub(crate) fn says(&self, arguments: &[&str]) -> String {
+    pub(crate) fn prints(&self, arguments: &[&str]) -> String {
         let output = self.runs(arguments);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {stderr}");
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Runs a command with something on its standard input.
-    pub(crate) fn hears(&self, arguments: &[&str], input: &str) -> Output {
+    pub(crate) fn runs_with_input(&self, arguments: &[&str], input: &str) -> Output {
         let mut child = self
             .command(arguments)
             .stdin(Stdio::piped())
@@ -266,9 +263,9 @@ impl Gateway {
         child.wait_with_output().unwrap()
     }
 
-    /// Makes a user with the usual password.
-    pub(crate) fn has_user(&self, name: &str, role: &str) {
-        let made = self.hears(
+    /// Creates a user with [`PASSWORD`].
+    pub(crate) fn adds_user(&self, name: &str, role: &str) {
+        let made = self.runs_with_input(
             &["user", "add", name, "--role", role, "--password-stdin"],
             PASSWORD,
         );
@@ -279,25 +276,28 @@ impl Gateway {
         );
     }
 
-    /// Somebody who has not logged in.
-    pub(crate) fn visitor(&self) -> Browser {
-        Browser::new(self.address())
+    /// A client without a login.
+    pub(crate) fn anonymous(&self) -> HttpClient {
+        HttpClient::new(self.address())
     }
 
-    /// Somebody who is logged in.
-    pub(crate) async fn browser(&self, name: &str) -> Browser {
-        let mut browser = self.visitor();
+    /// A client logged in as this user.
+    pub(crate) async fn logged_in(&self, name: &str) -> HttpClient {
+        let mut browser = self.anonymous();
         browser.logs_in(name, PASSWORD).await.is(200);
         browser
     }
 
-    /// A bare TCP connection.
-    pub(crate) async fn wire(&self) -> Wire {
-        Wire::connect(self.address()).await
+    pub(crate) async fn raw_tcp(&self) -> RawTcp {
+        RawTcp::connect(self.address()).await
     }
 
-    /// A WebSocket client that reads nothing, with little room for what it does not read.
-    pub(crate) async fn stops_reading(&self, token: &str, query: &str) -> tokio::net::TcpStream {
+    /// A WebSocket that reads nothing, with a small receive buffer.
+    pub(crate) async fn connects_without_reading(
+        &self,
+        token: &str,
+        query: &str,
+    ) -> tokio::net::TcpStream {
         let small = tokio::net::TcpSocket::new_v4().unwrap();
         small.set_recv_buffer_size(4096).unwrap();
         let mut stream = small.connect(self.address()).await.unwrap();
@@ -319,10 +319,9 @@ impl Gateway {
         assert!(sent.success());
     }
 
-    /// Waits for the process to end by itself.
     pub(crate) fn exit_code(&mut self) -> Option<i32> {
         let mut process = self.process.take().expect("the gateway runs");
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             if let Some(status) = process.child.try_wait().unwrap() {
                 return status.code();
@@ -350,7 +349,7 @@ impl Drop for Gateway {
     }
 }
 
-/// Runs the program without any gateway, in a directory of its own.
+/// Runs the binary in this directory, without a gateway.
 pub(crate) fn program(dir: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(BINARY);
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("SWITCHBOARD")) {

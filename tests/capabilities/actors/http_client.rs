@@ -1,15 +1,15 @@
-//! Somebody with a browser: keeps a cookie and a token, asks, and looks at the answers.
+//! HTTP client: one user's token and cookie, requests, and checks of the responses.
 
 use std::net::SocketAddr;
 
 use reqwest::header::{HeaderMap, SET_COOKIE};
 use serde_json::{Value, json};
 
-use super::contract;
+use super::asyncapi;
 
-/// A person at the other end.
+/// A client of the HTTP API, with or without a login.
 #[derive(Clone)]
-pub(crate) struct Browser {
+pub(crate) struct HttpClient {
     client: reqwest::Client,
     base: String,
     /// The access token.
@@ -20,14 +20,14 @@ pub(crate) struct Browser {
     pub(crate) headers: Vec<(&'static str, String)>,
 }
 
-/// What came back.
-pub(crate) struct Answer {
+/// A response, read to its end.
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) text: String,
 }
 
-impl Answer {
+impl HttpResponse {
     /// Fails the test unless the status is this one.
     #[track_caller]
     pub(crate) fn is(self, status: u16) -> Self {
@@ -53,20 +53,20 @@ impl Answer {
         answer
     }
 
-    /// Envelopes over HTTP are held against the same description as those of a socket: what came as
-    /// lines, what a command was answered with, and a command that was served.
+    /// Checks envelopes over HTTP against AsyncAPI: NDJSON lines, command replies, and accepted
+    /// commands.
     fn is_as_described(&self, path: &str, sent: Option<&Value>) {
         let kind = self.headers.get("content-type");
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or("");
         if kind == "application/x-ndjson" {
             for line in self.text.lines() {
-                contract::of_gateway(&serde_json::from_str(line).unwrap());
+                asyncapi::check_gateway_message(&serde_json::from_str(line).unwrap());
             }
         }
         if path.contains("/commands") && kind == "application/json" {
-            contract::of_gateway(&self.json());
+            asyncapi::check_gateway_message(&self.json());
             if let Some(sent) = sent.filter(|_| self.status == 200) {
-                contract::of_client(&sent.to_string());
+                asyncapi::check_client_message(&sent.to_string());
             }
         }
     }
@@ -82,7 +82,7 @@ impl Answer {
     }
 }
 
-impl Browser {
+impl HttpClient {
     pub(crate) fn new(address: SocketAddr) -> Self {
         Self {
             client: reqwest::Client::builder()
@@ -97,18 +97,22 @@ impl Browser {
         }
     }
 
-    /// Where the gateway is.
     pub(crate) fn address(&self) -> SocketAddr {
         self.base.strip_prefix("http://").unwrap().parse().unwrap()
     }
 
-    /// The same person, seen by the gateway as coming through a proxy.
+    /// Sends `X-Forwarded-For` with this address, as a proxy would.
     pub(crate) fn through_proxy(mut self, address: &str) -> Self {
         self.headers.push(("x-forwarded-for", address.to_owned()));
         self
     }
 
-    pub(crate) async fn sends(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
+    pub(crate) async fn sends(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+    ) -> HttpResponse {
         let mut request = self
             .client
             .request(method.parse().unwrap(), format!("{}{path}", self.base));
@@ -125,7 +129,7 @@ impl Browser {
             request = request.json(body);
         }
         let response = request.send().await.unwrap();
-        let answer = Answer {
+        let answer = HttpResponse {
             status: response.status().as_u16(),
             headers: response.headers().clone(),
             text: response.text().await.unwrap(),
@@ -134,31 +138,36 @@ impl Browser {
         answer
     }
 
-    pub(crate) async fn gets(&self, path: &str) -> Answer {
+    pub(crate) async fn gets(&self, path: &str) -> HttpResponse {
         self.sends("GET", path, None).await
     }
 
-    pub(crate) async fn posts(&self, path: &str, body: Value) -> Answer {
+    pub(crate) async fn posts(&self, path: &str, body: Value) -> HttpResponse {
         self.sends("POST", path, Some(body)).await
     }
 
-    pub(crate) async fn me(&self) -> Answer {
+    pub(crate) async fn creates_session(&self) -> String {
+        let made = self.posts("/api/sessions", json!({})).await.is(201).json();
+        made["id"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) async fn me(&self) -> HttpResponse {
         self.gets("/api/auth/me").await
     }
 
-    pub(crate) async fn logs_in(&mut self, username: &str, password: &str) -> Answer {
+    pub(crate) async fn logs_in(&mut self, username: &str, password: &str) -> HttpResponse {
         let body = json!({ "username": username, "password": password });
         let answer = self.posts("/api/auth/login", body).await;
-        self.keeps(answer)
+        self.stores_login(answer)
     }
 
-    pub(crate) async fn refreshes(&mut self) -> Answer {
+    pub(crate) async fn refreshes(&mut self) -> HttpResponse {
         let answer = self.sends("POST", "/api/auth/refresh", None).await;
-        self.keeps(answer)
+        self.stores_login(answer)
     }
 
-    /// Keeps the token and the cookie of an answer, as a page would.
-    pub(crate) fn keeps(&mut self, answer: Answer) -> Answer {
+    /// Stores the token and the cookie of a response, as a page would.
+    pub(crate) fn stores_login(&mut self, answer: HttpResponse) -> HttpResponse {
         if answer.status == 200 {
             self.token = answer.json()["token"].as_str().map(str::to_owned);
         }
@@ -169,13 +178,13 @@ impl Browser {
         answer
     }
 
-    /// Asks for health over a new connection, which may be refused.
+    /// Requests `/healthz`; the connection may be refused.
     pub(crate) async fn tries_health(&self) -> reqwest::Result<()> {
         let request = self.client.get(format!("{}/healthz", self.base)).send();
         request.await?.error_for_status().map(drop)
     }
 
-    /// Asks again and again, until the answer has that status; a second is what was promised.
+    /// Polls until the response has that status; fails after the promised second.
     pub(crate) async fn sees_within_a_second(&self, path: &str, status: u16) {
         let started = std::time::Instant::now();
         loop {

@@ -1,5 +1,5 @@
-//! nginx and Caddy as Debian has them, with the files in `deploy/`: only names, ports and certificates
-//! are put in.
+//! Proxies: Debian's nginx and Caddy with the files in `deploy/`; only names, ports and certificates are
+//! replaced.
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use tempfile::TempDir;
 
 use crate::ports::free_port;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Where a proxy will listen, and who it is.
+/// Ports of a proxy, and its certificate.
 pub(crate) struct Ports {
     pub(crate) http: u16,
     pub(crate) https: u16,
@@ -20,7 +20,7 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    /// Ports that are free, and a certificate for `localhost`.
+    /// Free ports, and a certificate for `localhost`.
     pub(crate) fn new() -> Self {
         let [http, https] = [free_port(), free_port()];
         let dir = tempfile::tempdir().unwrap();
@@ -38,7 +38,6 @@ impl Ports {
         Self { http, https, dir }
     }
 
-    /// The public address.
     pub(crate) fn url(&self) -> String {
         format!("https://localhost:{}", self.https)
     }
@@ -51,7 +50,7 @@ impl Ports {
         self.dir.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// Asks with curl, from one of this machine's addresses.
+    /// Runs curl from one of this machine's addresses.
     pub(crate) fn curl(&self, from: &str, path: &str, arguments: &[&str]) -> (u16, String) {
         let output: Output = Command::new("curl")
             .args([
@@ -68,8 +67,8 @@ impl Ports {
             .arg(format!("{}{path}", self.url()))
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let (body, status) = said.rsplit_once('\n').unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let (body, status) = printed.rsplit_once('\n').unwrap();
         assert_ne!(status, "000", "{}", String::from_utf8_lossy(&output.stderr));
         (status.parse().unwrap(), body.to_owned())
     }
@@ -86,7 +85,7 @@ impl Process {
             .stdout(Stdio::null())
             .stderr(log);
         let mut process = Self(command.spawn().unwrap());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         for port in [ports.http, ports.https] {
             while TcpStream::connect(("127.0.0.1", port)).is_err() {
                 let log = || std::fs::read_to_string(ports.file("log")).unwrap();
@@ -105,7 +104,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Asked to, nginx takes its workers along.
+        // SIGTERM, so that nginx ends its workers too.
         let id = self.0.id().to_string();
         Command::new("kill").args(["-TERM", &id]).status().ok();
         self.0.wait().ok();
@@ -119,7 +118,7 @@ fn shipped(name: &str) -> String {
     std::fs::read_to_string(file).unwrap()
 }
 
-/// Replaces what must be there to be replaced.
+/// Replaces texts, each of which must be present.
 fn put_in(text: &mut String, changes: &[(&str, &str)]) {
     for (old, new) in changes {
         assert!(text.contains(old), "{old} is not in {text}");
@@ -133,7 +132,7 @@ pub(crate) struct Nginx {
 }
 
 impl Nginx {
-    /// With the file in `deploy/nginx`, changed like this.
+    /// Starts with the file in `deploy/nginx`, after these replacements.
     pub(crate) fn start(ports: &Ports, gateway: SocketAddr, changes: &[(&str, &str)]) -> Self {
         let mut text = shipped("nginx/switchboard.conf");
         let (http, https) = (ports.http, ports.https);
@@ -183,7 +182,7 @@ pub(crate) struct Caddy {
 }
 
 impl Caddy {
-    /// With the file in `deploy/caddy`, told by its variables what it needs.
+    /// Starts with the file in `deploy/caddy`, configured by its variables.
     pub(crate) fn start(ports: &Ports, gateway: SocketAddr, base_path: &str) -> Self {
         let mut text = shipped("caddy/Caddyfile");
         let own = format!(

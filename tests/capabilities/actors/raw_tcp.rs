@@ -1,4 +1,4 @@
-//! A bare TCP connection, for what no well-behaved client would send.
+//! Raw TCP: a connection for bytes that no well-behaved client would send.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection and when it was opened.
-pub(crate) struct Wire {
+pub(crate) struct RawTcp {
     stream: TcpStream,
     opened: Instant,
 }
 
-impl Wire {
+impl RawTcp {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
         Self {
             stream: TcpStream::connect(address).await.unwrap(),
@@ -27,20 +27,20 @@ impl Wire {
         self
     }
 
-    /// Like `writes`, to a peer that may have gone.
-    pub(crate) async fn tries(&mut self, text: &str) -> bool {
+    /// Like `writes`, to a peer that may have closed.
+    pub(crate) async fn tries_to_write(&mut self, text: &str) -> bool {
         self.stream.write_all(text.as_bytes()).await.is_ok()
     }
 
-    /// Everything until the other end closes, and how long after opening that was.
-    pub(crate) async fn reads_to_the_end(&mut self) -> (String, Duration) {
+    /// Everything until the peer closes, and the time since opening.
+    pub(crate) async fn reads_to_end(&mut self) -> (String, Duration) {
         let mut bytes = Vec::new();
         let read = self.stream.read_to_end(&mut bytes);
-        match tokio::time::timeout(PATIENCE, read).await {
-            // A reset closes a connection as well.
+        match tokio::time::timeout(TIMEOUT, read).await {
+            // A reset counts as a close.
             Ok(_) => {}
             Err(tokio::time::error::Elapsed { .. }) => panic!(
-                "not closed after {PATIENCE:?}: {}",
+                "not closed after {TIMEOUT:?}: {}",
                 String::from_utf8_lossy(&bytes)
             ),
         }
@@ -50,10 +50,10 @@ impl Wire {
         )
     }
 
-    /// The next bytes, whatever they are.
+    /// The next bytes that arrive.
     pub(crate) async fn reads_some(&mut self) -> String {
         let mut bytes = [0; 8192];
-        let read = tokio::time::timeout(PATIENCE, self.stream.read(&mut bytes))
+        let read = tokio::time::timeout(TIMEOUT, self.stream.read(&mut bytes))
             .await
             .expect("something arrives")
             .unwrap();

@@ -1,4 +1,4 @@
-//! Somebody who follows a session by server-sent events, and what was received.
+//! SSE client: follows a session by server-sent events and records them.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use reqwest::Response;
 use serde_json::Value;
 
-use super::contract;
+use super::asyncapi;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A stream of one session.
-pub(crate) struct Listener {
+pub(crate) struct SseClient {
     response: Response,
     received: String,
     /// The payload of the acknowledgement.
@@ -22,18 +22,18 @@ pub(crate) struct Listener {
     pub(crate) last_id: Option<String>,
 }
 
-/// What a stream brought.
+/// One item of a stream.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum SseEvent {
     Envelope(Value),
     /// The event `close`, with its data.
     Close(Value),
-    /// The stream is over; the rest of it broke off if it said no goodbye.
+    /// The stream ended; without a `close` event before it, it broke off.
     End,
 }
 
-impl Listener {
-    /// Opens the stream of a session, after the last event of another one if that is given.
+impl SseClient {
+    /// Opens the stream of a session, resuming after `last_id` if given.
     pub(crate) async fn follows(
         address: SocketAddr,
         token: &str,
@@ -45,7 +45,7 @@ impl Listener {
         Self::reads(response).await
     }
 
-    /// Asks for a stream, whatever the answer is.
+    /// Requests a stream and returns the response, success or not.
     pub(crate) async fn opens(
         address: SocketAddr,
         token: &str,
@@ -76,45 +76,45 @@ impl Listener {
         listener
     }
 
-    /// The next event. Comments are passed by.
-    pub(crate) async fn hears(&mut self) -> Heard {
+    /// The next event; comments are skipped.
+    pub(crate) async fn next_event(&mut self) -> SseEvent {
         loop {
             if let Some((event, rest)) = self.received.split_once("\n\n") {
                 let (event, rest) = (event.to_owned(), rest.to_owned());
                 self.received = rest;
-                if let Some(heard) = self.understands(&event) {
-                    return heard;
+                if let Some(received_frame) = self.parses(&event) {
+                    return received_frame;
                 }
                 continue;
             }
-            let more = tokio::time::timeout(PATIENCE, self.response.chunk()).await;
+            let more = tokio::time::timeout(TIMEOUT, self.response.chunk()).await;
             match more.expect("something arrives") {
                 Ok(Some(bytes)) => self.received += std::str::from_utf8(&bytes).unwrap(),
-                Ok(None) | Err(_) => return Heard::End,
+                Ok(None) | Err(_) => return SseEvent::End,
             }
         }
     }
 
-    fn understands(&mut self, event: &str) -> Option<Heard> {
+    fn parses(&mut self, event: &str) -> Option<SseEvent> {
         let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
         let data: Value = serde_json::from_str(field("data: ")?).unwrap();
         if field("event: ") == Some("close") {
-            return Some(Heard::Close(data));
+            return Some(SseEvent::Close(data));
         }
         if let Some(id) = field("id: ") {
             self.last_id = Some(id.to_owned());
             self.events.push(data.clone());
         }
-        contract::of_gateway(&data);
-        Some(Heard::Envelope(data))
+        asyncapi::check_gateway_message(&data);
+        Some(SseEvent::Envelope(data))
     }
 
     /// Reads until an envelope of that type.
     pub(crate) async fn sees(&mut self, kind: &str) -> Value {
         loop {
-            match self.hears().await {
-                Heard::Envelope(envelope) if envelope["type"] == kind => return envelope,
-                Heard::Envelope(_) => {}
+            match self.next_event().await {
+                SseEvent::Envelope(envelope) if envelope["type"] == kind => return envelope,
+                SseEvent::Envelope(_) => {}
                 other => panic!("{other:?}, no {kind}"),
             }
         }
@@ -130,18 +130,18 @@ impl Listener {
         }
     }
 
-    /// Reads until the goodbye, and returns what it says.
+    /// Reads until the `close` event, and returns its data.
     pub(crate) async fn sees_close(&mut self) -> Value {
         loop {
-            match self.hears().await {
-                Heard::Close(data) => return data,
-                Heard::Envelope(_) => {}
-                Heard::End => panic!("the stream ended without a goodbye"),
+            match self.next_event().await {
+                SseEvent::Close(data) => return data,
+                SseEvent::Envelope(_) => {}
+                SseEvent::End => panic!("the stream ended without a goodbye"),
             }
         }
     }
 
-    /// The offsets seen: a joined frame stands for all of its own.
+    /// The offsets received: a joined frame covers a range of them.
     pub(crate) fn offsets(&self) -> Vec<u64> {
         let all = |event: &Value| {
             let last = event["offset"].as_u64().unwrap();

@@ -1,4 +1,4 @@
-//! A collector of traces: takes what a gateway exports and keeps it.
+//! Trace collector: accepts or refuses what a gateway exports, and records it.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -10,9 +10,9 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use super::Authority;
+use super::CertificateAuthority;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A collector that listens until dropped.
 pub(crate) struct Collector {
@@ -22,53 +22,52 @@ pub(crate) struct Collector {
     _listening: JoinSet<()>,
 }
 
-/// What a gateway sent, and what it was told.
+/// One export request, and the status it got.
 #[derive(Clone, Debug)]
 pub(crate) struct Delivery {
     pub(crate) at: Instant,
     pub(crate) head: String,
     pub(crate) body: Value,
-    /// None if it was not answered at all.
+    /// `None` without a response.
     pub(crate) status: Option<u16>,
 }
 
-/// How it answers.
 #[derive(Clone)]
-enum Manner {
-    Takes,
-    /// Says this so many times, then takes.
+enum Behavior {
+    Accepts,
+    /// Answers this many times with this status line and headers, then accepts.
     Refuses(usize, &'static str),
-    /// Reads and says nothing.
+    /// Reads and never answers.
     Hangs,
 }
 
 impl Collector {
-    /// Takes everything.
+    /// Accepts everything.
     pub(crate) async fn start() -> Self {
-        Self::listens(free().await, Manner::Takes, None)
+        Self::listens(free().await, Behavior::Accepts, None)
     }
 
-    /// Takes everything, where nobody could be reached until now.
-    pub(crate) fn comes_up(socket: tokio::net::TcpSocket) -> Self {
-        Self::listens(socket.listen(64).unwrap(), Manner::Takes, None)
+    /// Accepts everything on a socket that was bound but not listening.
+    pub(crate) fn start_on(socket: tokio::net::TcpSocket) -> Self {
+        Self::listens(socket.listen(64).unwrap(), Behavior::Accepts, None)
     }
 
-    /// Answers so many times with this status and these headers, and takes what comes then.
+    /// Refuses `times` requests with this status and these headers, then accepts.
     pub(crate) async fn refusing(times: usize, answer: &'static str) -> Self {
-        Self::listens(free().await, Manner::Refuses(times, answer), None)
+        Self::listens(free().await, Behavior::Refuses(times, answer), None)
     }
 
-    /// Reads, and never says a word.
+    /// Reads and never answers.
     pub(crate) async fn hanging() -> Self {
-        Self::listens(free().await, Manner::Hangs, None)
+        Self::listens(free().await, Behavior::Hangs, None)
     }
 
-    /// Over TLS, as `localhost` with a certificate of this authority.
-    pub(crate) async fn vouched_for_by(authority: &Authority) -> Self {
-        Self::listens(free().await, Manner::Takes, Some(authority.acceptor()))
+    /// Over TLS as `localhost`, with a certificate of this CA.
+    pub(crate) async fn with_tls(authority: &CertificateAuthority) -> Self {
+        Self::listens(free().await, Behavior::Accepts, Some(authority.acceptor()))
     }
 
-    fn listens(listener: TcpListener, manner: Manner, tls: Option<TlsAcceptor>) -> Self {
+    fn listens(listener: TcpListener, behavior: Behavior, tls: Option<TlsAcceptor>) -> Self {
         let address = listener.local_addr().unwrap();
         let scheme = if tls.is_some() { "https" } else { "http" };
         let deliveries = Arc::<Mutex<Vec<Delivery>>>::default();
@@ -77,11 +76,11 @@ impl Collector {
         listening.spawn(async move {
             let mut open = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                let (manner, kept) = (manner.clone(), Arc::clone(&kept));
+                let (behavior, kept) = (behavior.clone(), Arc::clone(&kept));
                 match tls.clone() {
-                    None => open.spawn(take(stream, manner, kept)),
+                    None => open.spawn(take(stream, behavior, kept)),
                     Some(tls) => open.spawn(async move {
-                        take(tls.accept(stream).await.ok()?, manner, kept).await
+                        take(tls.accept(stream).await.ok()?, behavior, kept).await
                     }),
                 };
             }
@@ -94,7 +93,7 @@ impl Collector {
         }
     }
 
-    /// Where a gateway is told to export to.
+    /// The endpoint to configure in a gateway.
     pub(crate) fn endpoint(&self) -> String {
         match self.scheme {
             "https" => format!("https://localhost:{}", self.address.port()),
@@ -102,28 +101,28 @@ impl Collector {
         }
     }
 
-    /// Everything that came, in its order.
+    /// Every request, oldest first.
     pub(crate) fn deliveries(&self) -> Vec<Delivery> {
         self.deliveries.lock().unwrap().clone()
     }
 
-    /// The heads and bodies of everything that came.
+    /// Head and body of every request.
     pub(crate) fn requests(&self) -> Vec<(String, Value)> {
         let deliveries = self.deliveries().into_iter();
         deliveries.map(|one| (one.head, one.body)).collect()
     }
 
-    /// Every span that was taken.
+    /// Every accepted span.
     pub(crate) fn spans(&self) -> Vec<Value> {
         let deliveries = self.deliveries();
         let taken = deliveries.iter().filter(|one| one.status == Some(200));
         taken.flat_map(|one| spans(&one.body)).collect()
     }
 
-    /// Waits until there is a span of each of these names.
-    pub(crate) async fn has(&self, names: &[&str]) -> Vec<Value> {
+    /// Waits for a span of each of these names.
+    pub(crate) async fn receives_spans(&self, names: &[&str]) -> Vec<Value> {
         let is_there = |spans: &[Value], name: &str| spans.iter().any(|span| span["name"] == name);
-        self.sees(|collector| {
+        self.waits_until(|collector| {
             let spans = collector.spans();
             names.iter().all(|name| is_there(&spans, name))
         })
@@ -131,14 +130,13 @@ impl Collector {
         self.spans()
     }
 
-    /// Waits until that is so.
-    pub(crate) async fn sees(&self, wanted: impl Fn(&Self) -> bool) {
+    pub(crate) async fn waits_until(&self, wanted: impl Fn(&Self) -> bool) {
         let seen = async {
             while !wanted(self) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let seen = tokio::time::timeout(PATIENCE, seen).await;
+        let seen = tokio::time::timeout(TIMEOUT, seen).await;
         seen.unwrap_or_else(|_| panic!("only {:?}", self.deliveries()));
     }
 }
@@ -155,10 +153,10 @@ pub(crate) fn spans(body: &Value) -> Vec<Value> {
     spans.cloned().collect()
 }
 
-/// Reads one request and answers it, in that manner.
+/// Reads one request and answers it by its behavior.
 async fn take(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
-    manner: Manner,
+    behavior: Behavior,
     kept: Arc<Mutex<Vec<Delivery>>>,
 ) -> Option<()> {
     let mut received = Vec::new();
@@ -190,10 +188,10 @@ async fn take(
     let body = serde_json::from_slice(&body).unwrap();
     let answer = {
         let mut kept = kept.lock().unwrap();
-        let answer = match manner {
-            Manner::Refuses(times, answer) if kept.len() < times => Some(answer),
-            Manner::Hangs => None,
-            Manner::Takes | Manner::Refuses(..) => Some("200 OK"),
+        let answer = match behavior {
+            Behavior::Refuses(times, answer) if kept.len() < times => Some(answer),
+            Behavior::Hangs => None,
+            Behavior::Accepts | Behavior::Refuses(..) => Some("200 OK"),
         };
         kept.push(Delivery {
             at: Instant::now(),
@@ -204,7 +202,7 @@ async fn take(
         answer
     };
     let Some(answer) = answer else {
-        // Until the gateway has had enough.
+        // Until the gateway closes.
         return stream.read_u8().await.ok().map(drop);
     };
     let answer = format!(

@@ -1,4 +1,4 @@
-//! Somebody in a session: a WebSocket, what was received on it, and where it stands.
+//! WebSocket client: a connection in a session, the frames it received, and its position.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -11,51 +11,51 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use super::contract;
+use super::asyncapi;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection that joined a session.
-pub(crate) struct Member {
+pub(crate) struct WsClient {
     socket: WebSocketStream<TcpStream>,
     /// The payload of the acknowledgement.
     pub(crate) ack: Value,
     /// Every journaled frame, in the order received.
     pub(crate) events: Vec<Value>,
-    /// What was told of the others in the session, until somebody looks at it. It may come between
-    /// any two frames.
-    asides: VecDeque<Value>,
+    /// Frames about other connections, not yet read by the test. They may arrive between any two
+    /// frames.
+    peer_frames: VecDeque<Value>,
 }
 
-/// Frames that say how things are around the session.
-const ASIDES: [&str; 2] = ["PRESENCE", "CONTROL_UPDATE"];
+/// Frames about the other connections of the session; not journaled.
+const PEER_FRAMES: [&str; 2] = ["PRESENCE", "CONTROL_UPDATE"];
 
-/// How a socket ended.
+/// The close frame of a socket; code 1006 if there was none.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Closed {
     pub(crate) code: u16,
     pub(crate) reason: String,
 }
 
-impl Member {
+impl WsClient {
     /// Opens `/ws` with a token in the header.
-    pub(crate) async fn joins(address: SocketAddr, token: &str, query: &str) -> Self {
+    pub(crate) async fn connects(address: SocketAddr, token: &str, query: &str) -> Self {
         let header = ("authorization", format!("Bearer {token}"));
-        Self::try_join(address, query, &[header]).await.unwrap()
+        Self::try_connect(address, query, &[header]).await.unwrap()
     }
 
-    /// Opens `/ws` with a token in the header, and again when told to come back later.
-    pub(crate) async fn comes_back(address: SocketAddr, token: &str, query: &str) -> Self {
+    /// Opens `/ws` with a token in the header; tries again while storage is unavailable.
+    pub(crate) async fn reconnects(address: SocketAddr, token: &str, query: &str) -> Self {
         let header = [("authorization", format!("Bearer {token}"))];
         loop {
-            let mut socket = Self::opens(address, query, &header).await.unwrap();
+            let mut socket = Self::opens_socket(address, query, &header).await.unwrap();
             let first = next_json(&mut socket).await.expect("the first frame");
             if first["type"] == "CONNECTION_ACK" {
                 return Self {
                     socket,
                     ack: first["payload"].clone(),
                     events: Vec::new(),
-                    asides: VecDeque::new(),
+                    peer_frames: VecDeque::new(),
                 };
             }
             assert_eq!(first["payload"]["code"], "STORAGE_UNAVAILABLE", "{first}");
@@ -64,25 +64,25 @@ impl Member {
         }
     }
 
-    /// Opens `/ws` with any headers; an HTTP refusal is its status.
-    pub(crate) async fn try_join(
+    /// Opens `/ws` with these headers; an HTTP refusal is returned as its status.
+    pub(crate) async fn try_connect(
         address: SocketAddr,
         query: &str,
         headers: &[(&'static str, String)],
     ) -> Result<Self, u16> {
-        let mut socket = Self::opens(address, query, headers).await?;
+        let mut socket = Self::opens_socket(address, query, headers).await?;
         let first = next_json(&mut socket).await.expect("the first frame");
         assert_eq!(first["type"], "CONNECTION_ACK", "{first}");
         Ok(Self {
             socket,
             ack: first["payload"].clone(),
             events: Vec::new(),
-            asides: VecDeque::new(),
+            peer_frames: VecDeque::new(),
         })
     }
 
-    /// Opens a socket, whatever it says first.
-    pub(crate) async fn opens(
+    /// Opens a socket and reads nothing.
+    pub(crate) async fn opens_socket(
         address: SocketAddr,
         query: &str,
         headers: &[(&'static str, String)],
@@ -105,7 +105,7 @@ impl Member {
         self.ack["sessionId"].as_str().unwrap().to_owned()
     }
 
-    /// The query that resumes after everything this member has seen.
+    /// The query that resumes after the last received event.
     pub(crate) fn position(&self) -> String {
         let seen = self.events.last().map_or(0, offset);
         self.position_after(seen)
@@ -116,13 +116,13 @@ impl Member {
         format!("?session={}&after={after}&epoch={epoch}", self.session())
     }
 
-    /// Sends a message that is as the description says, be it acceptable or not.
+    /// Sends a message that matches its schema, whether the gateway accepts it or not.
     pub(crate) async fn writes(&mut self, text: &str) {
-        contract::of_client(text);
+        asyncapi::check_client_message(text);
         self.writes_raw(text).await;
     }
 
-    /// Sends whatever it is: for what no client should send.
+    /// Sends any text, without the schema check.
     pub(crate) async fn writes_raw(&mut self, text: &str) {
         self.socket.send(Message::text(text)).await.unwrap();
     }
@@ -139,7 +139,7 @@ impl Member {
             .await;
     }
 
-    /// Sends a message that no client should send.
+    /// Sends a message without the schema check.
     pub(crate) async fn sends_raw(&mut self, kind: &str, payload: Value) {
         self.writes_raw(&json!({ "type": kind, "payload": payload }).to_string())
             .await;
@@ -150,14 +150,14 @@ impl Member {
             .await;
     }
 
-    /// The next frame; journaled ones are kept. What is told of others is put aside.
+    /// The next frame that is not a peer frame; journaled ones are recorded.
     pub(crate) async fn receives(&mut self) -> Result<Value, Closed> {
         let frame = loop {
             let frame = next_json(&mut self.socket).await?;
-            if !ASIDES.iter().any(|kind| frame["type"] == *kind) {
+            if !PEER_FRAMES.iter().any(|kind| frame["type"] == *kind) {
                 break frame;
             }
-            self.asides.push_back(frame);
+            self.peer_frames.push_back(frame);
         };
         if frame["offset"].is_u64() && frame["type"] != "FULL_STATE" {
             self.events.push(frame.clone());
@@ -182,27 +182,30 @@ impl Member {
         }
     }
 
-    /// The payload of the next frame of that type about the others in the session.
-    pub(crate) async fn hears(&mut self, kind: &str) -> Value {
-        assert!(ASIDES.contains(&kind));
+    /// The payload of the next peer frame of that type.
+    pub(crate) async fn sees_peer_frame(&mut self, kind: &str) -> Value {
+        assert!(PEER_FRAMES.contains(&kind));
         loop {
-            let kept = self.asides.iter().position(|frame| frame["type"] == kind);
-            if let Some(frame) = kept.and_then(|place| self.asides.remove(place)) {
+            let kept = self
+                .peer_frames
+                .iter()
+                .position(|frame| frame["type"] == kind);
+            if let Some(frame) = kept.and_then(|place| self.peer_frames.remove(place)) {
                 assert!(frame["offset"].is_null(), "not of the journal: {frame}");
                 assert_eq!(frame["sessionId"], self.session(), "{frame}");
                 return frame["payload"].clone();
             }
             let frame = next_json(&mut self.socket).await.unwrap();
-            let aside = ASIDES.iter().any(|kind| frame["type"] == *kind);
+            let aside = PEER_FRAMES.iter().any(|kind| frame["type"] == *kind);
             assert!(aside, "waiting for {kind}: {frame}");
-            self.asides.push_back(frame);
+            self.peer_frames.push_back(frame);
         }
     }
 
-    /// A barrier like [`sees_nothing`](Self::sees_nothing), for what is told of others as well.
-    pub(crate) async fn hears_nothing(&mut self) {
+    /// A barrier like [`sees_nothing`](Self::sees_nothing), for peer frames as well.
+    pub(crate) async fn sees_nothing_about_peers(&mut self) {
         self.sees_nothing().await;
-        assert!(self.asides.is_empty(), "{:?}", self.asides);
+        assert!(self.peer_frames.is_empty(), "{:?}", self.peer_frames);
     }
 
     /// Reads until the current run has ended, and returns its last status.
@@ -228,7 +231,7 @@ impl Member {
             .collect()
     }
 
-    /// A barrier: whatever the gateway had for this member is here once a heartbeat comes back.
+    /// A barrier: everything sent before the heartbeat's reply has arrived, and it was nothing.
     pub(crate) async fn sees_nothing(&mut self) {
         self.sends("HEARTBEAT", json!({})).await;
         let frame = self.receives().await.unwrap();
@@ -244,7 +247,7 @@ impl Member {
         }
     }
 
-    /// The text of the answer so far, put together from its pieces.
+    /// The text of the answer so far.
     pub(crate) fn text(&self) -> String {
         self.events
             .iter()
@@ -255,7 +258,7 @@ impl Member {
             .collect()
     }
 
-    /// The offsets seen: a joined frame stands for all of its own.
+    /// The offsets received: a joined frame covers a range of them.
     pub(crate) fn offsets(&self) -> Vec<u64> {
         let all = |event: &Value| {
             let last = offset(event);
@@ -269,16 +272,16 @@ fn offset(event: &Value) -> u64 {
     event["offset"].as_u64().unwrap()
 }
 
-/// The next text frame of a socket, which is as the description says, or how it was closed.
+/// The next text frame, checked against its schema, or the close.
 pub(crate) async fn next_json(socket: &mut WebSocketStream<TcpStream>) -> Result<Value, Closed> {
     loop {
-        let frame = tokio::time::timeout(PATIENCE, socket.next())
+        let frame = tokio::time::timeout(TIMEOUT, socket.next())
             .await
             .expect("a frame arrives");
         match frame {
             Some(Ok(Message::Text(text))) => {
                 let frame = serde_json::from_str(&text).unwrap();
-                contract::of_gateway(&frame);
+                asyncapi::check_gateway_message(&frame);
                 return Ok(frame);
             }
             Some(Ok(Message::Close(frame))) => {

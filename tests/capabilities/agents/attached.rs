@@ -1,4 +1,4 @@
-//! Agents that others have started: sockets that are connected to, and one that the gateway listens on.
+//! Attached agents: runtimes started elsewhere, over sockets the gateway connects to or listens on.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -8,17 +8,17 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::UnixStream;
 
-use super::{Cast, Part, asks, comes_true, tells};
+use super::{AgentFleet, FakeAgent, completes_prompt, runs_prompt, wait_until};
 use crate::actors::Settings;
 
 /// A fake runtime that listens; killed when dropped.
-struct Runtime(Child);
+struct FakeRuntime(Child);
 
-impl Runtime {
-    fn listening(part: &Part, socket: &Path) -> Self {
+impl FakeRuntime {
+    fn listening(agent: &FakeAgent, socket: &Path) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fake-runtime"));
         command
-            .arg(&part.path)
+            .arg(&agent.path)
             .arg("--socket")
             .arg(socket)
             .stdin(Stdio::null());
@@ -30,33 +30,33 @@ impl Runtime {
     }
 }
 
-impl Drop for Runtime {
+impl Drop for FakeRuntime {
     fn drop(&mut self) {
         self.0.kill().ok();
         self.0.wait().ok();
     }
 }
 
-fn part(name: &str) -> Part {
-    Part::all()
+fn agent(name: &str) -> FakeAgent {
+    FakeAgent::all()
         .into_iter()
-        .find(|part| part.name == name)
+        .find(|agent| agent.name == name)
         .unwrap()
 }
 
 #[tokio::test]
-async fn a_socket_that_serves_one_conversation_is_given_to_one_session_at_a_time() {
-    let (nous, dir) = (part("nous"), tempfile::tempdir().unwrap());
+async fn a_single_conversation_socket_serves_one_session_at_a_time() {
+    let (nous, dir) = (agent("nous"), tempfile::tempdir().unwrap());
     let socket = dir.path().join("nous.sock");
-    let _runtime = Runtime::listening(&nous, &socket);
+    let _runtime = FakeRuntime::listening(&nous, &socket);
     let file = format!("[agents.nous]\nprotocol = \"nous\"\nsocket = {socket:?}\n");
-    let gateway = Settings::new().configured(&file).start().await;
-    gateway.has_user("ben", "member");
-    let cast = Cast::of(vec![nous.clone()], gateway);
-    let mut mia = cast.joins("root", &nous).await;
-    asks(&mut mia, &nous, "/echo walrus").await;
-    let mut ben = cast.joins("ben", &nous).await;
-    let (end, _) = tells(&mut ben, "/echo otter").await;
+    let gateway = Settings::new().with_config_file(&file).start().await;
+    gateway.adds_user("ben", "member");
+    let fleet = AgentFleet::of(vec![nous.clone()], gateway);
+    let mut mia = fleet.joins("root", &nous).await;
+    completes_prompt(&mut mia, &nous, "/echo walrus").await;
+    let mut ben = fleet.joins("ben", &nous).await;
+    let (end, _) = runs_prompt(&mut ben, "/echo otter").await;
     assert_eq!(end["error"]["code"], "BUSY", "{end}");
     assert!(
         end["error"]["message"]
@@ -65,13 +65,13 @@ async fn a_socket_that_serves_one_conversation_is_given_to_one_session_at_a_time
             .contains("one at a time"),
         "{end}"
     );
-    // It is free when its session has ended.
-    let root = cast.gateway.browser("root").await;
+    // The socket is free when its session has ended.
+    let root = fleet.gateway.logged_in("root").await;
     let session = format!("/api/sessions/{}", mia.session());
     root.sends("DELETE", &session, None).await.is(204);
     let mut answered = false;
     for _ in 0..100 {
-        let (end, _) = tells(&mut ben, "/echo otter").await;
+        let (end, _) = runs_prompt(&mut ben, "/echo otter").await;
         answered = end["status"] == "completed";
         if answered {
             break;
@@ -82,12 +82,12 @@ async fn a_socket_that_serves_one_conversation_is_given_to_one_session_at_a_time
 }
 
 #[tokio::test]
-async fn a_socket_that_is_not_there_is_named() {
+async fn a_missing_agent_socket_is_named_in_the_error() {
     let file = "[agents.away]\nprotocol = \"openstarry\"\nsocket = \"/no/such/daemon.sock\"\n";
-    let gateway = Settings::new().configured(file).start().await;
-    let cast = Cast::of(Vec::new(), gateway);
-    let mut mia = cast.comes("root", "?agent=away").await;
-    let (end, _) = tells(&mut mia, "hello").await;
+    let gateway = Settings::new().with_config_file(file).start().await;
+    let fleet = AgentFleet::of(Vec::new(), gateway);
+    let mut mia = fleet.joins_with_query("root", "?agent=away").await;
+    let (end, _) = runs_prompt(&mut mia, "hello").await;
     assert_eq!(end["error"]["code"], "CONNECTION_LOST", "{end}");
     let message = end["error"]["message"].as_str().unwrap();
     assert!(message.contains("/no/such/daemon.sock"), "{message}");
@@ -110,25 +110,25 @@ async fn connects(hub: &Path, runtime: &Path, token: &str) -> tokio::task::JoinH
 }
 
 #[tokio::test]
-async fn a_peer_that_connects_serves_many_sessions_and_none_that_it_was_not_given() {
-    let (remote, dir) = (part("remoteui"), tempfile::tempdir().unwrap());
+async fn a_connected_runtime_serves_only_the_sessions_assigned_to_it() {
+    let (remote, dir) = (agent("remoteui"), tempfile::tempdir().unwrap());
     let (hub, socket) = (dir.path().join("hub.sock"), dir.path().join("runtime.sock"));
-    let _runtime = Runtime::listening(&remote, &socket);
+    let _runtime = FakeRuntime::listening(&remote, &socket);
     let file = format!(
         "[agents.remoteui]\nprotocol = \"remoteui\"\nsocket = {hub:?}\nlisten = true\n\
          options = {{ token = \"a-long-token\" }}\n"
     );
-    let gateway = Settings::new().configured(&file).start().await;
-    gateway.has_user("ben", "member");
-    let cast = Cast::of(vec![remote.clone()], gateway);
+    let gateway = Settings::new().with_config_file(&file).start().await;
+    gateway.adds_user("ben", "member");
+    let fleet = AgentFleet::of(vec![remote.clone()], gateway);
 
-    // Nobody is there yet.
-    let mut mia = cast.joins("root", &remote).await;
-    let (end, _) = tells(&mut mia, "/echo hello").await;
+    // No runtime is connected yet.
+    let mut mia = fleet.joins("root", &remote).await;
+    let (end, _) = runs_prompt(&mut mia, "/echo hello").await;
     let message = end["error"]["message"].as_str().unwrap();
     assert!(message.contains("nobody is connected"), "{message}");
 
-    // One that does not know the token is sent away.
+    // A runtime with a wrong token is refused.
     let mut stranger = UnixStream::connect(&hub).await.unwrap();
     let shown = json!({ "type": "RemoteUIAuth", "data": { "token": "a-wrong-token" } });
     stranger
@@ -138,10 +138,10 @@ async fn a_peer_that_connects_serves_many_sessions_and_none_that_it_was_not_give
     assert_eq!(stranger.read(&mut [0; 16]).await.unwrap_or(0), 0);
 
     let peer = connects(&hub, &socket, "a-long-token").await;
-    let mut ben = cast.joins("ben", &remote).await;
+    let mut ben = fleet.joins("ben", &remote).await;
     let mut answered = false;
     for _ in 0..100 {
-        let (end, _) = tells(&mut mia, "/echo walrus").await;
+        let (end, _) = runs_prompt(&mut mia, "/echo walrus").await;
         answered = end["status"] == "completed";
         if answered {
             break;
@@ -149,20 +149,20 @@ async fn a_peer_that_connects_serves_many_sessions_and_none_that_it_was_not_give
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert!(answered);
-    asks(&mut ben, &remote, "/echo otter").await;
+    completes_prompt(&mut ben, &remote, "/echo otter").await;
     for (member, foreign) in [(&mia, "otter"), (&ben, "walrus")] {
         for event in &member.events {
             assert!(!event.to_string().contains(foreign), "{event}");
         }
     }
-    asks(&mut mia, &remote, "/lie").await;
-    assert_ne!(cast.seen("remoteui").await["strays"], 0);
+    completes_prompt(&mut mia, &remote, "/lie").await;
+    assert_ne!(fleet.admin_view("remoteui").await["strays"], 0);
 
-    // The peer goes, and with it the runs that it had.
+    // When the peer disconnects, its runs end.
     mia.prompts("/stream 100000 20").await;
     mia.sees("TASK_OUTPUT_CHUNK").await;
     peer.abort();
     let end = mia.sees_run_end().await;
     assert_eq!(end["error"]["code"], "CONNECTION_LOST", "{end}");
-    comes_true("nothing is left", || cast.processes().is_empty()).await;
+    wait_until("nothing is left", || fleet.processes().is_empty()).await;
 }

@@ -1,4 +1,4 @@
-//! Somebody who is removed leaves nothing behind but their name in the audit log.
+//! Account removal: nothing of the user remains but the name in the audit log.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -7,20 +7,20 @@ use serde_json::json;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _, SqliteConnection};
 
-use crate::actors::{Gateway, Member, Settings, Storage};
+use crate::actors::{Gateway, Settings, Storage, WsClient};
 use crate::postgres::Database;
 
 const CANARY: &str = "qzcanarywv";
 
-/// Somebody who says the word wherever a word can be said.
-async fn says_it_everywhere(gateway: &Gateway) {
-    gateway.has_user("canny", "member");
-    gateway.has_user("mia", "member");
-    let mut page = gateway.visitor();
+/// Creates the user `canny`, who writes the canary wherever text can be written.
+async fn writes_canary_everywhere(gateway: &Gateway) {
+    gateway.adds_user("canny", "member");
+    gateway.adds_user("mia", "member");
+    let mut page = gateway.anonymous();
     page.headers.push(("user-agent", format!("{CANARY}/1.0")));
     page.logs_in("canny", crate::actors::PASSWORD).await.is(200);
     let token = page.token.clone().unwrap();
-    let mut member = Member::joins(gateway.address(), &token, "").await;
+    let mut member = WsClient::connects(gateway.address(), &token, "").await;
     for _ in 0..30 {
         member
             .prompts(&format!("/echo {CANARY} and {}", "more of it ".repeat(200)))
@@ -49,15 +49,15 @@ async fn says_it_everywhere(gateway: &Gateway) {
         .join("canny");
     std::fs::create_dir_all(workspace.join(&session)).unwrap();
     std::fs::write(workspace.join(&session).join("file"), CANARY).unwrap();
-    // Somebody else, who stays, in between: pages are shared.
-    let other = gateway.browser("mia").await;
-    let mut other = Member::joins(gateway.address(), &other.token.unwrap(), "").await;
+    // Another user's data in between, so that database pages are shared.
+    let other = gateway.logged_in("mia").await;
+    let mut other = WsClient::connects(gateway.address(), &other.token.unwrap(), "").await;
     other.prompts("/echo I stay").await;
     other.sees_run_end().await;
 }
 
-/// Files below a directory with the word in them.
-fn files_with_it(dir: &Path) -> Vec<PathBuf> {
+/// Files below a directory that contain the canary.
+fn files_with_canary(dir: &Path) -> Vec<PathBuf> {
     let (mut found, mut left) = (Vec::new(), vec![dir.to_owned()]);
     while let Some(place) = left.pop() {
         for entry in std::fs::read_dir(place).unwrap() {
@@ -77,44 +77,50 @@ fn files_with_it(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[tokio::test]
-async fn nothing_of_somebody_who_was_removed_is_in_the_files_of_a_running_gateway() {
-    let gateway = Settings::new().storing(Storage::Sqlite(None)).start().await;
-    says_it_everywhere(&gateway).await;
+async fn after_account_removal_no_user_data_is_in_the_files_of_a_running_gateway() {
+    let gateway = Settings::new()
+        .with_storage(Storage::Sqlite(None))
+        .start()
+        .await;
+    writes_canary_everywhere(&gateway).await;
     let data = gateway.sqlite_file().parent().unwrap().to_owned();
     assert!(
-        files_with_it(&data).len() >= 3,
+        files_with_canary(&data).len() >= 3,
         "database, upload, workspace"
     );
-    let told = gateway.says(&["user", "remove", "canny", "--workspaces"]);
-    assert!(told.contains("workspaces/canny is removed"), "{told}");
-    // The gateway takes the uploaded files away; the command has done the rest.
+    let shown = gateway.prints(&["user", "remove", "canny", "--workspaces"]);
+    assert!(shown.contains("workspaces/canny is removed"), "{shown}");
+    // The gateway deletes the uploaded files; the command has done the rest.
     let started = Instant::now();
     loop {
-        let left = files_with_it(&data);
+        let left = files_with_canary(&data);
         if left.is_empty() {
             break;
         }
         assert!(started.elapsed() < Duration::from_secs(10), "{left:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let acts = root.gets("/api/admin/audit?limit=200").await.is(200).text;
     assert!(
         acts.contains("user.removed") && acts.contains("canny"),
         "the log keeps the name"
     );
-    let mia = gateway.browser("mia").await;
+    let mia = gateway.logged_in("mia").await;
     let found = mia.gets("/api/sessions?q=stay").await.is(200).json();
     assert_eq!(found["sessions"].as_array().unwrap().len(), 1, "{found}");
-    super::is_whole(&gateway.sqlite_file()).await;
+    super::passes_integrity_check(&gateway.sqlite_file()).await;
 }
 
 #[tokio::test]
-async fn an_administrator_who_removes_somebody_over_http_leaves_no_more_of_them() {
-    let gateway = Settings::new().storing(Storage::Sqlite(None)).start().await;
-    says_it_everywhere(&gateway).await;
+async fn account_removal_over_http_leaves_no_user_data_either() {
+    let gateway = Settings::new()
+        .with_storage(Storage::Sqlite(None))
+        .start()
+        .await;
+    writes_canary_everywhere(&gateway).await;
     let data = gateway.sqlite_file().parent().unwrap().to_owned();
-    let root = gateway.browser("root").await;
+    let root = gateway.logged_in("root").await;
     let users = root.gets("/api/admin/users").await.is(200).json();
     let list = users["users"].as_array().unwrap();
     let canny = list
@@ -125,8 +131,8 @@ async fn an_administrator_who_removes_somebody_over_http_leaves_no_more_of_them(
     root.sends("DELETE", &path, None).await.is(204);
     let started = Instant::now();
     loop {
-        // What agents made stays until somebody decides about it.
-        let mut left = files_with_it(&data);
+        // Workspaces stay until the operator decides.
+        let mut left = files_with_canary(&data);
         left.retain(|path| !path.starts_with(data.join("workspaces")));
         if left.is_empty() {
             break;
@@ -136,7 +142,7 @@ async fn an_administrator_who_removes_somebody_over_http_leaves_no_more_of_them(
     }
 }
 
-/// Every table, and whether the word or the name is in it.
+/// Every table that contains one of these words.
 async fn tables_with(url: &str, words: &[&str]) -> Vec<String> {
     let mut connection = PgConnection::connect(url).await.unwrap();
     let tables: Vec<String> = sqlx::query_scalar(
@@ -164,13 +170,13 @@ async fn tables_with(url: &str, words: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn nothing_of_somebody_who_was_removed_is_in_any_table() {
+async fn after_account_removal_no_user_data_is_in_any_table() {
     let database = Database::create().await;
     let gateway = Settings::new()
-        .storing(Storage::Postgres(database.url.clone()))
+        .with_storage(Storage::Postgres(database.url.clone()))
         .start()
         .await;
-    says_it_everywhere(&gateway).await;
+    writes_canary_everywhere(&gateway).await;
     let hex: Vec<String> = CANARY.bytes().map(|byte| format!("{byte:02x}")).collect();
     let hex = hex.concat();
     let words = [CANARY, &hex];
@@ -184,7 +190,7 @@ async fn nothing_of_somebody_who_was_removed_is_in_any_table() {
     ] {
         assert!(before.contains(&table.to_owned()), "{table}: {before:?}");
     }
-    gateway.says(&["user", "remove", "canny", "--workspaces"]);
+    gateway.prints(&["user", "remove", "canny", "--workspaces"]);
     assert_eq!(
         tables_with(&database.url, &words).await,
         Vec::<String>::new()
@@ -193,15 +199,18 @@ async fn nothing_of_somebody_who_was_removed_is_in_any_table() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_if_no_gateway_runs_either() {
-    let mut gateway = Settings::new().storing(Storage::Sqlite(None)).start().await;
-    says_it_everywhere(&gateway).await;
+async fn offline_account_removal_leaves_no_user_data_either() {
+    let mut gateway = Settings::new()
+        .with_storage(Storage::Sqlite(None))
+        .start()
+        .await;
+    writes_canary_everywhere(&gateway).await;
     gateway.kill();
-    let told = gateway.says(&["user", "remove", "canny"]);
-    assert!(told.contains("stays in"), "{told}");
+    let shown = gateway.prints(&["user", "remove", "canny"]);
+    assert!(shown.contains("stays in"), "{shown}");
     let data = gateway.sqlite_file().parent().unwrap().to_owned();
     std::fs::remove_dir_all(data.join("workspaces")).unwrap();
-    assert_eq!(files_with_it(&data), Vec::<PathBuf>::new());
+    assert_eq!(files_with_canary(&data), Vec::<PathBuf>::new());
     let mut connection = SqliteConnection::connect(&gateway.sqlite_file().display().to_string())
         .await
         .unwrap();
@@ -212,8 +221,8 @@ async fn nothing_is_left_if_no_gateway_runs_either() {
     assert_eq!(due, 0);
 }
 
-/// Somebody who reads the database and takes their time, as a backup does.
-async fn reads_for_long(database: &Path) -> SqliteConnection {
+/// A long read transaction, as of a backup.
+async fn opens_long_read(database: &Path) -> SqliteConnection {
     let options = SqliteConnectOptions::new()
         .filename(database)
         .read_only(true);
@@ -228,16 +237,19 @@ async fn reads_for_long(database: &Path) -> SqliteConnection {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_waits_for_a_removal_that_waits_for_a_reader_and_the_gateway_ends_it() {
-    let gateway = Settings::new().storing(Storage::Sqlite(None)).start().await;
-    says_it_everywhere(&gateway).await;
+async fn a_removal_blocked_by_a_database_reader_delays_no_request_and_the_gateway_completes_it() {
+    let gateway = Settings::new()
+        .with_storage(Storage::Sqlite(None))
+        .start()
+        .await;
+    writes_canary_everywhere(&gateway).await;
     let data = gateway.sqlite_file().parent().unwrap().to_owned();
-    let mia = gateway.browser("mia").await;
-    let path = format!("/api/sessions/{}", mia.opens_a_session().await);
-    let reader = reads_for_long(&gateway.sqlite_file()).await;
+    let mia = gateway.logged_in("mia").await;
+    let path = format!("/api/sessions/{}", mia.creates_session().await);
+    let reader = opens_long_read(&gateway.sqlite_file()).await;
     let (mut slowest, mut commits) = (Duration::ZERO, 0);
-    let told = std::thread::scope(|scope| {
-        let removal = scope.spawn(|| gateway.says(&["user", "remove", "canny", "--workspaces"]));
+    let shown = std::thread::scope(|scope| {
+        let removal = scope.spawn(|| gateway.prints(&["user", "remove", "canny", "--workspaces"]));
         let writes = async {
             while !removal.is_finished() || commits < 20 {
                 let begun = Instant::now();
@@ -250,36 +262,54 @@ async fn nobody_waits_for_a_removal_that_waits_for_a_reader_and_the_gateway_ends
         tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(writes));
         removal.join().unwrap()
     });
-    assert!(told.contains("canny is removed"), "{told}");
-    assert!(told.contains("Words of canny may still stand in"), "{told}");
-    assert!(told.contains("The gateway that runs here"), "{told}");
+    assert!(shown.contains("canny is removed"), "{shown}");
+    assert!(
+        shown.contains("Words of canny may still stand in"),
+        "{shown}"
+    );
+    assert!(shown.contains("The gateway that runs here"), "{shown}");
     assert!(
         slowest < Duration::from_secs(1),
         "one of {commits} commits took {slowest:?}"
     );
-    assert!(!files_with_it(&data).is_empty(), "the log cannot be empty");
+    assert!(
+        !files_with_canary(&data).is_empty(),
+        "the log cannot be empty"
+    );
     reader.close().await.unwrap();
     let started = Instant::now();
-    while !files_with_it(&data).is_empty() {
-        let left = files_with_it(&data);
+    while !files_with_canary(&data).is_empty() {
+        let left = files_with_canary(&data);
         assert!(started.elapsed() < Duration::from_secs(30), "{left:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    super::is_whole(&gateway.sqlite_file()).await;
+    super::passes_integrity_check(&gateway.sqlite_file()).await;
 }
 
 #[tokio::test]
-async fn without_a_gateway_the_next_command_ends_a_removal_that_waited_for_a_reader() {
-    let mut gateway = Settings::new().storing(Storage::Sqlite(None)).start().await;
-    says_it_everywhere(&gateway).await;
+async fn an_offline_removal_blocked_by_a_reader_is_completed_by_the_next_command() {
+    let mut gateway = Settings::new()
+        .with_storage(Storage::Sqlite(None))
+        .start()
+        .await;
+    writes_canary_everywhere(&gateway).await;
     gateway.kill();
     let data = gateway.sqlite_file().parent().unwrap().to_owned();
-    let reader = reads_for_long(&gateway.sqlite_file()).await;
-    let told = gateway.says(&["user", "remove", "canny", "--workspaces"]);
-    assert!(told.contains("Words of canny may still stand in"), "{told}");
-    assert!(told.contains("Whatever command is run here next"), "{told}");
-    assert!(!files_with_it(&data).is_empty(), "the log cannot be empty");
+    let reader = opens_long_read(&gateway.sqlite_file()).await;
+    let shown = gateway.prints(&["user", "remove", "canny", "--workspaces"]);
+    assert!(
+        shown.contains("Words of canny may still stand in"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("Whatever command is run here next"),
+        "{shown}"
+    );
+    assert!(
+        !files_with_canary(&data).is_empty(),
+        "the log cannot be empty"
+    );
     reader.close().await.unwrap();
-    gateway.says(&["user", "list"]);
-    assert_eq!(files_with_it(&data), Vec::<PathBuf>::new());
+    gateway.prints(&["user", "list"]);
+    assert_eq!(files_with_canary(&data), Vec::<PathBuf>::new());
 }

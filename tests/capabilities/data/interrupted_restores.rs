@@ -1,5 +1,5 @@
-//! A restore that is killed leaves the old database or the new one, or keeps everybody out until it is
-//! repeated.
+//! Interrupted restores: a killed restore leaves the old or the new database, or blocks every open until
+//! it is repeated.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,22 +8,25 @@ use std::time::{Duration, Instant};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, SqliteConnection};
 
-use super::{complaint, is_whole};
+use super::{passes_integrity_check, stderr_text};
 use crate::actors::{Settings, Storage, program};
 
 const ROUNDS: u32 = 24;
 const REFUSAL: &str = "a restore was interrupted here";
 
-/// What a killed gateway left, with `later` in it and not in the backup beside it.
+/// The data of a killed gateway with the user `later`, who is not in the backup beside it.
 async fn killed_gateway() -> (tempfile::TempDir, PathBuf, PathBuf) {
-    let mut gateway = Settings::new().storing(Storage::Sqlite(None)).start().await;
-    let page = gateway.browser("root").await;
-    let session = page.opens_a_session().await;
+    let mut gateway = Settings::new()
+        .with_storage(Storage::Sqlite(None))
+        .start()
+        .await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
     page.uploads(&session, "kept", "kept").await.is(201);
     let dir = tempfile::tempdir().unwrap();
     let backup = dir.path().join("copy.db");
-    gateway.says(&["backup", backup.to_str().unwrap()]);
-    gateway.has_user("later", "member");
+    gateway.prints(&["backup", backup.to_str().unwrap()]);
+    gateway.adds_user("later", "member");
     gateway.kill();
     let (from, data) = (gateway.sqlite_file(), dir.path().join("data"));
     copy(from.parent().unwrap(), &data);
@@ -57,13 +60,13 @@ fn restore(data: &Path, backup: &Path) -> Child {
         .unwrap()
 }
 
-fn says(data: &Path, arguments: &[&str]) -> std::process::Output {
+fn runs(data: &Path, arguments: &[&str]) -> std::process::Output {
     let place = ["--data-dir", data.to_str().unwrap()];
     program(data, &[arguments, &place].concat(), &[])
 }
 
 /// The directories that a restore moved something into.
-fn asides(data: &Path) -> Vec<PathBuf> {
+fn moved_aside(data: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(data).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
     paths
@@ -71,8 +74,8 @@ fn asides(data: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Kills it when it has come to something that can be seen from outside, and a little later each time.
-fn kill_on_the_way(mut child: Child, data: &Path, round: u32) {
+/// Kills it after a visible step, a little later each round.
+fn kill_midway(mut child: Child, data: &Path, round: u32) {
     let ready = data.join("switchboard.db.restoring");
     let mut was_ready = false;
     loop {
@@ -80,7 +83,7 @@ fn kill_on_the_way(mut child: Child, data: &Path, round: u32) {
         let is_there = match round % 4 {
             0 => was_ready,
             1 => data.join("restore.unfinished").exists(),
-            2 => !asides(data).is_empty(),
+            2 => !moved_aside(data).is_empty(),
             _ => was_ready && !ready.exists(),
         };
         if is_there || child.try_wait().unwrap().is_some() {
@@ -95,7 +98,7 @@ fn kill_on_the_way(mut child: Child, data: &Path, round: u32) {
     child.wait().unwrap();
 }
 
-async fn knows_later(database: &Path) -> bool {
+async fn has_later(database: &Path) -> bool {
     let options = SqliteConnectOptions::new().filename(database);
     let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
     let found: i64 = sqlx::query_scalar("select count(*) from users where username = 'later'")
@@ -106,14 +109,14 @@ async fn knows_later(database: &Path) -> bool {
     found == 1
 }
 
-/// Every moved database that is whole and has `later` in it; the others are whole, too.
-async fn old_ones(data: &Path) -> Vec<PathBuf> {
+/// Moved databases that contain `later`; all of them must be whole.
+async fn moved_databases(data: &Path) -> Vec<PathBuf> {
     let mut old = Vec::new();
-    for aside in asides(data) {
+    for aside in moved_aside(data) {
         let database = aside.join("switchboard.db");
         if database.exists() {
-            is_whole(&database).await;
-            if knows_later(&database).await {
+            passes_integrity_check(&database).await;
+            if has_later(&database).await {
                 old.push(aside);
             }
         }
@@ -122,40 +125,46 @@ async fn old_ones(data: &Path) -> Vec<PathBuf> {
 }
 
 #[tokio::test]
-async fn a_restore_that_is_killed_anywhere_leaves_one_whole_database_or_is_repeated() {
+async fn a_restore_killed_at_any_point_leaves_a_whole_database_or_must_be_repeated() {
     let (dir, original, backup) = killed_gateway().await;
     for round in 0..ROUNDS {
         let data = dir.path().join(format!("round-{round}"));
         copy(&original, &data);
-        kill_on_the_way(restore(&data, &backup), &data, round);
-        let listed = says(&data, &["user", "list"]);
+        kill_midway(restore(&data, &backup), &data, round);
+        let listed = runs(&data, &["user", "list"]);
         if listed.status.success() {
-            let told = String::from_utf8_lossy(&listed.stdout).into_owned();
-            assert!(told.contains("root"), "{round}: a new one was made: {told}");
-            is_whole(&data.join("switchboard.db")).await;
-            let is_old = asides(&data).is_empty();
-            assert_eq!(told.contains("later"), is_old, "{round}: {told}");
+            let shown = String::from_utf8_lossy(&listed.stdout).into_owned();
+            assert!(
+                shown.contains("root"),
+                "{round}: a new one was made: {shown}"
+            );
+            passes_integrity_check(&data.join("switchboard.db")).await;
+            let is_old = moved_aside(&data).is_empty();
+            assert_eq!(shown.contains("later"), is_old, "{round}: {shown}");
         } else {
-            let told = complaint(&listed);
-            assert!(told.contains(REFUSAL), "{round}: {told}");
+            let shown = stderr_text(&listed);
+            assert!(shown.contains(REFUSAL), "{round}: {shown}");
         }
-        let again = says(&data, &["restore", backup.to_str().unwrap(), "--replace"]);
-        assert!(again.status.success(), "{round}: {}", complaint(&again));
-        let listed = says(&data, &["user", "list"]);
-        let told = String::from_utf8_lossy(&listed.stdout).into_owned();
-        assert!(listed.status.success(), "{round}: {}", complaint(&listed));
-        assert!(told.contains("root") && !told.contains("later"), "{told}");
-        is_whole(&data.join("switchboard.db")).await;
-        let old = old_ones(&data).await;
+        let again = runs(&data, &["restore", backup.to_str().unwrap(), "--replace"]);
+        assert!(again.status.success(), "{round}: {}", stderr_text(&again));
+        let listed = runs(&data, &["user", "list"]);
+        let shown = String::from_utf8_lossy(&listed.stdout).into_owned();
+        assert!(listed.status.success(), "{round}: {}", stderr_text(&listed));
+        assert!(
+            shown.contains("root") && !shown.contains("later"),
+            "{shown}"
+        );
+        passes_integrity_check(&data.join("switchboard.db")).await;
+        let old = moved_databases(&data).await;
         assert_eq!(old.len(), 1, "{round}: what was there is whole: {old:?}");
         assert!(old[0].join("attachments").exists(), "{round}");
     }
 }
 
 #[tokio::test]
-async fn nothing_opens_a_database_that_a_restore_left_half_way_until_it_is_repeated() {
+async fn a_half_restored_database_cannot_be_opened_until_the_restore_is_repeated() {
     let (_dir, data, backup) = killed_gateway().await;
-    // As after a power cut in the middle: the database has left its place, its log has not.
+    // As after a power cut midway: the database was moved, its WAL was not.
     let aside = data.join("replaced-before");
     std::fs::create_dir(&aside).unwrap();
     std::fs::rename(data.join("switchboard.db"), aside.join("switchboard.db")).unwrap();
@@ -173,25 +182,29 @@ async fn nothing_opens_a_database_that_a_restore_left_half_way_until_it_is_repea
         &["key", "list"],
         &["doctor"],
     ] {
-        let refused = says(&data, arguments);
+        let refused = runs(&data, arguments);
         assert!(!refused.status.success(), "{arguments:?}");
-        let told = complaint(&refused) + &String::from_utf8_lossy(&refused.stdout);
-        assert!(told.contains(REFUSAL), "{arguments:?}: {told}");
-        assert!(told.contains("switchboard restore FILE"), "{told}");
+        let shown = stderr_text(&refused) + &String::from_utf8_lossy(&refused.stdout);
+        assert!(shown.contains(REFUSAL), "{arguments:?}: {shown}");
+        assert!(shown.contains("switchboard restore FILE"), "{shown}");
     }
     assert!(!data.join("switchboard.db").exists(), "nobody made one");
-    // Also without `--replace`: that was said the first time.
-    let again = says(&data, &["restore", backup.to_str().unwrap()]);
-    assert!(again.status.success(), "{}", complaint(&again));
-    let told = String::from_utf8_lossy(&again.stdout).into_owned();
-    assert!(told.contains("replaced-before"), "{told}");
-    assert_eq!(old_ones(&data).await, [aside], "with what was in its log");
-    let listed = says(&data, &["user", "list"]);
-    assert!(listed.status.success(), "{}", complaint(&listed));
+    // `--replace` is not needed again.
+    let again = runs(&data, &["restore", backup.to_str().unwrap()]);
+    assert!(again.status.success(), "{}", stderr_text(&again));
+    let shown = String::from_utf8_lossy(&again.stdout).into_owned();
+    assert!(shown.contains("replaced-before"), "{shown}");
+    assert_eq!(
+        moved_databases(&data).await,
+        [aside],
+        "with what was in its log"
+    );
+    let listed = runs(&data, &["user", "list"]);
+    assert!(listed.status.success(), "{}", stderr_text(&listed));
 }
 
 #[tokio::test]
-async fn a_restore_does_not_move_a_database_away_from_a_command_that_reads_it() {
+async fn a_restore_is_refused_while_a_command_reads_the_database() {
     let (_dir, data, backup) = killed_gateway().await;
     let options = SqliteConnectOptions::new()
         .filename(data.join("switchboard.db"))
@@ -203,30 +216,30 @@ async fn a_restore_does_not_move_a_database_away_from_a_command_that_reads_it() 
         .await
         .unwrap();
     assert_eq!(users, 2);
-    let refused = says(&data, &["restore", backup.to_str().unwrap(), "--replace"]);
+    let refused = runs(&data, &["restore", backup.to_str().unwrap(), "--replace"]);
     assert_eq!(refused.status.code(), Some(1));
-    let told = complaint(&refused);
-    assert!(told.contains("another command uses"), "{told}");
+    let shown = stderr_text(&refused);
+    assert!(shown.contains("another command uses"), "{shown}");
     reads.rollback().await.unwrap();
     reader.close().await.unwrap();
-    let listed = says(&data, &["user", "list"]);
+    let listed = runs(&data, &["user", "list"]);
     assert!(String::from_utf8_lossy(&listed.stdout).contains("later"));
-    let again = says(&data, &["restore", backup.to_str().unwrap(), "--replace"]);
-    assert!(again.status.success(), "{}", complaint(&again));
+    let again = runs(&data, &["restore", backup.to_str().unwrap(), "--replace"]);
+    assert!(again.status.success(), "{}", stderr_text(&again));
 }
 
 #[tokio::test]
-async fn a_database_that_cannot_be_read_is_moved_aside_as_it_is() {
+async fn a_restore_moves_an_unreadable_database_aside_unchanged() {
     let (_dir, data, backup) = killed_gateway().await;
     let rubbish = "no database at all, but long enough for one".repeat(99);
     let names = ["switchboard.db", "switchboard.db-wal"];
     for name in names {
         std::fs::write(data.join(name), &rubbish).unwrap();
     }
-    let restored = says(&data, &["restore", backup.to_str().unwrap(), "--replace"]);
-    assert!(restored.status.success(), "{}", complaint(&restored));
-    is_whole(&data.join("switchboard.db")).await;
-    let aside = asides(&data).pop().unwrap();
+    let restored = runs(&data, &["restore", backup.to_str().unwrap(), "--replace"]);
+    assert!(restored.status.success(), "{}", stderr_text(&restored));
+    passes_integrity_check(&data.join("switchboard.db")).await;
+    let aside = moved_aside(&data).pop().unwrap();
     for name in names {
         let moved = std::fs::read(aside.join(name)).unwrap();
         assert!(moved == rubbish.as_bytes(), "{name} is as it was");

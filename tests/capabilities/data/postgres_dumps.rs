@@ -1,9 +1,9 @@
-//! Postgres, copied and restored by its own tools.
+//! Postgres dumps: backup and restore by Postgres' own tools.
 
 use std::process::Command;
 
-use super::{has_all, journal, streams};
-use crate::actors::{Member, Settings, Storage};
+use super::{contains_events, journal, streams};
+use crate::actors::{Settings, Storage, WsClient};
 use crate::postgres::{Database, bin_dir};
 
 pub(super) fn runs(program: &str, arguments: &[&str]) {
@@ -11,18 +11,18 @@ pub(super) fn runs(program: &str, arguments: &[&str]) {
         .args(arguments)
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success(), "{program}: {told}");
+    let shown = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{program}: {shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dump_under_load_is_restored_whole_and_journals_have_a_new_epoch() {
+async fn a_dump_under_load_restores_completely_and_journals_get_a_new_epoch() {
     let (old, new) = (Database::create().await, Database::create().await);
     let mut gateway = Settings::new()
-        .storing(Storage::Postgres(old.url.clone()))
+        .with_storage(Storage::Postgres(old.url.clone()))
         .start()
         .await;
-    let token = gateway.browser("root").await.token.unwrap();
+    let token = gateway.logged_in("root").await.token.unwrap();
     let mut members = streams(&gateway, &token, 2, "/stream 5000 2").await;
     let seen: Vec<_> = members.iter().map(|member| member.events.clone()).collect();
     let dir = tempfile::tempdir().unwrap();
@@ -39,7 +39,7 @@ async fn a_dump_under_load_is_restored_whole_and_journals_have_a_new_epoch() {
     }
     gateway.kill();
 
-    // Into a new database, and over the old one: both are noticed, once.
+    // Into a new database and over the old one: each is detected once.
     runs("pg_restore", &["--no-owner", "--dbname", &new.url, dump]);
     let clean = [
         "--clean",
@@ -52,11 +52,11 @@ async fn a_dump_under_load_is_restored_whole_and_journals_have_a_new_epoch() {
     runs("pg_restore", &clean);
     for url in [&new.url, &old.url] {
         gateway.set("DATA__DATABASE_URL", Some(url));
-        let mut positions: Vec<String> = members.iter().map(Member::position).collect();
+        let mut positions: Vec<String> = members.iter().map(WsClient::position).collect();
         for resume in ["snapshot", "replayed"] {
             gateway.restart();
             for (position, member) in positions.iter_mut().zip(&members) {
-                let mut back = Member::joins(gateway.address(), &token, position).await;
+                let mut back = WsClient::connects(gateway.address(), &token, position).await;
                 assert_eq!(back.ack["resume"], resume, "{position}");
                 assert_ne!(back.ack["epoch"], member.ack["epoch"]);
                 if resume == "snapshot" {
@@ -65,22 +65,22 @@ async fn a_dump_under_load_is_restored_whole_and_journals_have_a_new_epoch() {
                 *position = back.position_after(1);
             }
         }
-        let page = gateway.browser("root").await;
+        let page = gateway.logged_in("root").await;
         for (member, seen) in members.iter().zip(&seen) {
-            has_all(&journal(&page, &member.session()).await, seen);
+            contains_events(&journal(&page, &member.session()).await, seen);
         }
     }
-    // What cannot be noticed is said.
-    let back = Member::joins(gateway.address(), &token, &members[0].position()).await;
-    let told = gateway.says(&["migrate", "--new-epochs"]);
-    assert!(told.contains("2 journals have a new epoch"), "{told}");
+    // A restore that cannot be detected is documented in the output.
+    let back = WsClient::connects(gateway.address(), &token, &members[0].position()).await;
+    let shown = gateway.prints(&["migrate", "--new-epochs"]);
+    assert!(shown.contains("2 journals have a new epoch"), "{shown}");
     gateway.restart();
-    let again = Member::joins(gateway.address(), &token, &back.position_after(1)).await;
+    let again = WsClient::connects(gateway.address(), &token, &back.position_after(1)).await;
     assert_eq!(again.ack["resume"], "snapshot");
 }
 
 #[tokio::test]
-async fn an_ordinary_role_can_see_where_its_database_is_at_home() {
+async fn an_unprivileged_postgres_role_can_identify_its_database() {
     let database = Database::create().await;
     let mut admin = crate::postgres::connect(&database.url).await;
     let role = format!("role_{}", uuid::Uuid::now_v7().simple());
@@ -100,7 +100,7 @@ async fn an_ordinary_role_can_see_where_its_database_is_at_home() {
         server.replace("postgres@", &format!("{role}@"))
     );
     let gateway = Settings::new()
-        .storing(Storage::Postgres(own))
+        .with_storage(Storage::Postgres(own))
         .start()
         .await;
     drop(gateway);

@@ -1,21 +1,23 @@
-//! A backup made while people work, put in place again.
+//! Restores: a backup made under load, put in place again.
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use super::{complaint, has_all, is_whole, journal, streams};
-use crate::actors::{Gateway, Member, Settings, Storage, program};
+use super::{contains_events, journal, passes_integrity_check, stderr_text, streams};
+use crate::actors::{Gateway, Settings, Storage, WsClient, program};
 
 async fn sqlite() -> Gateway {
-    Settings::new().storing(Storage::Sqlite(None)).start().await
+    Settings::new()
+        .with_storage(Storage::Sqlite(None))
+        .start()
+        .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_under_load_has_all_that_was_seen_before_it_and_clients_of_the_old_life_get_the_state()
- {
+async fn a_backup_under_load_has_every_event_seen_before_it_and_old_clients_get_the_full_state() {
     let mut gateway = sqlite().await;
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     let token = page.token.clone().unwrap();
-    let session = page.opens_a_session().await;
+    let session = page.creates_session().await;
     let kept = page.uploads(&session, "kept", "kept").await.is(201).json();
     let mut members = streams(&gateway, &token, 4, "/stream 5000 2").await;
     let seen: Vec<_> = members.iter().map(|member| member.events.clone()).collect();
@@ -24,7 +26,7 @@ async fn a_backup_under_load_has_all_that_was_seen_before_it_and_clients_of_the_
     let file = target.path().join("copy.db");
     let name = file.to_str().unwrap().to_owned();
     let copied = tokio::task::block_in_place(|| gateway.runs(&["backup", &name]));
-    assert!(copied.status.success(), "{}", complaint(&copied));
+    assert!(copied.status.success(), "{}", stderr_text(&copied));
     let in_the_copy = members[0].events.len();
     for member in &mut members {
         let more = member.events.len() + 500;
@@ -37,40 +39,40 @@ async fn a_backup_under_load_has_all_that_was_seen_before_it_and_clients_of_the_
     let data = target.path().join("data");
     let data = data.to_str().unwrap();
     let restored = program(target.path(), &["restore", &name, "--data-dir", data], &[]);
-    let told = String::from_utf8_lossy(&restored.stdout).into_owned();
-    assert!(restored.status.success(), "{}", complaint(&restored));
+    let shown = String::from_utf8_lossy(&restored.stdout).into_owned();
+    assert!(restored.status.success(), "{}", stderr_text(&restored));
     for words in [
         "1 users, 5 sessions, 1 uploaded files",
         "new epoch",
         "user list",
     ] {
-        assert!(told.contains(words), "{words}: {told}");
+        assert!(shown.contains(words), "{words}: {shown}");
     }
     let place = std::path::PathBuf::from(data);
-    is_whole(&place.join("switchboard.db")).await;
+    passes_integrity_check(&place.join("switchboard.db")).await;
     let mode = std::fs::metadata(place.join("switchboard.db")).unwrap();
     assert_eq!(mode.permissions().mode() & 0o077, 0);
 
     let restored = Settings::new()
-        .storing(Storage::Sqlite(Some(place)))
+        .with_storage(Storage::Sqlite(Some(place)))
         .start()
         .await;
-    let page = restored.browser("root").await;
+    let page = restored.logged_in("root").await;
     for (member, seen) in members.iter().zip(&seen) {
-        has_all(&journal(&page, &member.session()).await, seen);
+        contains_events(&journal(&page, &member.session()).await, seen);
     }
     assert!(in_the_copy > 0);
     let back = page.downloads(&session, &kept).await;
     assert_eq!(back.text().await.unwrap(), "kept");
-    // The token of the old life is still good; its place in a journal is not.
+    // The old token is still valid; the old position is not.
     for member in &members {
-        let mut back = Member::joins(restored.address(), &token, &member.position()).await;
+        let mut back = WsClient::connects(restored.address(), &token, &member.position()).await;
         assert_eq!(back.ack["resume"], "snapshot");
         assert_ne!(back.ack["epoch"], member.ack["epoch"]);
         let state = back.receives().await.unwrap();
         assert_eq!(state["type"], "FULL_STATE");
-        // A place that both lives have is no better: it may mean something else.
-        let early = Member::joins(restored.address(), &token, &member.position_after(5)).await;
+        // An offset that exists in both epochs may mean another event.
+        let early = WsClient::connects(restored.address(), &token, &member.position_after(5)).await;
         assert_eq!(early.ack["resume"], "snapshot");
     }
     let acts = page.gets("/api/admin/audit?action=data.restored").await;
@@ -78,19 +80,19 @@ async fn a_backup_under_load_has_all_that_was_seen_before_it_and_clients_of_the_
 }
 
 #[tokio::test]
-async fn a_copy_that_is_put_in_place_by_hand_has_new_epochs_too() {
+async fn a_database_copied_by_hand_gets_new_epochs_too() {
     let mut gateway = sqlite().await;
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     let token = page.token.clone().unwrap();
-    let mut member = Member::joins(gateway.address(), &token, "").await;
+    let mut member = WsClient::connects(gateway.address(), &token, "").await;
     member.prompts("/echo one").await;
     member.sees_run_end().await;
     let target = tempfile::tempdir().unwrap();
     let file = target.path().join("copy.db");
-    gateway.says(&["backup", file.to_str().unwrap()]);
-    // An ordinary restart changes nothing, and neither does having been copied.
+    gateway.prints(&["backup", file.to_str().unwrap()]);
+    // An ordinary restart changes no epoch, nor does having been copied.
     gateway.restart();
-    let back = Member::joins(gateway.address(), &token, &member.position()).await;
+    let back = WsClient::connects(gateway.address(), &token, &member.position()).await;
     assert_eq!(back.ack["resume"], "replayed");
     gateway.kill();
     for ending in ["-wal", "-shm"] {
@@ -100,52 +102,52 @@ async fn a_copy_that_is_put_in_place_by_hand_has_new_epochs_too() {
     std::fs::copy(&file, gateway.sqlite_file()).unwrap();
     for resume in ["snapshot", "replayed"] {
         gateway.restart();
-        let back = Member::joins(gateway.address(), &token, &member.position()).await;
+        let back = WsClient::connects(gateway.address(), &token, &member.position()).await;
         assert_eq!(back.ack["resume"], resume, "new epochs are given once");
         member.ack = back.ack;
     }
 }
 
 #[tokio::test]
-async fn nothing_is_put_in_place_of_data_unless_it_is_asked_for_and_never_under_a_gateway() {
+async fn a_restore_replaces_data_only_with_the_flag_and_never_under_a_running_gateway() {
     let mut gateway = sqlite().await;
-    let page = gateway.browser("root").await;
-    let session = page.opens_a_session().await;
+    let page = gateway.logged_in("root").await;
+    let session = page.creates_session().await;
     page.uploads(&session, "a", "a file").await.is(201);
     let target = tempfile::tempdir().unwrap();
     let file = target.path().join("copy.db");
     let name = file.to_str().unwrap();
-    gateway.says(&["backup", name]);
-    gateway.has_user("later", "member");
+    gateway.prints(&["backup", name]);
+    gateway.adds_user("later", "member");
 
     let refused = gateway.runs(&["restore", name, "--replace"]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(complaint(&refused).contains("runs on the data directory"));
+    assert!(stderr_text(&refused).contains("runs on the data directory"));
     gateway.kill();
     let refused = gateway.runs(&["restore", name]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(complaint(&refused).contains("--replace"), "{refused:?}");
-    assert!(gateway.says(&["user", "list"]).contains("later"));
+    assert!(stderr_text(&refused).contains("--replace"), "{refused:?}");
+    assert!(gateway.prints(&["user", "list"]).contains("later"));
 
-    // A file that is lost from the backup is told of, and the rest is restored.
+    // A file missing in the backup is reported; the rest is restored.
     let files = target.path().join("copy.db.attachments");
     std::fs::rename(&files, target.path().join("elsewhere")).unwrap();
-    let told = gateway.says(&["restore", name, "--replace"]);
-    assert!(told.contains("MISSING: 1 uploaded files"), "{told}");
-    assert!(!gateway.says(&["user", "list"]).contains("later"));
-    let aside = told.split("was there is in ").nth(1).unwrap();
+    let shown = gateway.prints(&["restore", name, "--replace"]);
+    assert!(shown.contains("MISSING: 1 uploaded files"), "{shown}");
+    assert!(!gateway.prints(&["user", "list"]).contains("later"));
+    let aside = shown.split("was there is in ").nth(1).unwrap();
     let aside = std::path::Path::new(aside.split(" now").next().unwrap());
-    is_whole(&aside.join("switchboard.db")).await;
+    passes_integrity_check(&aside.join("switchboard.db")).await;
     assert!(aside.join("attachments").exists());
 }
 
 #[tokio::test]
-async fn what_is_no_whole_backup_is_refused_before_anything_is_touched() {
+async fn an_incomplete_backup_is_refused_before_any_change() {
     let mut gateway = sqlite().await;
     gateway.kill();
     let target = tempfile::tempdir().unwrap();
     let good = target.path().join("good.db");
-    gateway.says(&["backup", good.to_str().unwrap()]);
+    gateway.prints(&["backup", good.to_str().unwrap()]);
     let damaged = target.path().join("damaged.db");
     let mut bytes = std::fs::read(&good).unwrap();
     let middle = bytes.len() / 2;
@@ -179,19 +181,19 @@ async fn what_is_no_whole_backup_is_refused_before_anything_is_touched() {
     ] {
         let refused = gateway.runs(&["restore", file.to_str().unwrap(), "--replace"]);
         assert_eq!(refused.status.code(), Some(1));
-        let told = complaint(&refused);
-        assert!(told.contains(words), "{words}: {told}");
+        let shown = stderr_text(&refused);
+        assert!(shown.contains(words), "{words}: {shown}");
     }
-    assert!(gateway.says(&["user", "list"]).contains("root"));
+    assert!(gateway.prints(&["user", "list"]).contains("root"));
 }
 
 #[tokio::test]
-async fn a_restore_that_only_the_audit_log_does_not_tell_of_has_succeeded() {
+async fn a_restore_succeeds_even_if_its_audit_entry_cannot_be_written() {
     let mut gateway = sqlite().await;
     gateway.kill();
     let target = tempfile::tempdir().unwrap();
     let file = target.path().join("copy.db");
-    gateway.says(&["backup", file.to_str().unwrap()]);
+    gateway.prints(&["backup", file.to_str().unwrap()]);
     let mut connection =
         <sqlx::SqliteConnection as sqlx::Connection>::connect(&file.display().to_string())
             .await
@@ -205,13 +207,13 @@ async fn a_restore_that_only_the_audit_log_does_not_tell_of_has_succeeded() {
     .unwrap();
     sqlx::Connection::close(connection).await.unwrap();
     let restored = gateway.runs(&["restore", file.to_str().unwrap(), "--replace"]);
-    let told = complaint(&restored);
-    assert_eq!(restored.status.code(), Some(0), "{told}");
+    let shown = stderr_text(&restored);
+    assert_eq!(restored.status.code(), Some(0), "{shown}");
     assert!(
-        told.contains("warning: the audit log does not tell of this restore"),
-        "{told}"
+        shown.contains("warning: the audit log does not tell of this restore"),
+        "{shown}"
     );
-    assert!(told.contains("the log is full"), "{told}");
-    let told = String::from_utf8_lossy(&restored.stdout).into_owned();
-    assert!(told.contains("is in place: 1 users"), "{told}");
+    assert!(shown.contains("the log is full"), "{shown}");
+    let shown = String::from_utf8_lossy(&restored.stdout).into_owned();
+    assert!(shown.contains("is in place: 1 users"), "{shown}");
 }

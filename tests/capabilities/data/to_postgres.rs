@@ -1,23 +1,26 @@
-//! From SQLite to Postgres.
+//! Move to Postgres: everything in SQLite arrives, and the original is not used again by mistake.
 
 use serde_json::json;
 
-use super::{complaint, journal};
-use crate::actors::{Gateway, Member, Settings, Storage};
+use super::{journal, stderr_text};
+use crate::actors::{Gateway, Settings, Storage, WsClient};
 use crate::postgres::Database;
 
 async fn sqlite() -> Gateway {
-    Settings::new().storing(Storage::Sqlite(None)).start().await
+    Settings::new()
+        .with_storage(Storage::Sqlite(None))
+        .start()
+        .await
 }
 
 #[tokio::test]
-async fn everything_is_the_same_on_postgres() {
+async fn everything_is_the_same_after_the_move_to_postgres() {
     let mut gateway = sqlite().await;
-    gateway.has_user("mia", "member");
-    let mut page = gateway.browser("root").await;
-    let mut mia = gateway.browser("mia").await;
+    gateway.adds_user("mia", "member");
+    let mut page = gateway.logged_in("root").await;
+    let mut mia = gateway.logged_in("mia").await;
     let token = page.token.clone().unwrap();
-    let mut root = Member::joins(gateway.address(), &token, "").await;
+    let mut root = WsClient::connects(gateway.address(), &token, "").await;
     let prompt = json!({
         "type": "SUBMIT_PROMPT", "idempotencyKey": "key-1", "messageId": "m",
         "payload": { "text": "/echo swordfish", "mode": "act" }
@@ -48,16 +51,16 @@ async fn everything_is_the_same_on_postgres() {
     let target = Database::create().await;
     let refused = gateway.runs(&["move", "--to", &target.url]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(complaint(&refused).contains("runs on the data directory"));
+    assert!(stderr_text(&refused).contains("runs on the data directory"));
     gateway.signal("-TERM");
     assert_eq!(gateway.exit_code(), Some(0));
-    let after_stop = gateway.says(&["move", "--to", &target.url, "--dry-run", "--json"]);
+    let after_stop = gateway.prints(&["move", "--to", &target.url, "--dry-run", "--json"]);
     let rehearsed: serde_json::Value = serde_json::from_str(&after_stop).unwrap();
     assert_eq!(rehearsed["moved"], false);
-    let moved = gateway.says(&["move", "--to", &target.url, "--json"]);
+    let moved = gateway.prints(&["move", "--to", &target.url, "--json"]);
     let moved: serde_json::Value = serde_json::from_str(&moved).unwrap();
-    let count = |told: &serde_json::Value| -> Vec<(String, u64)> {
-        let tables = told["tables"].as_array().unwrap();
+    let count = |shown: &serde_json::Value| -> Vec<(String, u64)> {
+        let tables = shown["tables"].as_array().unwrap();
         tables
             .iter()
             .map(|table| {
@@ -86,24 +89,24 @@ async fn everything_is_the_same_on_postgres() {
     assert!(rows("attachments") == 1 && rows("signing_keys") == 1 && rows("session_texts") > 2);
     let again = gateway.runs(&["move", "--to", &target.url]);
     assert!(
-        complaint(&again).contains("name an empty database"),
+        stderr_text(&again).contains("name an empty database"),
         "{again:?}"
     );
 
     gateway.set("DATA__DATABASE_URL", Some(&target.url));
     gateway.restart();
-    // The ports differ, the people do not.
+    // Ports differ; accounts do not.
     let (cookie, token_of_mia) = (page.cookie.clone(), mia.token.clone());
-    page = gateway.visitor();
+    page = gateway.anonymous();
     page.token = Some(token.clone());
     page.cookie = cookie;
-    mia = gateway.visitor();
+    mia = gateway.anonymous();
     mia.token = token_of_mia;
     page.me().await.is(200);
     mia.gets(&path).await.is(200);
     let now = journal(&page, &session).await;
     assert_eq!(now[..before.len()], before[..], "every event is as it was");
-    let mut back = Member::joins(gateway.address(), &token, &root.position_after(7)).await;
+    let mut back = WsClient::connects(gateway.address(), &token, &root.position_after(7)).await;
     assert_eq!(back.ack["resume"], "replayed");
     assert_eq!(back.ack["epoch"], root.ack["epoch"]);
     while back.offsets().last() < Some(&(before.len() as u64)) {
@@ -134,14 +137,14 @@ async fn everything_is_the_same_on_postgres() {
     assert!(ids(&acts).iter().all(|id| later_ids.contains(id)));
     assert!(later.to_string().contains("data.moved"), "{later}");
     page.refreshes().await.is(200);
-    // New rows take numbers of their own.
-    gateway.has_user("ada", "member");
+    // Sequences continue after the moved rows.
+    gateway.adds_user("ada", "member");
     back.prompts("/echo afterwards").await;
 
     gateway.kill();
     gateway.set("DATA__DATABASE_URL", None);
     gateway.restart();
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     assert_eq!(
         journal(&page, &session).await[..before.len()],
         before[..],
@@ -150,28 +153,28 @@ async fn everything_is_the_same_on_postgres() {
 }
 
 #[tokio::test]
-async fn the_original_of_a_move_begins_its_journals_anew_if_it_is_used_again() {
+async fn the_moved_sqlite_database_gets_new_epochs_if_used_again() {
     let mut gateway = sqlite().await;
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     let token = page.token.clone().unwrap();
-    let mut member = Member::joins(gateway.address(), &token, "").await;
+    let mut member = WsClient::connects(gateway.address(), &token, "").await;
     member.prompts("/echo one").await;
     member.sees_run_end().await;
     page.uploads(&member.session(), "a", "a file").await.is(201);
     gateway.kill();
     let (first, second) = (Database::create().await, Database::create().await);
-    gateway.says(&["move", "--to", &first.url]);
-    // Commands that only look go on to work, and say what it is.
+    gateway.prints(&["move", "--to", &first.url]);
+    // Read-only commands still work, and report the move.
     let listed = gateway.runs(&["user", "list"]);
     assert!(String::from_utf8_lossy(&listed.stdout).contains("root"));
-    assert!(complaint(&listed).contains("was restored or moved"));
-    // Moved a second time there would be two that go on with the same epochs.
-    gateway.says(&["move", "--to", &second.url]);
+    assert!(stderr_text(&listed).contains("was restored or moved"));
+    // A second move would make two databases with the same epochs.
+    gateway.prints(&["move", "--to", &second.url]);
 
     let resumes = async |gateway: &mut Gateway, url: Option<&str>, place: &str| {
         gateway.set("DATA__DATABASE_URL", url);
         gateway.restart();
-        let back = Member::joins(gateway.address(), &token, place).await;
+        let back = WsClient::connects(gateway.address(), &token, place).await;
         (back.ack["resume"].as_str().unwrap().to_owned(), back)
     };
     let (resume, there) = resumes(&mut gateway, Some(&first.url), &member.position()).await;
@@ -192,7 +195,7 @@ async fn the_original_of_a_move_begins_its_journals_anew_if_it_is_used_again() {
 }
 
 #[tokio::test]
-async fn a_move_that_cannot_be_is_refused_and_says_why() {
+async fn an_impossible_move_is_refused_with_the_reason() {
     let mut gateway = sqlite().await;
     gateway.kill();
     for (arguments, words) in [
@@ -206,18 +209,18 @@ async fn a_move_that_cannot_be_is_refused_and_says_why() {
     ] {
         let refused = gateway.runs(&arguments);
         assert_eq!(refused.status.code(), Some(1), "{arguments:?}");
-        let told = complaint(&refused);
-        assert!(told.contains(words), "{words}: {told}");
+        let shown = stderr_text(&refused);
+        assert!(shown.contains(words), "{words}: {shown}");
     }
 }
 
 #[tokio::test]
-async fn a_move_that_only_the_audit_log_does_not_tell_of_has_succeeded() {
+async fn a_move_succeeds_even_if_its_audit_entry_cannot_be_written() {
     let mut gateway = sqlite().await;
     gateway.kill();
     let target = Database::create().await;
     gateway.set("DATA__DATABASE_URL", Some(&target.url));
-    gateway.says(&["migrate"]);
+    gateway.prints(&["migrate"]);
     gateway.set("DATA__DATABASE_URL", None);
     let mut there = crate::postgres::connect(&target.url).await;
     for statement in [
@@ -229,13 +232,13 @@ async fn a_move_that_only_the_audit_log_does_not_tell_of_has_succeeded() {
         sqlx::query(statement).execute(&mut there).await.unwrap();
     }
     let moved = gateway.runs(&["move", "--to", &target.url]);
-    let told = complaint(&moved);
-    assert_eq!(moved.status.code(), Some(0), "{told}");
+    let shown = stderr_text(&moved);
+    assert_eq!(moved.status.code(), Some(0), "{shown}");
     assert!(
-        told.contains("warning: the audit log does not tell of this move"),
-        "{told}"
+        shown.contains("warning: the audit log does not tell of this move"),
+        "{shown}"
     );
-    assert!(told.contains("the log is full"), "{told}");
-    let told = String::from_utf8_lossy(&moved.stdout).into_owned();
-    assert!(told.contains("Everything is there"), "{told}");
+    assert!(shown.contains("the log is full"), "{shown}");
+    let shown = String::from_utf8_lossy(&moved.stdout).into_owned();
+    assert!(shown.contains("Everything is there"), "{shown}");
 }

@@ -1,17 +1,17 @@
-//! An ordinary upgrade: the old program stops, the new one starts, and nobody loses anything.
+//! Upgrades: the old binary stops, the new one starts, and no event is lost.
 
 use std::time::Instant;
 
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqliteConnection};
 
-use super::complaint;
-use crate::actors::{Gateway, Member, Settings, Storage};
+use super::stderr_text;
+use crate::actors::{Gateway, Settings, Storage, WsClient};
 use crate::postgres::Database;
 
 #[tokio::test]
-async fn an_upgrade_in_mid_stream_loses_nothing() {
+async fn an_upgrade_during_a_run_loses_nothing() {
     let mut gateway = Gateway::start().await;
-    let token = gateway.browser("root").await.token.unwrap();
+    let token = gateway.logged_in("root").await.token.unwrap();
     let mut members = super::streams(&gateway, &token, 5, "/stream 150 5").await;
     let stopped = Instant::now();
     gateway.signal("-TERM");
@@ -23,9 +23,9 @@ async fn an_upgrade_in_mid_stream_loses_nothing() {
     gateway.restart();
     let up = down.elapsed();
     for member in &mut members {
-        let mut back = Member::joins(gateway.address(), &token, &member.position()).await;
+        let mut back = WsClient::connects(gateway.address(), &token, &member.position()).await;
         assert_eq!(back.ack["resume"], "replayed");
-        let all = |member: &Member, back: &Member| -> Vec<u64> {
+        let all = |member: &WsClient, back: &WsClient| -> Vec<u64> {
             let mut offsets = member.offsets();
             offsets.extend(back.offsets());
             offsets
@@ -48,7 +48,7 @@ async fn an_upgrade_in_mid_stream_loses_nothing() {
     );
 }
 
-/// What a later version might do to the schema, within the rules for migrations.
+/// Schema changes that a later version may make, within the rules for migrations.
 const LATER: [&str; 4] = [
     "alter table sessions add column later text",
     "alter table users add column later integer not null default 7",
@@ -59,16 +59,16 @@ const LATER: [&str; 4] = [
 ];
 
 #[tokio::test]
-async fn a_running_program_goes_on_with_the_schema_of_the_next_one_but_does_not_start_on_it() {
+async fn a_running_gateway_tolerates_a_newer_schema_but_does_not_start_on_it() {
     let database = Database::create().await;
     for storage in [
         Storage::Sqlite(None),
         Storage::Postgres(database.url.clone()),
     ] {
         let on_postgres = matches!(storage, Storage::Postgres(_));
-        let mut gateway = Settings::new().storing(storage).start().await;
-        let token = gateway.browser("root").await.token.unwrap();
-        let mut member = Member::joins(gateway.address(), &token, "").await;
+        let mut gateway = Settings::new().with_storage(storage).start().await;
+        let token = gateway.logged_in("root").await.token.unwrap();
+        let mut member = WsClient::connects(gateway.address(), &token, "").await;
         member.prompts("/echo before").await;
         member.sees_run_end().await;
         for statement in LATER {
@@ -83,11 +83,12 @@ async fn a_running_program_goes_on_with_the_schema_of_the_next_one_but_does_not_
                 statement.execute(&mut connection).await.unwrap();
             }
         }
-        // On the socket that was open, and for those who come.
+        // On the open socket, and for new connections.
         member.prompts("/echo afterwards").await;
         member.sees_run_end().await;
-        let page = gateway.browser("root").await;
-        let mut back = Member::joins(gateway.address(), &token, &member.position_after(0)).await;
+        let page = gateway.logged_in("root").await;
+        let mut back =
+            WsClient::connects(gateway.address(), &token, &member.position_after(0)).await;
         assert_eq!(back.ack["resume"], "replayed");
         while back.ends().len() < 2 {
             back.receives().await.unwrap();
@@ -99,10 +100,10 @@ async fn a_running_program_goes_on_with_the_schema_of_the_next_one_but_does_not_
         for command in [&["serve", "--listen", "127.0.0.1:0"][..], &["user", "list"]] {
             let refused = gateway.runs(command);
             assert_eq!(refused.status.code(), Some(1));
-            let told = complaint(&refused);
+            let shown = stderr_text(&refused);
             assert!(
-                told.contains("schema version 9999") && told.contains("start the newer program"),
-                "{told}"
+                shown.contains("schema version 9999") && shown.contains("start the newer program"),
+                "{shown}"
             );
         }
     }

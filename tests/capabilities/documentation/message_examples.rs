@@ -1,4 +1,4 @@
-//! The page of examples: one of each message, as described, understood by a gateway, or said by one.
+//! Message examples: one of each message, valid by its schema, accepted or sent by a gateway.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::blocks;
-use crate::actors::{Browser, Gateway, Member, Settings, contract, next_json};
-use crate::agents::Part;
+use crate::actors::{Gateway, HttpClient, Settings, WsClient, asyncapi, next_json};
+use crate::agents::FakeAgent;
 
 /// The examples of one side: the type in the heading, and the frame.
 fn examples(side: &str) -> Vec<(String, Value)> {
@@ -44,7 +44,7 @@ fn described(side: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn there_is_an_example_of_every_message_and_it_is_as_described() {
+fn every_message_has_an_example_that_matches_its_schema() {
     for (heading, side) in [
         ("From the client", "client."),
         ("From the gateway", "gateway."),
@@ -53,8 +53,8 @@ fn there_is_an_example_of_every_message_and_it_is_as_described() {
         for (kind, frame) in examples(heading) {
             assert_eq!(frame["type"], kind);
             match side {
-                "client." => contract::of_client(&frame.to_string()),
-                _ => contract::of_gateway(&frame),
+                "client." => asyncapi::check_client_message(&frame.to_string()),
+                _ => asyncapi::check_gateway_message(&frame),
             }
             assert!(shown.insert(kind));
         }
@@ -63,11 +63,11 @@ fn there_is_an_example_of_every_message_and_it_is_as_described() {
 }
 
 #[tokio::test]
-async fn a_gateway_understands_every_example_of_a_client() {
+async fn the_gateway_accepts_every_client_example() {
     let gateway = Gateway::start().await;
-    let token = gateway.browser("root").await.token.unwrap();
+    let token = gateway.logged_in("root").await.token.unwrap();
     for (kind, frame) in examples("From the client") {
-        let mut member = Member::joins(gateway.address(), &token, "").await;
+        let mut member = WsClient::connects(gateway.address(), &token, "").await;
         member.writes(&frame.to_string()).await;
         let answer = loop {
             let answer = member.receives().await.unwrap();
@@ -77,7 +77,7 @@ async fn a_gateway_understands_every_example_of_a_client() {
                 break answer;
             }
         };
-        // Ids and tokens of the page belong to another life; its form does not.
+        // Ids and tokens in the page are invented; the form is checked.
         let code = answer["payload"]["code"].as_str().unwrap_or_default();
         assert_ne!(code, "INVALID_MESSAGE", "{kind}: {answer}");
         if code == "VALIDATION_ERROR" {
@@ -89,18 +89,18 @@ async fn a_gateway_understands_every_example_of_a_client() {
     }
 }
 
-/// A socket of somebody who keeps every frame as it came.
+/// A socket that keeps every frame unchanged.
 struct Recorder(WebSocketStream<TcpStream>);
 
 impl Recorder {
-    async fn joins(browser: &Browser, query: &str) -> Self {
+    async fn joins(browser: &HttpClient, query: &str) -> Self {
         let token = browser.token.as_deref().unwrap();
         Self::with_token(browser, token, query).await
     }
 
-    async fn with_token(browser: &Browser, token: &str, query: &str) -> Self {
+    async fn with_token(browser: &HttpClient, token: &str, query: &str) -> Self {
         let header = [("authorization", format!("Bearer {token}"))];
-        let opened = Member::opens(browser.address(), query, &header).await;
+        let opened = WsClient::opens_socket(browser.address(), query, &header).await;
         Self(opened.unwrap())
     }
 
@@ -122,7 +122,7 @@ impl Recorder {
     }
 }
 
-/// What is the same in every life of a message: ids, times and offsets are not.
+/// A message without what varies: ids, times and offsets.
 fn lasting(value: &Value) -> Value {
     let is_id = |text: &str| {
         let rest = text.split_once('_').filter(|(kind, _)| kind.len() == 3);
@@ -144,13 +144,13 @@ fn lasting(value: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn examples_that_no_conversation_of_one_person_has_are_what_a_gateway_says() {
-    let parts = Part::all();
-    let pi = parts.iter().find(|part| part.name == "pi").unwrap();
-    let settings = Settings::new().configured(&pi.configuration(""));
+async fn examples_outside_a_plain_conversation_match_what_the_gateway_sends() {
+    let agents = FakeAgent::all();
+    let pi = agents.iter().find(|agent| agent.name == "pi").unwrap();
+    let settings = Settings::new().with_config_file(&pi.configuration(""));
     let gateway = settings.start().await;
-    gateway.has_user("ada", "member");
-    let ada = gateway.browser("ada").await;
+    gateway.adds_user("ada", "member");
+    let ada = gateway.logged_in("ada").await;
     let mut caught = Vec::new();
 
     let mut first = Recorder::joins(&ada, "").await;
@@ -172,7 +172,7 @@ async fn examples_that_no_conversation_of_one_person_has_are_what_a_gateway_says
     caught.push(agent.catches("AGENT_NOTICE").await);
     caught.push(agent.catches("RAW").await);
 
-    let short = gateway.says(&["token", "create", "--user", "ada", "--ttl", "2s"]);
+    let short = gateway.prints(&["token", "create", "--user", "ada", "--ttl", "2s"]);
     let mut expiring = Recorder::with_token(&ada, short.trim(), "").await;
     caught.push(expiring.catches("TOKEN_EXPIRING").await);
 

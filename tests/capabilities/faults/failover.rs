@@ -1,10 +1,10 @@
-//! A Postgres that is lost, and a standby without its last commits that takes over.
+//! Failover: Postgres is lost, and a standby without its last commits takes over.
 
-use super::server::Server;
-use crate::actors::{Member, Settings, Storage};
+use super::postgres_server::PostgresServer;
+use crate::actors::{Settings, Storage, WsClient};
 use crate::postgres::connect;
 
-async fn epochs(server: &Server) -> Vec<String> {
+async fn epochs(server: &PostgresServer) -> Vec<String> {
     let mut connection = connect(&server.url()).await;
     sqlx::query_scalar("select distinct epoch from sessions")
         .fetch_all(&mut connection)
@@ -13,18 +13,18 @@ async fn epochs(server: &Server) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gateway_whose_standby_took_over_ends_and_begins_the_journals_anew() {
-    let mut server = Server::start().await;
+async fn after_a_failover_the_gateway_exits_and_journals_get_new_epochs() {
+    let mut server = PostgresServer::start().await;
     let mut gateway = Settings::new()
-        .storing(Storage::Postgres(server.url()))
+        .with_storage(Storage::Postgres(server.url()))
         .start()
         .await;
-    let page = gateway.browser("root").await;
+    let page = gateway.logged_in("root").await;
     let token = page.token.clone().unwrap();
-    let mut member = Member::joins(gateway.address(), &token, "").await;
+    let mut member = WsClient::connects(gateway.address(), &token, "").await;
     member.prompts("/echo both know this").await;
     member.sees_run_end().await;
-    let standby = server.copies_itself();
+    let standby = server.creates_standby();
     member
         .prompts("/echo only the lost server knows this")
         .await;
@@ -36,16 +36,16 @@ async fn a_gateway_whose_standby_took_over_ends_and_begins_the_journals_anew() {
     let log = gateway.log();
     assert!(log.contains("did a standby take over?"), "{log}");
 
-    // A command looks, and leaves it to the gateway.
+    // A command only reads; new epochs are the gateway's job.
     let listed = gateway.runs(&["user", "list"]);
-    let told = String::from_utf8_lossy(&listed.stderr).into_owned();
-    assert!(listed.status.success(), "{told}");
-    assert!(told.contains("a standby took over"), "{told}");
+    let shown = String::from_utf8_lossy(&listed.stderr).into_owned();
+    assert!(listed.status.success(), "{shown}");
+    assert!(shown.contains("a standby took over"), "{shown}");
     assert_eq!(epochs(&server).await, before);
 
     for resume in ["snapshot", "replayed"] {
         gateway.restart();
-        let back = Member::joins(gateway.address(), &token, &member.position()).await;
+        let back = WsClient::connects(gateway.address(), &token, &member.position()).await;
         assert_eq!(back.ack["resume"], resume, "new epochs are given once");
         assert_eq!(
             gateway.log().contains("a standby took over"),

@@ -1,4 +1,4 @@
-//! The line between a gateway and its Postgres, which can lose the answer to a commit.
+//! Lossy proxy: stands between a gateway and its Postgres and can lose the reply to a commit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,14 +7,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// A port that leads to a server.
-pub(super) struct Line {
+/// A TCP proxy in front of a Postgres server.
+pub(super) struct LossyProxy {
     port: u16,
     cut: Arc<AtomicBool>,
     _tasks: JoinSet<()>,
 }
 
-impl Line {
+impl LossyProxy {
     pub(super) async fn to(port: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let own = listener.local_addr().unwrap().port();
@@ -26,9 +26,9 @@ impl Line {
             while let Ok((gateway, _)) = listener.accept().await {
                 let at_commit = Arc::clone(&at_commit);
                 calls.spawn(async move {
-                    // A server that is away ends the call.
+                    // An unreachable server closes the connection.
                     if let Ok(server) = TcpStream::connect(("127.0.0.1", port)).await {
-                        Box::pin(carry(gateway, server, &at_commit)).await.ok();
+                        Box::pin(forward(gateway, server, &at_commit)).await.ok();
                     }
                 });
             }
@@ -44,17 +44,17 @@ impl Line {
         format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
     }
 
-    /// The next commit is carried out, and nobody hears of it.
-    pub(super) fn loses_the_answer_to_the_next_commit(&self) {
+    /// Drops the reply to the next commit, which is carried out.
+    pub(super) fn loses_next_commit_reply(&self) {
         self.cut.store(true, Ordering::Release);
     }
 
-    pub(super) fn has_lost_it(&self) -> bool {
+    pub(super) fn has_lost_reply(&self) -> bool {
         !self.cut.load(Ordering::Acquire)
     }
 }
 
-async fn carry(
+async fn forward(
     mut gateway: TcpStream,
     mut server: TcpStream,
     at_commit: &AtomicBool,
@@ -70,7 +70,7 @@ async fn carry(
                 server.write_all(bytes).await?;
                 let commits = bytes.windows(6).any(|word| word == b"COMMIT");
                 if commits && at_commit.load(Ordering::Acquire) {
-                    // Done at the server once it answers.
+                    // The server has committed once it answers.
                     server.readable().await?;
                     at_commit.store(false, Ordering::Release);
                     return Ok(());

@@ -1,4 +1,4 @@
-//! A Postgres of one test, which stops and comes back when it is told to.
+//! Postgres server: one test's own server, which can freeze, stop, restart and fail over.
 
 use std::process::Child;
 
@@ -9,13 +9,13 @@ use crate::ports::free_port;
 use crate::postgres;
 
 /// A running server; killed when dropped.
-pub(super) struct Server {
+pub(super) struct PostgresServer {
     dir: TempDir,
     port: u16,
     process: Child,
 }
 
-impl Server {
+impl PostgresServer {
     pub(super) async fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         postgres::make(dir.path());
@@ -34,7 +34,7 @@ impl Server {
         self.port
     }
 
-    /// Its connections stay open and nothing is said on them any more.
+    /// Stops answering; its connections stay open.
     pub(super) fn freezes(&self) {
         self.signal_all(Signal::STOP);
     }
@@ -43,7 +43,7 @@ impl Server {
         self.signal_all(Signal::CONT);
     }
 
-    /// Ends as for an upgrade: its connections are closed, new ones are refused.
+    /// Shuts down as for an upgrade: connections are closed, new ones refused.
     pub(super) fn shuts_down(&mut self) {
         kill_process(Pid::from_child(&self.process), Signal::INT).unwrap();
         self.process.wait().unwrap();
@@ -54,14 +54,14 @@ impl Server {
         self.answers().await;
     }
 
-    /// A standby with all that is committed now. It does not follow from here on.
-    pub(super) fn copies_itself(&self) -> Standby {
+    /// A standby with every commit so far. It does not replicate from here on.
+    pub(super) fn creates_standby(&self) -> Standby {
         let dir = tempfile::tempdir().unwrap();
         postgres::copy(self.port, dir.path());
         Standby { dir }
     }
 
-    /// Is lost, and the standby takes over under its address.
+    /// Is lost; the standby takes over at its address.
     pub(super) async fn fails_over_to(&mut self, standby: Standby) {
         self.signal_all(Signal::KILL);
         self.process.wait().unwrap();
@@ -75,11 +75,11 @@ impl Server {
         drop(postgres::connect(&self.url()).await);
     }
 
-    /// The first process makes the others: it is signalled first, so that none is missed.
+    /// The postmaster is signalled first, so that it forks no process unnoticed.
     fn signal_all(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
         for child in self.children() {
-            // One that has just ended needs no signal.
+            // The process may just have ended.
             kill_process(child, signal).ok();
         }
     }
@@ -88,7 +88,7 @@ impl Server {
         let parent = self.process.id().to_string();
         let is_ours = |pid: &i32| {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            // The name in brackets may hold anything; the parent comes after it and the state.
+            // The name in parentheses may contain anything; state and parent follow it.
             let after_name = stat.rsplit(')').next().unwrap_or_default();
             after_name.split_whitespace().nth(1) == Some(parent.as_str())
         };
@@ -101,12 +101,12 @@ impl Server {
     }
 }
 
-/// The files of a server that can take over.
+/// The data directory of a standby.
 pub(super) struct Standby {
     dir: TempDir,
 }
 
-impl Drop for Server {
+impl Drop for PostgresServer {
     fn drop(&mut self) {
         for child in self.children() {
             kill_process(child, Signal::KILL).ok();

@@ -1,4 +1,4 @@
-//! A small disk of one test, which can be filled up.
+//! Small disk: a tmpfs of one test that can be filled up.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
@@ -11,12 +11,12 @@ use tempfile::TempDir;
 const SIZE: &str = "size=6m";
 
 /// A mounted disk; unmounted when dropped.
-pub(super) struct Disk {
-    /// Beside the mount: the gateway's log must go on when the disk is full.
+pub(super) struct SmallDisk {
+    /// Beside the mount: the gateway's log must still be written when the disk is full.
     dir: TempDir,
 }
 
-impl Disk {
+impl SmallDisk {
     pub(super) fn mount() -> Self {
         let disk = Self {
             dir: tempfile::tempdir().unwrap(),
@@ -52,12 +52,12 @@ impl Disk {
         }
     }
 
-    pub(super) fn has_room_again(&self) {
+    pub(super) fn is_emptied(&self) {
         std::fs::remove_file(self.path().join("filling")).unwrap();
     }
 }
 
-impl Drop for Disk {
+impl Drop for SmallDisk {
     fn drop(&mut self) {
         let unmounted = Command::new("umount").arg("-l").arg(self.path()).status();
         let is_gone = unmounted.is_ok_and(|status| status.success());

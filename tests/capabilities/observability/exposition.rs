@@ -1,16 +1,15 @@
-//! The text format of `OpenMetrics`, read strictly.
+//! Exposition: a strict parser of the `OpenMetrics` text format.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 type Labels = Vec<(String, String)>;
 
-/// What a scrape tells.
+/// One parsed scrape.
 pub(crate) struct Exposition {
     pub(crate) samples: Vec<Sample>,
     kinds: BTreeMap<String, String>,
 }
 
-/// One line of it.
 pub(crate) struct Sample {
     family: String,
     pub(crate) name: String,
@@ -19,7 +18,7 @@ pub(crate) struct Sample {
 }
 
 impl Exposition {
-    /// Reads it, or says what is wrong with it.
+    /// Parses a scrape, or names the first error.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let body = text
             .strip_suffix("# EOF\n")
@@ -30,7 +29,7 @@ impl Exposition {
             if let Some(rest) = line.strip_prefix("# ") {
                 let mut words = rest.splitn(3, ' ');
                 let (word, name) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
-                let told = words
+                let shown = words
                     .next()
                     .ok_or_else(|| format!("nothing is told: {line}"))?;
                 if !is_name(name) {
@@ -40,7 +39,7 @@ impl Exposition {
                     "HELP" if helped.insert(name.to_owned()) => {}
                     "TYPE" if !kinds.contains_key(name) => {
                         name.clone_into(&mut current);
-                        kinds.insert(current.clone(), told.to_owned());
+                        kinds.insert(current.clone(), shown.to_owned());
                     }
                     "UNIT" => {}
                     _ => return Err(format!("out of place: {line}")),
@@ -64,7 +63,7 @@ impl Exposition {
         Ok(exposition)
     }
 
-    /// What it tells: names as a query says them, what they are, and their labels.
+    /// Metric names as in a query, with type and labels.
     pub(crate) fn families(&self) -> BTreeMap<String, (String, BTreeSet<String>)> {
         let mut families = BTreeMap::new();
         for (family, kind) in &self.kinds {
@@ -157,7 +156,7 @@ fn sample(line: &str, current: &str, kinds: &BTreeMap<String, String>) -> Result
     })
 }
 
-/// Labels with their values, and what comes after them.
+/// Parses labels; returns them and the rest of the line.
 fn labels(mut rest: &str) -> Result<(Labels, &str), String> {
     let mut labels: Vec<(String, String)> = Vec::new();
     loop {
@@ -195,7 +194,7 @@ fn is_name(name: &str) -> bool {
 }
 
 #[test]
-fn what_is_wrong_is_found() {
+fn exposition_errors_are_detected() {
     let good = "# HELP a A.\n# TYPE a counter\na_total{b=\"c\\\"\"} 1\n# EOF\n";
     assert!(Exposition::read(good).is_ok());
     for (from, to) in [

@@ -1,4 +1,4 @@
-//! The stream of a session through a proxy: every event when it happens, and none missed after a cut.
+//! Streams through proxies: every event arrives at once, and none is missed after a disconnect.
 
 use std::time::Duration;
 
@@ -11,34 +11,34 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{behind, line, logs_in};
-use crate::actors::{Caddy, Nginx, PASSWORD, Ports, contract};
+use super::{behind, logs_in, tls_connection};
+use crate::actors::{Caddy, Nginx, PASSWORD, Ports, asyncapi};
 
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Words of the answer, and how far apart the agent says them, in ms.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Words of the answer, and the pause between them in ms.
 const WORDS: usize = 6;
 const PACE_MS: u64 = 500;
 
 async fn arrives<T>(coming: impl Future<Output = T>) -> T {
-    let arrived = tokio::time::timeout(PATIENCE, coming).await;
+    let arrived = tokio::time::timeout(TIMEOUT, coming).await;
     arrived.expect("something arrives")
 }
 
-/// Somebody who works through the proxy.
-struct Visitor<'a> {
+/// A client behind the proxy.
+struct ProxiedClient<'a> {
     ports: &'a Ports,
     base_path: &'a str,
     token: String,
     session: String,
 }
 
-impl<'a> Visitor<'a> {
+impl<'a> ProxiedClient<'a> {
     fn enters(ports: &'a Ports, base_path: &'a str) -> Self {
-        let (_, said) = logs_in(ports, "127.0.0.1", base_path, PASSWORD, &[]);
+        let (_, printed) = logs_in(ports, "127.0.0.1", base_path, PASSWORD, &[]);
         let mut visitor = Self {
             ports,
             base_path,
-            token: said["token"].as_str().unwrap().to_owned(),
+            token: printed["token"].as_str().unwrap().to_owned(),
             session: String::new(),
         };
         let session = visitor.posts("/api/sessions", &json!({}), 201);
@@ -51,9 +51,9 @@ impl<'a> Visitor<'a> {
         let token = format!("Authorization: Bearer {}", self.token);
         let (path, body) = (format!("{}{path}", self.base_path), body.to_string());
         let arguments = ["--header", &token, "--json", &body];
-        let (status, said) = self.ports.curl("127.0.0.1", &path, &arguments);
-        assert_eq!(status, expected, "{said}");
-        serde_json::from_str(&said).unwrap()
+        let (status, printed) = self.ports.curl("127.0.0.1", &path, &arguments);
+        assert_eq!(status, expected, "{printed}");
+        serde_json::from_str(&printed).unwrap()
     }
 
     fn prompts(&self, text: &str) {
@@ -65,9 +65,9 @@ impl<'a> Visitor<'a> {
         );
     }
 
-    /// Opens the stream, perhaps after what was seen on another one.
+    /// Opens the stream, resuming after `last_id` if given.
     async fn follows(&self, last_id: Option<&str>) -> Stream {
-        let line = TokioIo::new(line(self.ports).await);
+        let line = TokioIo::new(tls_connection(self.ports).await);
         let (mut sender, talk) = hyper::client::conn::http1::handshake(line).await.unwrap();
         let mut talking = JoinSet::new();
         talking.spawn(async move { talk.await.ok() });
@@ -99,7 +99,7 @@ struct Stream {
     talking: JoinSet<Option<()>>,
 }
 
-/// An event of the journal, and when it was here.
+/// A journal event, and when it arrived.
 struct Event {
     envelope: Value,
     arrived: Timestamp,
@@ -110,7 +110,7 @@ impl Event {
         self.envelope["offset"].as_u64().unwrap()
     }
 
-    fn told(&self) -> Timestamp {
+    fn shown(&self) -> Timestamp {
         self.envelope["timestamp"]
             .as_str()
             .unwrap()
@@ -130,26 +130,26 @@ impl Event {
 }
 
 impl Stream {
-    /// Cuts the line. Whoever proxies it would wait for that before it ends.
-    async fn breaks(mut self) {
+    /// Closes the connection; a proxy would wait for that before it ends.
+    async fn disconnects(mut self) {
         self.talking.shutdown().await;
     }
 
-    /// The next envelope, whatever it is.
+    /// The next envelope.
     async fn envelope(&mut self) -> Value {
         loop {
             if let Some((event, rest)) = self.received.split_once("\n\n") {
                 let (event, rest) = (event.to_owned(), rest.to_owned());
                 self.received = rest;
                 let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
-                // A comment keeps the line awake.
+                // A comment is a keepalive.
                 let Some(data) = field("data: ") else {
                     continue;
                 };
                 assert_eq!(field("event: "), None, "{event}");
                 self.last_id = field("id: ").map(str::to_owned).or(self.last_id.take());
                 let envelope = serde_json::from_str(data).unwrap();
-                contract::of_gateway(&envelope);
+                asyncapi::check_gateway_message(&envelope);
                 return envelope;
             }
             let more = arrives(self.body.frame()).await;
@@ -159,7 +159,7 @@ impl Stream {
         }
     }
 
-    /// The next event of the journal.
+    /// The next journal event.
     async fn event(&mut self) -> Event {
         loop {
             let envelope = self.envelope().await;
@@ -171,9 +171,9 @@ impl Stream {
     }
 }
 
-/// A slow run, followed through the proxy: a line that is cut in its middle, and another one.
+/// Follows a slow run through the proxy, with a disconnect in its middle and a second stream.
 async fn a_slow_run_is_seen_word_by_word(ports: &Ports, base_path: &str) {
-    let visitor = Visitor::enters(ports, base_path);
+    let visitor = ProxiedClient::enters(ports, base_path);
     let mut stream = visitor.follows(None).await;
     assert_eq!(stream.envelope().await["type"], "CONNECTION_ACK");
     visitor.prompts(&format!("/stream {WORDS} {PACE_MS}"));
@@ -187,7 +187,7 @@ async fn a_slow_run_is_seen_word_by_word(ports: &Ports, base_path: &str) {
         events.push(stream.event().await);
     }
     let last_id = stream.last_id.clone().unwrap();
-    stream.breaks().await;
+    stream.disconnects().await;
 
     let mut stream = visitor.follows(Some(&last_id)).await;
     let ack = stream.envelope().await;
@@ -195,7 +195,7 @@ async fn a_slow_run_is_seen_word_by_word(ports: &Ports, base_path: &str) {
     while !events.last().is_some_and(Event::is_end) {
         events.push(stream.event().await);
     }
-    stream.breaks().await;
+    stream.disconnects().await;
     let offsets: Vec<u64> = events.iter().map(Event::offset).collect();
     let all: Vec<u64> = (1..=offsets.len() as u64).collect();
     assert_eq!(offsets, all, "each once, none missed");
@@ -203,9 +203,9 @@ async fn a_slow_run_is_seen_word_by_word(ports: &Ports, base_path: &str) {
     let words: Vec<&Event> = events.iter().filter(|event| event.is_word()).collect();
     assert_eq!(words.len(), WORDS);
     for pair in words.windows(2) {
-        // A proxy that keeps anything back hands it on together with what comes later.
+        // A proxy that buffers delivers events together with later ones.
         assert!(
-            pair[0].arrived < pair[1].told(),
+            pair[0].arrived < pair[1].shown(),
             "{} arrived only at {}, after {} had been said",
             pair[0].envelope,
             pair[0].arrived,
@@ -214,9 +214,9 @@ async fn a_slow_run_is_seen_word_by_word(ports: &Ports, base_path: &str) {
     }
 }
 
-// Several threads: a line is cut while somebody waits for its proxy to end.
+// Several threads: the connection closes while the proxy's end is awaited.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_run_is_seen_word_by_word_through_nginx() {
+async fn a_slow_run_streams_word_by_word_through_nginx() {
     let ports = Ports::new();
     let gateway = behind(&ports).start().await;
     let _nginx = Nginx::start(&ports, gateway.address(), &[]);
@@ -224,7 +224,7 @@ async fn a_slow_run_is_seen_word_by_word_through_nginx() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_run_is_seen_word_by_word_through_caddy() {
+async fn a_slow_run_streams_word_by_word_through_caddy() {
     let ports = Ports::new();
     let gateway = behind(&ports).start().await;
     let _caddy = Caddy::start(&ports, gateway.address(), "");
@@ -232,7 +232,7 @@ async fn a_slow_run_is_seen_word_by_word_through_caddy() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_run_is_seen_word_by_word_under_a_path_through_both() {
+async fn a_slow_run_streams_word_by_word_under_a_base_path_through_both() {
     let ports = Ports::new();
     let settings = behind(&ports).with("SERVER__BASE_PATH", "/agents");
     let gateway = settings.start().await;
@@ -247,10 +247,10 @@ async fn a_slow_run_is_seen_word_by_word_under_a_path_through_both() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[should_panic(expected = "something arrives")]
-async fn a_proxy_that_keeps_events_back_would_be_found() {
+async fn a_proxy_that_buffers_events_is_detected() {
     let ports = Ports::new();
     let gateway = behind(&ports).start().await;
-    // The gateway asks not to be buffered, too.
+    // The gateway's `X-Accel-Buffering` must go as well.
     let change = [(
         "proxy_buffering off;",
         "proxy_ignore_headers X-Accel-Buffering;",

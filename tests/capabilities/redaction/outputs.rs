@@ -1,56 +1,56 @@
-//! Everything through which a gateway speaks to its operator, and a net for what must not be there.
+//! Outputs: logs, metrics, traces and command output of a gateway, and a search for secrets in them.
 
 use std::process::Output;
 
-use crate::actors::{Browser, Collector, Gateway};
+use crate::actors::{Collector, Gateway, HttpClient};
 
-/// In every secret and every content; never in what an operator sees.
+/// In every secret and every content; never in an output.
 pub(super) const CANARY: &str = "kanarienvogel";
 
 pub(super) fn canary(of: &str) -> String {
     format!("{CANARY}-{of}")
 }
 
-/// What must be found nowhere, collected on the way.
+/// Secrets that must appear in no output, collected during the test.
 #[derive(Default)]
 pub(super) struct Secrets(Vec<String>);
 
 impl Secrets {
-    pub(super) fn keeps(&mut self, secret: impl Into<String>) -> String {
+    pub(super) fn adds(&mut self, secret: impl Into<String>) -> String {
         let secret = secret.into();
         assert!(secret.len() > 5, "{secret} could be anywhere");
         self.0.push(secret.clone());
         secret
     }
 
-    /// The access token and the refresh token. Of the former every part alone gives it away.
-    pub(super) fn keeps_those_of(&mut self, browser: &Browser) {
+    /// Adds the access token, by its parts too, and the refresh token.
+    pub(super) fn adds_tokens_of(&mut self, browser: &HttpClient) {
         let token = browser.token.clone().unwrap();
         let (_, signature) = token.rsplit_once('.').expect("a token is signed");
-        self.keeps(signature);
-        self.keeps(token);
+        self.adds(signature);
+        self.adds(token);
         let cookie = browser.cookie.as_ref().expect("a login has a cookie");
-        self.keeps(cookie.split_once('=').unwrap().1);
+        self.adds(cookie.split_once('=').unwrap().1);
     }
 
-    /// Those, and the canary by itself.
+    /// All secrets, and the canary itself.
     pub(super) fn all(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str).chain([CANARY])
     }
 }
 
-/// What was said in each of them.
+/// The text of each output, by name.
 #[derive(Clone, Default)]
-pub(super) struct Channels(Vec<(&'static str, String)>);
+pub(super) struct Outputs(Vec<(&'static str, String)>);
 
-impl Channels {
-    /// What a gateway has said until now, where the administrator may look.
-    pub(super) async fn of(gateway: &Gateway, admin: &Browser, collector: &Collector) -> Self {
+impl Outputs {
+    /// The outputs of a gateway so far.
+    pub(super) async fn of(gateway: &Gateway, admin: &HttpClient, collector: &Collector) -> Self {
         let metrics = admin.gets("/metrics").await.is(200).text;
         let requests = collector.requests().into_iter();
         let traces: Vec<String> = requests.map(|(_, body)| body.to_string()).collect();
-        // The link that sets it up is for whoever reads the terminal.
-        let greeting = gateway.greeting().split("#t=").next().unwrap();
+        // The setup link is meant for the terminal.
+        let greeting = gateway.startup_output().split("#t=").next().unwrap();
         Self(vec![
             ("metrics", metrics),
             ("traces", traces.join("\n")),
@@ -59,8 +59,8 @@ impl Channels {
         ])
     }
 
-    /// And what commands beside it have printed.
-    pub(super) fn and_those_of(mut self, commands: &[Output]) -> Self {
+    /// Adds the output of commands.
+    pub(super) fn with_commands(mut self, commands: &[Output]) -> Self {
         let joined = |of: fn(&Output) -> &Vec<u8>| {
             let texts = commands.iter().map(of);
             let texts: Vec<_> = texts.map(|text| String::from_utf8_lossy(text)).collect();
@@ -72,7 +72,6 @@ impl Channels {
         self
     }
 
-    /// The names of all.
     pub(super) fn names(&self) -> Vec<&'static str> {
         self.0.iter().map(|(name, _)| *name).collect()
     }
@@ -82,8 +81,8 @@ impl Channels {
         &channel.unwrap().1
     }
 
-    /// Where this is: each channel that has it, in capitals or not, and the first line there.
-    pub(super) fn having(&self, secret: &str) -> Vec<(&'static str, &str)> {
+    /// Each output that contains the secret, in any case, with the first such line.
+    pub(super) fn containing(&self, secret: &str) -> Vec<(&'static str, &str)> {
         let secret = secret.to_ascii_lowercase();
         let first = |text: &'_ str| {
             let mut lines = text.lines();
@@ -97,14 +96,14 @@ impl Channels {
         found.collect()
     }
 
-    /// Fails if any of it is in any of them, or if one of them is empty.
+    /// Fails if an output contains a secret, or is empty.
     #[track_caller]
-    pub(super) fn have_nothing_of(&self, secrets: &Secrets) {
+    pub(super) fn contain_none_of(&self, secrets: &Secrets) {
         for (name, text) in &self.0 {
             assert!(!text.trim().is_empty(), "{name}: nothing was said");
         }
         for secret in secrets.all() {
-            let found = self.having(secret);
+            let found = self.containing(secret);
             assert!(found.is_empty(), "{secret} is in {found:#?}");
         }
     }
