@@ -1,16 +1,16 @@
-// How long to wait before the next try.
+// Backoff: how long to wait before the next connection attempt.
 
-/** Bounds of the wait. */
+/** Bounds and randomness of the wait. */
 export interface BackoffOptions {
-  /** About the first wait. */
+  /** The first wait, before jitter. */
   baseMs?: number;
-  /** The longest one. */
+  /** The longest wait. */
   maxMs?: number;
-  /** From 0 to 1, for tests. */
+  /** Returns 0 to 1; replaced in tests. */
   random?: () => number;
 }
 
-/** Waits that double, with chance in them so that many clients do not come back at one moment. */
+/** Doubling waits with jitter, so that many clients do not reconnect at the same moment. */
 export class Backoff {
   #failures = 0;
   readonly #baseMs: number;
@@ -23,14 +23,14 @@ export class Backoff {
     this.#random = random;
   }
 
-  /** The next wait: between half of its step and all of it. */
+  /** The next wait: between half of the step and the whole step. */
   next(): number {
     const step = Math.min(this.#maxMs, this.#baseMs * 2 ** Math.min(this.#failures, 30));
     this.#failures += 1;
     return step * (0.5 + this.#random() / 2);
   }
 
-  /** It went well: begin with short waits again. */
+  /** Starts over with the shortest wait. */
   reset(): void {
     this.#failures = 0;
   }

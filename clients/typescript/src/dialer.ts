@@ -1,22 +1,22 @@
-// Makes lines to one session, and chooses of which kind.
-import type { Line, LineEars, Place } from './line.js';
+// Dialer: opens connections to one session and chooses their transport.
+import type { Connection, ConnectionListener, ResumeQuery } from './connection.js';
 import type { Login } from './login.js';
-import { SocketLine } from './socket-line.js';
-import type { SocketClass } from './socket-line.js';
-import { StreamLine } from './stream-line.js';
+import { SseConnection } from './sse-connection.js';
+import { WebSocketConnection } from './websocket-connection.js';
+import type { SocketClass } from './websocket-connection.js';
 
-/** `auto`: a WebSocket, and a stream where none can be opened. */
+/** `auto`: a WebSocket, or an event stream where no WebSocket can be opened. */
 export type Transport = 'auto' | 'socket' | 'stream';
 
-/** So many sockets in a row must fail before a network counts as one that lets none pass. */
-const REFUSALS = { untried: 1, proven: 3 };
-/** After this long a socket is tried again. */
-const RETRY_SOCKET_MS = 5 * 60_000;
+/** Failures in a row after which `auto` switches to a stream: at first, and once a socket has worked. */
+const MAX_SOCKET_FAILURES = { untried: 1, proven: 3 };
+/** How long `auto` stays with a stream before it tries a socket again. */
+const SOCKET_RETRY_MS = 5 * 60_000;
 
-/** Chooses and makes lines. */
+/** Opens connections and remembers which transport works. */
 export class Dialer {
-  #refusals = 0;
-  #proven = false;
+  #socketFailures = 0;
+  #hasSocketWorked = false;
   #streamSince = 0;
 
   constructor(
@@ -28,48 +28,48 @@ export class Dialer {
     if (transport === 'socket' && !Socket) throw new TypeError('There is no WebSocket here; give one to the Gateway.');
   }
 
-  /** A new line. */
-  dial(place: Place, ears: LineEars): Line {
+  /** Opens a connection. */
+  dial(resume: ResumeQuery, listener: ConnectionListener): Connection {
     const { login, sessionId } = this;
-    const { base, fetch } = login.reach;
+    const { base, fetch } = login.endpoint;
     if (this.Socket && !this.#prefersStream()) {
-      const query = new URLSearchParams({ session: sessionId, ...place });
+      const query = new URLSearchParams({ session: sessionId, ...resume });
       const url = `${base.replace(/^http/, 'ws')}/ws?${query}`;
       try {
-        return new SocketLine(url, this.Socket, login.token, ears);
+        return new WebSocketConnection(url, this.Socket, login.token, listener);
       } catch {
-        // A page may be forbidden to open one.
-        queueMicrotask(() => ears.ended({ code: 1006, reason: 'a WebSocket cannot be made here' }));
+        // A page may be forbidden to open sockets, for example by its content security policy.
+        queueMicrotask(() => listener.closed({ code: 1006, reason: 'a WebSocket cannot be made here' }));
         return { kind: 'socket', send: () => {}, drop: () => {} };
       }
     }
-    const query = new URLSearchParams(place);
-    return new StreamLine(`${base}/api/sessions/${sessionId}`, query.toString(), fetch, login.token, ears);
+    const query = new URLSearchParams(resume);
+    return new SseConnection(`${base}/api/sessions/${sessionId}`, query.toString(), fetch, login.token, listener);
   }
 
-  /** A line was acknowledged. */
-  worked(kind: Line['kind']): void {
+  /** Call when a connection was acknowledged. */
+  recordOpened(kind: Connection['kind']): void {
     if (kind === 'stream') return;
-    this.#proven = true;
-    this.#refusals = 0;
+    this.#hasSocketWorked = true;
+    this.#socketFailures = 0;
   }
 
-  /** A line could not be opened. Says whether another kind is to be tried at once. */
-  failed(kind: Line['kind']): boolean {
+  /** Call when a connection could not be opened. True: another transport should be tried at once. */
+  recordFailed(kind: Connection['kind']): boolean {
     if (this.transport !== 'auto') return false;
     if (kind === 'stream') {
-      // The gateway itself is away: begin with the better kind again.
+      // The gateway itself is unreachable: start with a socket again next time.
       this.#streamSince = 0;
       return false;
     }
-    this.#refusals += 1;
-    if (this.#refusals < (this.#proven ? REFUSALS.proven : REFUSALS.untried)) return false;
+    this.#socketFailures += 1;
+    if (this.#socketFailures < (this.#hasSocketWorked ? MAX_SOCKET_FAILURES.proven : MAX_SOCKET_FAILURES.untried)) return false;
     this.#streamSince = Date.now();
     return true;
   }
 
   #prefersStream(): boolean {
     if (this.transport !== 'auto') return this.transport === 'stream';
-    return this.#streamSince > 0 && Date.now() - this.#streamSince < RETRY_SOCKET_MS;
+    return this.#streamSince > 0 && Date.now() - this.#streamSince < SOCKET_RETRY_MS;
   }
 }

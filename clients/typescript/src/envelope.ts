@@ -1,46 +1,46 @@
-// What goes over the line in one piece, in both directions.
+// Envelope: the JSON wrapper of every message, in both directions.
 import type { ClientPayloads, Done, EventType, FullState, GatewayPayloads, QueryResult } from './generated/protocol.js';
 
-/** The types of messages that a client sends. */
+/** Message types that a client sends. */
 export type CommandType = keyof ClientPayloads;
 
-/** The types of messages that the gateway sends. */
+/** Message types that the gateway sends. */
 export type MessageType = keyof GatewayPayloads;
 
-/** One message of the gateway, its payload typed by its `type`. */
+/** One message from the gateway, its payload typed by `type`. */
 export type Envelope<T extends MessageType = MessageType> = {
   [K in T]: {
     type: K;
     payload: GatewayPayloads[K];
     timestamp: string;
     sessionId?: string;
-    /** The client's own id of what is answered. */
+    /** The id of the command that this answers. */
     messageId?: string;
-    /** The place in the journal, of what stands there. */
+    /** The position in the journal, on journaled messages only. */
     offset?: number;
   };
 }[T];
 
-/** A message that stands in the journal. */
+/** A journaled message. */
 export type SessionEvent<T extends EventType = EventType> = Envelope<T> & { offset: number };
 
-/** What a command is answered with. */
+/** What a command resolves with. */
 export type Reply<T extends CommandType> = T extends 'REQUEST_STATE'
   ? FullState
   : T extends 'QUERY'
     ? QueryResult
     : Done;
 
-/** Does this message stand in the journal? */
+/** Whether a message is journaled. */
 export function isEvent(envelope: Envelope): envelope is SessionEvent {
   return typeof envelope.offset === 'number' && envelope.type !== 'FULL_STATE';
 }
 
-/** A message as it was read, if it is one at all. */
-export function parse(text: string): Envelope | undefined {
+/** Parses a message; undefined if the text is not one. */
+export function parseEnvelope(text: string): Envelope | undefined {
   try {
-    const read = JSON.parse(text) as Envelope | null;
-    return typeof read?.type === 'string' && typeof read.payload === 'object' ? read : undefined;
+    const parsed = JSON.parse(text) as Envelope | null;
+    return typeof parsed?.type === 'string' && typeof parsed.payload === 'object' ? parsed : undefined;
   } catch {
     return undefined;
   }

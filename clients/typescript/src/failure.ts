@@ -1,50 +1,50 @@
-// What can go wrong, as one kind of error that programs can tell apart by its code.
+// Failure: the one error type of this client, told apart by its code.
 import type * as Http from './generated/http.js';
 import type * as Protocol from './generated/protocol.js';
 
 /**
- * The gateway's codes; `UNREACHABLE` for a gateway that is not; `OTHER_USER` if somebody else has logged in
- * in the same browser, and the login there was is not to be had any more.
+ * The gateway's codes, plus `UNREACHABLE` (no gateway answers) and `OTHER_USER` (another user has logged in in
+ * this browser, so this login cannot be renewed).
  */
 export type FailureCode = Protocol.Error['code'] | 'UNREACHABLE' | 'OTHER_USER';
 
-/** Something was refused or could not be done. */
+/** A refused or failed operation. */
 export class Failure extends Error {
   override readonly name = 'Failure';
 
   constructor(
-    /** Decide by this. */
+    /** What programs branch on. */
     readonly code: FailureCode,
     message: string,
-    /** The HTTP status or the close code, where there was one. */
+    /** The HTTP status or the close code, if there was one. */
     readonly status = 0,
-    /** The field or the limit, for programs. */
+    /** Machine-readable details, such as the field or the limit. */
     readonly details: Record<string, unknown> = {},
   ) {
     super(message);
   }
 
-  /** How long to wait before the next try, if the gateway said so. */
+  /** How long to wait before the next attempt, if the gateway said so. */
   get retryAfterMs(): number | undefined {
-    const told = this.details['retryAfterMs'];
-    return typeof told === 'number' ? told : undefined;
+    const value = this.details['retryAfterMs'];
+    return typeof value === 'number' ? value : undefined;
   }
 
-  /** From an error on the line. */
-  static told(error: Protocol.Error): Failure {
+  /** From an `ERROR_MESSAGE`. */
+  static fromProtocol(error: Protocol.Error): Failure {
     return new Failure(error.code, error.message, 0, error.details ?? {});
   }
 
-  /** From a refused request. Reads its body. */
-  static async of(response: Response): Promise<Failure> {
+  /** From an HTTP response; reads its body. */
+  static async fromResponse(response: Response): Promise<Failure> {
     const body = await response.text().catch(() => '');
     let problem: Partial<Http.Problem> = {};
     try {
-      const said = JSON.parse(body) as Partial<Http.Problem> & { type?: string; payload?: Protocol.Error };
-      // A session answers a command with an envelope, whatever stands before it with a problem.
-      problem = said.type === 'ERROR_MESSAGE' && said.payload ? { ...said.payload, detail: said.payload.message } as Partial<Http.Problem> : said;
+      const parsed = JSON.parse(body) as Partial<Http.Problem> & { type?: string; payload?: Protocol.Error };
+      // A session answers a command with an envelope, everything before it with a problem document.
+      problem = parsed.type === 'ERROR_MESSAGE' && parsed.payload ? { ...parsed.payload, detail: parsed.payload.message } as Partial<Http.Problem> : parsed;
     } catch {
-      // A proxy's own page.
+      // Not JSON: a proxy's own error page.
     }
     const seconds = Number(response.headers.get('Retry-After'));
     const details: Record<string, unknown> = { ...(problem.details as object | undefined) };

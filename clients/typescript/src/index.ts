@@ -1,24 +1,25 @@
-// Everything that a program needs.
+// Public API: everything that a program imports from this client.
 export { Account, Gateway } from './gateway.js';
 export type { GatewayOptions } from './gateway.js';
 export { Session } from './session.js';
-export type { JoinOptions, SessionNews, Status } from './session.js';
-export { SessionStore } from './store.js';
+export type { JoinOptions, SessionEventMap, Status } from './session.js';
+export { SessionStore } from './session-store.js';
 export { fold } from './fold.js';
 export { emptyView, GATEWAY_BOUNDS, stateOf, viewOf } from './view.js';
 export type { AgentNote, Bounds, Suggestion, Thought, View } from './view.js';
 export { Failure } from './failure.js';
 export type { FailureCode } from './failure.js';
 export { Login } from './login.js';
-export type { Asking, Grant, Reach } from './login.js';
+export type { Endpoint, RequestOptions, TokenResponse } from './login.js';
 export { Backoff } from './backoff.js';
 export type { BackoffOptions } from './backoff.js';
-export { verdict } from './ending.js';
-export type { LineEnd, Verdict } from './ending.js';
+export { closeAction, retryAfterIn } from './close.js';
+export type { CloseAction, CloseInfo } from './close.js';
 export type { Cursor } from './cursor.js';
-export type { Ending } from './endings.js';
-export { newId, SEND_AGAIN_MS } from './outbox.js';
-export type { SendOptions } from './outbox.js';
+export type { RunEnd } from './run-waiters.js';
+export { newId } from './command.js';
+export type { SendOptions } from './command.js';
+export { RESEND_LIMIT_MS } from './outbox.js';
 export type { Transport } from './dialer.js';
 export type { CommandType, Envelope, MessageType, Reply, SessionEvent } from './envelope.js';
 export type * as Protocol from './generated/protocol.js';

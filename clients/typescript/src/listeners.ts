@@ -1,21 +1,21 @@
-// Who wants to hear of what.
+// Listeners: callbacks by event name.
 
-/** Callbacks by the name of what they want to hear. */
-export class Listeners<Heard> {
-  readonly #all = new Map<keyof Heard, Set<(told: never) => void>>();
+/** Callbacks by event name. */
+export class Listeners<Events> {
+  readonly #all = new Map<keyof Events, Set<(payload: never) => void>>();
 
-  /** Calls back until the returned function is called. */
-  on<K extends keyof Heard>(name: K, listener: (told: Heard[K]) => void): () => void {
-    const some = this.#all.get(name) ?? new Set();
-    this.#all.set(name, some.add(listener));
-    return () => some.delete(listener);
+  /** Registers a callback; the returned function removes it. */
+  on<K extends keyof Events>(name: K, listener: (payload: Events[K]) => void): () => void {
+    const set = this.#all.get(name) ?? new Set();
+    this.#all.set(name, set.add(listener));
+    return () => set.delete(listener);
   }
 
-  /** Tells all. A listener that throws harms nobody else; its error is thrown where nobody catches it. */
-  tell<K extends keyof Heard>(name: K, told: Heard[K]): void {
+  /** Calls every listener. One that throws stops no other: its error is rethrown as an uncaught one. */
+  emit<K extends keyof Events>(name: K, payload: Events[K]): void {
     for (const listener of [...(this.#all.get(name) ?? [])]) {
       try {
-        (listener as (told: Heard[K]) => void)(told);
+        (listener as (payload: Events[K]) => void)(payload);
       } catch (error) {
         queueMicrotask(() => {
           throw error;

@@ -1,70 +1,69 @@
-// How runs ended, for those who wait for it.
+// Run waiters: promises for the end of a run.
 import type { Envelope } from './envelope.js';
 import type { Failure } from './failure.js';
 import type { TaskError } from './generated/protocol.js';
 import type { View } from './view.js';
 
-/** The end of a run. `unknown`: it is over, but what was heard does not say how. */
-export interface Ending {
+/** How a run ended. `unknown`: it ended, but the events that would say how were skipped. */
+export interface RunEnd {
   taskId: string;
   status: 'completed' | 'cancelled' | 'error' | 'unknown';
   error?: TaskError;
 }
 
 interface Waiter {
-  resolve(ending: Ending): void;
+  resolve(end: RunEnd): void;
   reject(failure: Failure): void;
 }
 
-const REMEMBERED = 256;
+const MAX_REMEMBERED = 256;
 
-/** The latest endings, and who waits for one. */
-export class Endings {
-  readonly #known = new Map<string, Ending>();
+/** The most recent ends, and the promises that wait for one. */
+export class RunWaiters {
+  readonly #recent = new Map<string, RunEnd>();
   readonly #waiters = new Map<string, Waiter[]>();
 
-  /** The end of a run, now or later. */
-  of(taskId: string, view: View): Promise<Ending> {
-    const known = this.#known.get(taskId) ?? past(taskId, view);
-    if (known) return Promise.resolve(known);
+  /** Resolves when the run has ended. */
+  wait(taskId: string, view: View): Promise<RunEnd> {
+    const end = this.#recent.get(taskId) ?? endInView(taskId, view);
+    if (end) return Promise.resolve(end);
     return new Promise((resolve, reject) => {
       this.#waiters.set(taskId, [...(this.#waiters.get(taskId) ?? []), { resolve, reject }]);
     });
   }
 
-  /** Looks whether a run ended with this event. */
-  hear(envelope: Envelope): void {
+  /** Resolves the waiters of a run that this event ends. */
+  observe(envelope: Envelope): void {
     if (envelope.type !== 'TASK_STATUS_UPDATE') return;
     const { taskId, status, error } = envelope.payload;
     if (status === 'starting' || status === 'running') return;
-    this.#tell({ taskId, status, ...(error ? { error } : {}) });
+    this.#settle({ taskId, status, ...(error ? { error } : {}) });
   }
 
-  /** A state stands in the place of events: whoever waits may have missed the end. */
-  look(view: View): void {
+  /** A state replaced events: resolves waiters whose end was among those. */
+  checkState(view: View): void {
     for (const taskId of [...this.#waiters.keys()]) {
-      const ending = past(taskId, view);
-      if (ending) this.#tell(ending);
+      const end = endInView(taskId, view);
+      if (end) this.#settle(end);
     }
   }
 
-  /** Nobody will learn of any end. */
-  fail(failure: Failure): void {
+  rejectAll(failure: Failure): void {
     for (const waiters of this.#waiters.values()) waiters.forEach(({ reject }) => reject(failure));
     this.#waiters.clear();
   }
 
-  #tell(ending: Ending): void {
-    this.#known.set(ending.taskId, ending);
-    const oldest = this.#known.keys().next();
-    if (this.#known.size > REMEMBERED && !oldest.done) this.#known.delete(oldest.value);
-    this.#waiters.get(ending.taskId)?.forEach(({ resolve }) => resolve(ending));
-    this.#waiters.delete(ending.taskId);
+  #settle(end: RunEnd): void {
+    this.#recent.set(end.taskId, end);
+    const oldest = this.#recent.keys().next();
+    if (this.#recent.size > MAX_REMEMBERED && !oldest.done) this.#recent.delete(oldest.value);
+    this.#waiters.get(end.taskId)?.forEach(({ resolve }) => resolve(end));
+    this.#waiters.delete(end.taskId);
   }
 }
 
-/** What a view knows of the end of a run; nothing if it is under way, waits or was never heard of. */
-function past(taskId: string, { currentTask, queue, messages }: View): Ending | undefined {
+/** The end of a run as far as a view shows it; undefined if it runs, is queued or is unknown. */
+function endInView(taskId: string, { currentTask, queue, messages }: View): RunEnd | undefined {
   if (queue.some((waiting) => waiting.taskId === taskId)) return undefined;
   if (currentTask?.id === taskId) {
     const { status, error } = currentTask;

@@ -1,16 +1,16 @@
-// Keeps the view of a session and tells when it changes.
+// Session store: holds the view of a session and notifies subscribers.
 import { isEvent } from './envelope.js';
 import type { Envelope } from './envelope.js';
-import { fold, foldAround } from './fold.js';
+import { fold, foldTransient } from './fold.js';
 import type * as Protocol from './generated/protocol.js';
 import { emptyView, GATEWAY_BOUNDS, stateOf, viewOf } from './view.js';
 import type { Bounds, View } from './view.js';
 
 /**
- * What a screen shows of a session, put together from states and events.
+ * The state of a session, folded from states and events.
  *
- * `view` is another object after each change and the same as long as nothing changed, so
- * `subscribe` and `view` fit what frameworks want of a store.
+ * `view` is replaced on each change and otherwise stays the same object, so `subscribe` and `view` satisfy
+ * frameworks that take an external store.
  */
 export class SessionStore {
   #view: View = emptyView();
@@ -22,30 +22,30 @@ export class SessionStore {
     this.#bounds = bounds;
   }
 
-  /** The session as it is now. */
+  /** The current view. */
   get view(): View {
     return this.#view;
   }
 
-  /** The same in the words of `FULL_STATE`. */
+  /** The current view as a `FULL_STATE`. */
   get state(): Protocol.FullState {
     return stateOf(this.#view);
   }
 
-  /** Calls back after each change, until the returned function is called. */
+  /** Calls back after each change; the returned function unsubscribes. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Takes in whatever the gateway sent: events, states, and how things are around the session. */
+  /** Applies any message of the gateway: events, states, presence and control. */
   apply(envelope: Envelope): void {
     if (envelope.type === 'FULL_STATE') this.#set(viewOf(envelope.payload, this.#bounds, this.#view));
     else if (isEvent(envelope)) this.#set(fold(this.#view, envelope, this.#bounds));
-    else this.#set(foldAround(this.#view, envelope));
+    else this.#set(foldTransient(this.#view, envelope));
   }
 
-  /** Begins anew, in another counting of offsets. */
+  /** Empties the store for a new epoch. */
   clear(epoch: string): void {
     this.#set(emptyView(epoch));
   }

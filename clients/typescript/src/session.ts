@@ -1,109 +1,113 @@
-// One seat in one session, which comes back by itself when the line breaks.
+// Session: one membership in one session, which reconnects by itself.
 import { Backoff } from './backoff.js';
 import type { BackoffOptions } from './backoff.js';
-import { standing } from './cursor.js';
+import { closeAction } from './close.js';
+import type { CloseInfo } from './close.js';
+import { encodeCommand } from './command.js';
+import type { SendOptions } from './command.js';
+import type { Connection, ResumeQuery } from './connection.js';
+import { eventOrder } from './cursor.js';
 import type { Cursor } from './cursor.js';
 import { Dialer } from './dialer.js';
 import type { Transport } from './dialer.js';
-import { verdict } from './ending.js';
-import type { LineEnd } from './ending.js';
-import { Endings } from './endings.js';
-import type { Ending } from './endings.js';
 import { isEvent } from './envelope.js';
 import type { CommandType, Envelope, Reply, SessionEvent } from './envelope.js';
 import { Failure } from './failure.js';
 import type { FailureCode } from './failure.js';
 import type * as Protocol from './generated/protocol.js';
-import type { Line, Place } from './line.js';
+import { Keepalive } from './keepalive.js';
 import { Listeners } from './listeners.js';
 import type { Login } from './login.js';
-import { Outbox, parcel } from './outbox.js';
-import type { SendOptions } from './outbox.js';
-import { Pulse } from './pulse.js';
-import type { SocketClass } from './socket-line.js';
-import { SessionStore } from './store.js';
-import { utf8Bytes } from './view.js';
+import { Outbox } from './outbox.js';
+import { RunWaiters } from './run-waiters.js';
+import type { RunEnd } from './run-waiters.js';
+import { SessionStore } from './session-store.js';
+import { utf8Length } from './utf8.js';
+import type { SocketClass } from './websocket-connection.js';
 
-/** How a session is joined. */
+/** How to join a session. */
 export interface JoinOptions {
-  /** `state` (default): begin with the state as it is now. `start`: hear everything from the first event on. */
+  /**
+   * `state` (default): begin with the current state. `start`: receive every event from the first on. A cursor:
+   * resume there.
+   */
   from?: 'state' | 'start' | Cursor;
-  /** Goes on with a store that stands at the cursor in `from`. */
+  /** A store that is already at the cursor in `from`. */
   store?: SessionStore;
   transport?: Transport;
   backoff?: BackoffOptions;
-  /** Get a new token when this one has so little time left. */
+  /** Renew the token when it expires in less than this. */
   renewBeforeMs?: number;
-  /** How long a line may take until it is acknowledged. */
+  /** How long a connection may take to be acknowledged. */
   openTimeoutMs?: number;
-  /** How long a silent line may leave a question unanswered. */
-  patienceMs?: number;
-  /** How long to stay away after having been too fast. */
-  laterMs?: number;
+  /** How long a quiet connection may leave a ping unanswered. */
+  keepaliveTimeoutMs?: number;
+  /** The shortest pause after a close for flooding (4429). */
+  throttleWaitMs?: number;
 }
 
-/** `waiting`: for the next try. `ended`: for good, see `ended`. */
+/** `waiting`: for the next attempt. `ended`: for good, see `failure`. */
 export type Status = 'connecting' | 'open' | 'waiting' | 'ended';
 
-/** What a session tells. */
-export interface SessionNews {
-  /** Every event of the journal, in order and once. */
+/** Payloads of the events of a session, by event name. */
+export interface SessionEventMap {
+  /** Each event of the journal, in order, once. */
   event: SessionEvent;
-  /** A state stands in the place of what was missed or came before; the store has it. */
+  /** A state replaced the events that were missed or came before. The store has applied it. */
   snapshot: Protocol.FullState;
-  /** The line. */
+  /** The connection status changed. */
   status: Status;
-  /** A line was acknowledged. */
+  /** A connection was acknowledged. */
   open: Protocol.ConnectionAck;
-  /** The line is open, and nothing is heard that should have been by now; or it is again. */
+  /** True: an answer is overdue on an open connection. False: it arrived. */
   slow: boolean;
-  /** A line was lost, and why. */
-  lost: LineEnd;
-  /** From an administrator, to everybody. */
+  /** A connection ended. */
+  lost: CloseInfo;
+  /** A notice from an administrator. */
   notice: Protocol.Notice;
-  /** It will not come back. */
+  /** The session will not reconnect. */
   ended: Failure;
 }
 
-/** Fresh tokens that may be refused in a row: then it is not the token. */
-const TOKEN_TRIES = 3;
-const STABLE_MS = 10_000;
-/** Streams are never silent for longer than 15 s. */
-const STREAM_QUIET_MS = 30_000;
-const FINAL: Record<number, FailureCode> = { 4400: 'INVALID_MESSAGE', 4403: 'FORBIDDEN', 4404: 'NOT_FOUND', 4409: 'NOT_FOUND' };
+/** New tokens that may be refused in a row before the session ends: by then the token is not the cause. */
+const MAX_REFUSED_TOKENS = 3;
+const STABLE_AFTER_MS = 10_000;
+/** The gateway sends something on a stream at least every 15 s. */
+const STREAM_IDLE_MS = 30_000;
+const FINAL_CLOSE_CODES: Record<number, FailureCode> = { 4400: 'INVALID_MESSAGE', 4403: 'FORBIDDEN', 4404: 'NOT_FOUND', 4409: 'NOT_FOUND' };
 
-/** A session that was joined. Make one with `Gateway.join` or `Gateway.open`. */
+/** A joined session. Create one with `Account.join` or `Account.open`. */
 export class Session {
-  /** What a screen shows. */
+  /** The state to render. */
   readonly store: SessionStore;
-  /** Resolves once the store shows the session; fails if it never will. */
+  /** Resolves once the store holds the session; rejects if the session ends before. */
   readonly ready: Promise<void>;
   readonly #options: JoinOptions;
   readonly #login: Login;
   readonly #dialer: Dialer;
   readonly #backoff: Backoff;
   readonly #outbox = new Outbox();
-  readonly #endings = new Endings();
-  readonly #listeners = new Listeners<SessionNews>();
-  #line: Line | undefined;
+  readonly #runWaiters = new RunWaiters();
+  readonly #listeners = new Listeners<SessionEventMap>();
+  #connection: Connection | undefined;
   #ack: Protocol.ConnectionAck | undefined;
   #cursor: Cursor | undefined;
-  /** The token that the line lives by. */
+  /** The token of the open connection. */
   #token = '';
-  /** Events are missing: no replay from the start, which would double those that were heard. */
-  #isMending = false;
+  /** Events are missing. A replay from the start would repeat those already emitted, so ask for the state. */
+  #needsState = false;
   #status: Status = 'connecting';
   #failure: Failure | undefined;
   #lastError: Failure | undefined;
   #tokensRefused = 0;
-  #pulse: Pulse | undefined;
-  /** The run of the last prompt. */
-  #prompted: string | undefined;
-  #wait: ReturnType<typeof setTimeout> | undefined;
+  #keepalive: Keepalive | undefined;
+  /** The run that the last prompt started. */
+  #lastPromptedRun: string | undefined;
+  #retryTimer: ReturnType<typeof setTimeout> | undefined;
   #retryAt: number | undefined;
   #timers = new Set<ReturnType<typeof setTimeout>>();
   #settleReady!: { resolve(): void; reject(failure: Failure): void };
-  readonly #hurry = () => this.hurry();
+  readonly #onOnline = () => this.reconnectNow();
 
   constructor(login: Login, readonly id: string, Socket: SocketClass | undefined, options: JoinOptions = {}) {
     this.#login = login;
@@ -114,341 +118,343 @@ export class Session {
     if (typeof options.from === 'object') this.#cursor = { ...options.from };
     this.ready = new Promise((resolve, reject) => (this.#settleReady = { resolve, reject }));
     this.ready.catch(() => {});
-    globalThis.addEventListener?.('online', this.#hurry);
-    // Not at once: whoever made it can listen first.
-    this.#after(0, () => this.#dial());
+    globalThis.addEventListener?.('online', this.#onOnline);
+    // Deferred so that the creator can register listeners first.
+    this.#schedule(0, () => this.#connect());
   }
 
-  /** How the line is. */
+  /** The connection status. */
   get status(): Status {
     return this.#status;
   }
 
-  /** The kind of line there is, if there is one. */
-  get transport(): Line['kind'] | undefined {
-    return this.#line?.kind;
+  /** The transport in use, if connected. */
+  get transport(): Connection['kind'] | undefined {
+    return this.#connection?.kind;
   }
 
-  /** How far the journal was read; keep it to come back later with `from`. */
+  /** How far the journal was read; pass it as `from` to resume later. */
   get cursor(): Cursor | undefined {
     return this.#cursor && { ...this.#cursor };
   }
 
-  /** What the gateway said when the line was opened. */
+  /** The gateway's acknowledgement of the latest connection. */
   get acknowledgement(): Protocol.ConnectionAck | undefined {
     return this.#ack;
   }
 
-  /** When the next try is due, in milliseconds since 1970; nothing unless it waits for one. */
+  /** When the next attempt is due, in milliseconds since 1970; undefined unless waiting. */
   get retryAt(): number | undefined {
     return this.#retryAt;
   }
 
-  /** Why it ended, if it has. */
+  /** Why the session ended, if it has. */
   get failure(): Failure | undefined {
     return this.#failure;
   }
 
-  /** Calls back until the returned function is called. */
-  on<K extends keyof SessionNews>(name: K, listener: (told: SessionNews[K]) => void): () => void {
+  /** Registers a listener; the returned function removes it. */
+  on<K extends keyof SessionEventMap>(name: K, listener: (payload: SessionEventMap[K]) => void): () => void {
     return this.#listeners.on(name, listener);
   }
 
   /**
-   * Sends a command and resolves with its answer. If the line breaks meanwhile it is sent again on the
-   * next one; what changes something carries a key, and takes effect once. Twelve hours after it was first
-   * sent it is not sent again, as the gateway may have forgotten the key: then it fails.
+   * Sends a command and resolves with its answer. It is resent if the connection breaks; commands that change
+   * something carry an idempotency key and take effect once. A command first sent more than twelve hours ago
+   * is not resent but fails, because the gateway may have forgotten its key.
    */
   send<T extends CommandType>(type: T, payload: Protocol.ClientPayloads[T], options: SendOptions = {}): Promise<Reply<T>> {
     if (this.#failure) return Promise.reject(this.#failure);
-    const made = parcel(this.id, type, payload, options);
-    const most = this.#ack?.limits.messageBytes ?? Infinity;
-    const bytes = utf8Bytes(made.text);
-    if (bytes > most) {
-      const message = `${type} has ${bytes} bytes; the gateway takes ${most}.`;
-      return Promise.reject(new Failure('VALIDATION_ERROR', message, 0, { limit: 'messageBytes', max: most, actual: bytes }));
+    const command = encodeCommand(this.id, type, payload, options);
+    const limit = this.#ack?.limits.messageBytes ?? Infinity;
+    const bytes = utf8Length(command.text);
+    if (bytes > limit) {
+      const message = `${type} has ${bytes} bytes; the gateway takes ${limit}.`;
+      return Promise.reject(new Failure('VALIDATION_ERROR', message, 0, { limit: 'messageBytes', max: limit, actual: bytes }));
     }
-    this.#pulse?.expect();
-    return this.#outbox.add(made, options);
+    this.#keepalive?.expectAnswer();
+    return this.#outbox.add(command, options);
   }
 
-  /** Asks the agent something. The answer has the run's `taskId`, and `queued` if it has to wait. */
+  /** Sends a prompt. The answer has the run's `taskId`, and `queued` if other runs come first. */
   async prompt(text: string, more: Partial<Omit<Protocol.SubmitPrompt, 'text'>> = {}): Promise<Protocol.Done & { taskId: string }> {
     const done = await this.send('SUBMIT_PROMPT', { mode: 'act', ...more, text });
-    this.#prompted = done.taskId ?? undefined;
+    this.#lastPromptedRun = done.taskId ?? undefined;
     return { ...done, taskId: done.taskId ?? '' };
   }
 
-  /** Asks the agent something and waits until it is done. `text` is all that it said. */
-  async ask(text: string, more: Partial<Omit<Protocol.SubmitPrompt, 'text'>> = {}): Promise<Ending & { text: string }> {
+  /** Sends a prompt and waits for the end of its run. `text` is the whole answer. */
+  async ask(text: string, more: Partial<Omit<Protocol.SubmitPrompt, 'text'>> = {}): Promise<RunEnd & { text: string }> {
     const { taskId } = await this.prompt(text, more);
-    const ending = await this.end(taskId);
-    const said = this.store.view.messages.filter((message) => message.taskId === taskId && message.type === 'assistant');
-    return { ...ending, text: said.map(({ content }) => content).join('') };
+    const end = await this.end(taskId);
+    const messages = this.store.view.messages.filter((message) => message.taskId === taskId && message.type === 'assistant');
+    return { ...end, text: messages.map(({ content }) => content).join('') };
   }
 
-  /** The end of a run. */
-  end(taskId: string): Promise<Ending> {
-    return this.#failure ? Promise.reject(this.#failure) : this.#endings.of(taskId, this.store.view);
+  /** Waits for the end of a run. */
+  end(taskId: string): Promise<RunEnd> {
+    return this.#failure ? Promise.reject(this.#failure) : this.#runWaiters.wait(taskId, this.store.view);
   }
 
-  /** Cancels a run; without its id, the one that the store shows as under way, or that was asked for last. */
-  cancel(taskId = this.#underWay()): Promise<Protocol.Done> {
-    // Without an id, a second try after a lost line might hit the next run.
+  /** Cancels a run, by default the one that is running or was started last. */
+  cancel(taskId = this.#currentRun()): Promise<Protocol.Done> {
+    // Names the run: without an id, a resend after a reconnect could cancel the next run.
     return this.send('CANCEL_TASK', taskId === undefined ? {} : { taskId });
   }
 
-  /** The answer to a prompt may be here before its first event is. */
-  #underWay(): string | undefined {
+  /** The answer to a prompt can arrive before the first event of its run. */
+  #currentRun(): string | undefined {
     const { currentTask } = this.store.view;
-    return currentTask?.status === 'running' ? currentTask.id : (this.#prompted ?? currentTask?.id);
+    return currentTask?.status === 'running' ? currentTask.id : (this.#lastPromptedRun ?? currentTask?.id);
   }
 
   /** Answers a question. */
-  answer(questionId: string, said: Protocol.SaidOnce & { remember?: boolean; reason?: string }): Promise<Protocol.Done> {
-    return this.send('ANSWER', { questionId, ...said });
+  answer(questionId: string, answer: Protocol.SaidOnce & { remember?: boolean; reason?: string }): Promise<Protocol.Done> {
+    return this.send('ANSWER', { questionId, ...answer });
   }
 
-  /** Tries at once instead of waiting on. */
-  hurry(): void {
-    if (this.#status === 'waiting') this.#dial();
+  /** Reconnects at once instead of waiting for the next attempt. */
+  reconnectNow(): void {
+    if (this.#status === 'waiting') this.#connect();
   }
 
-  /** Leaves. What was not answered yet fails; it may have taken effect. */
+  /** Leaves the session. Unanswered commands are rejected; they may still take effect. */
   close(): void {
-    this.#finish(new Failure('CONNECTION_LOST', 'You have left the session.', 1000));
+    this.#endWith(new Failure('CONNECTION_LOST', 'You have left the session.', 1000));
   }
 
-  #dial(): void {
+  #connect(): void {
     if (this.#failure) return;
-    this.#clear();
-    this.#set('connecting');
+    this.#reset();
+    this.#setStatus('connecting');
     this.#token = this.#login.token;
-    const line = this.#dialer.dial(this.#place(), {
-      heard: (envelope) => isMine() && this.#hear(envelope),
-      alive: () => isMine() && this.#pulse?.touch(),
-      ended: (end) => isMine() && this.#lost(end),
+    const connection = this.#dialer.dial(this.#resumeQuery(), {
+      received: (envelope) => isCurrent() && this.#receive(envelope),
+      alive: () => isCurrent() && this.#keepalive?.received(),
+      closed: (close) => isCurrent() && this.#connectionClosed(close),
     });
-    const isMine = () => this.#line === line;
-    this.#line = line;
-    this.#after(this.#options.openTimeoutMs ?? 15_000, () => {
-      if (isMine() && this.#status === 'connecting') this.#giveUp('not acknowledged in time');
+    const isCurrent = () => this.#connection === connection;
+    this.#connection = connection;
+    this.#schedule(this.#options.openTimeoutMs ?? 15_000, () => {
+      if (isCurrent() && this.#status === 'connecting') this.#dropConnection('not acknowledged in time');
     });
   }
 
-  #place(): Place {
+  #resumeQuery(): ResumeQuery {
     if (this.#cursor) return { after: String(this.#cursor.offset), epoch: this.#cursor.epoch };
-    // A place in a counting that never was: whoever brings it gets the state.
-    return this.#options.from === 'start' && !this.#isMending ? { after: '0' } : { after: '0', epoch: 'none' };
+    // No epoch is named `none`, so the gateway answers with the state.
+    return this.#options.from === 'start' && !this.#needsState ? { after: '0' } : { after: '0', epoch: 'none' };
   }
 
-  #hear(envelope: Envelope): void {
-    if (isEvent(envelope)) return this.#event(envelope);
+  #receive(envelope: Envelope): void {
+    if (isEvent(envelope)) return this.#receiveEvent(envelope);
     switch (envelope.type) {
       case 'CONNECTION_ACK':
-        return this.#opened(envelope);
+        return this.#acknowledged(envelope);
       case 'FULL_STATE':
-        return envelope.messageId === undefined ? this.#snapshot(envelope) : this.#outbox.answered(envelope.messageId, envelope.payload);
+        return envelope.messageId === undefined ? this.#receiveState(envelope) : this.#outbox.resolve(envelope.messageId, envelope.payload);
       case 'ERROR_MESSAGE': {
-        const failure = Failure.told(envelope.payload);
+        const failure = Failure.fromProtocol(envelope.payload);
         if (!envelope.payload.recoverable) this.#lastError = failure;
-        return this.#outbox.refused(envelope.messageId, failure, () => this.#backoff.next());
+        return this.#outbox.handleRefusal(envelope.messageId, failure, () => this.#backoff.next());
       }
       case 'TOKEN_EXPIRING': {
         const leftMs = Date.parse(envelope.payload.expiresAt) - Date.parse(envelope.timestamp);
-        return this.#after(Math.max(0, leftMs - (this.#options.renewBeforeMs ?? 30_000)), () => void this.#renew());
+        return this.#schedule(Math.max(0, leftMs - (this.#options.renewBeforeMs ?? 30_000)), () => void this.#renew());
       }
       case 'NOTICE':
-        return this.#listeners.tell('notice', envelope.payload);
+        return this.#listeners.emit('notice', envelope.payload);
       case 'PRESENCE':
       case 'CONTROL_UPDATE':
         return this.store.apply(envelope);
       default:
-        this.#outbox.answered(envelope.messageId, envelope.payload);
+        this.#outbox.resolve(envelope.messageId, envelope.payload);
     }
   }
 
-  #opened(envelope: Envelope<'CONNECTION_ACK'>): void {
+  #acknowledged(envelope: Envelope<'CONNECTION_ACK'>): void {
     const { payload } = envelope;
-    const line = this.#line;
-    if (!line) return;
+    const connection = this.#connection;
+    if (!connection) return;
     this.#ack = payload;
-    this.#dialer.worked(line.kind);
+    this.#dialer.recordOpened(connection.kind);
     if (payload.resume === 'replayed' && !this.#cursor) {
       this.#cursor = { epoch: payload.epoch, offset: 0 };
       this.store.clear(payload.epoch);
     }
     this.store.apply(envelope);
-    this.#watch(line, payload.heartbeatSeconds * 1000);
-    this.#after(STABLE_MS, () => this.#fine());
-    this.#set('open');
-    // After the state that is to come: an answer that is an event must not be among what it stands for.
-    if (payload.resume !== 'snapshot') this.#outbox.attach((made) => line.send(made));
-    this.#listeners.tell('open', payload);
-    this.#lookWhetherReady();
+    this.#startKeepalive(connection, payload.heartbeatSeconds * 1000);
+    this.#schedule(STABLE_AFTER_MS, () => this.#markStable());
+    this.#setStatus('open');
+    // With a snapshot, wait for the state: otherwise an event that answers a command could be among those it
+    // replaces.
+    if (payload.resume !== 'snapshot') this.#outbox.attach((command) => connection.send(command));
+    this.#listeners.emit('open', payload);
+    this.#checkReady();
   }
 
-  #lookWhetherReady(): void {
+  #checkReady(): void {
     if (!this.#ack || this.#cursor?.epoch !== this.#ack.epoch || this.#cursor.offset < this.#ack.offset) return;
     this.#settleReady.resolve();
-    this.#outbox.caughtUp();
+    this.#outbox.markCaughtUp();
   }
 
-  #watch(line: Line, quietMs: number): void {
-    const ask = () => {
-      if (line.kind === 'socket') line.send(parcel(this.id, 'HEARTBEAT', {}));
+  #startKeepalive(connection: Connection, idleMs: number): void {
+    const ping = () => {
+      if (connection.kind === 'socket') connection.send(encodeCommand(this.id, 'HEARTBEAT', {}));
     };
-    this.#pulse = new Pulse({
-      quietMs: line.kind === 'stream' ? STREAM_QUIET_MS : quietMs,
-      patienceMs: this.#options.patienceMs ?? 60_000,
-      ask,
-      slow: (is) => this.#listeners.tell('slow', is),
-      dead: () => this.#giveUp('no sign of life'),
+    this.#keepalive = new Keepalive({
+      idleMs: connection.kind === 'stream' ? STREAM_IDLE_MS : idleMs,
+      timeoutMs: this.#options.keepaliveTimeoutMs ?? 60_000,
+      ping,
+      onSlow: (isSlow) => this.#listeners.emit('slow', isSlow),
+      onDead: () => this.#dropConnection('no sign of life'),
     });
   }
 
-  #event(event: SessionEvent): void {
-    // Nothing can be folded before the state that it follows.
-    if (!this.#cursor) return this.#giveUp('an event before the state');
-    switch (standing(this.#cursor, event)) {
-      case 'known':
+  #receiveEvent(event: SessionEvent): void {
+    // An event can only be folded onto the state before it.
+    if (!this.#cursor) return this.#dropConnection('an event before the state');
+    switch (eventOrder(this.#cursor, event)) {
+      case 'duplicate':
         return;
       case 'gap':
-        // Never seen; should it happen, the state has what is missing.
+        // Not expected. The state brings what is missing.
         this.#cursor = undefined;
-        this.#isMending = true;
-        return this.#giveUp('an event is missing');
+        this.#needsState = true;
+        return this.#dropConnection('an event is missing');
       default:
     }
-    this.#fine();
+    this.#markStable();
     this.store.apply(event);
     this.#cursor = { epoch: this.#cursor.epoch, offset: event.offset };
-    this.#endings.hear(event);
+    this.#runWaiters.observe(event);
     if (event.type === 'TASK_STATUS_UPDATE' && event.messageId !== undefined) {
-      this.#outbox.answered(event.messageId, { taskId: event.payload.taskId });
+      this.#outbox.resolve(event.messageId, { taskId: event.payload.taskId });
     }
-    this.#listeners.tell('event', event);
-    this.#lookWhetherReady();
+    this.#listeners.emit('event', event);
+    this.#checkReady();
   }
 
-  #snapshot(envelope: Envelope<'FULL_STATE'>): void {
+  #receiveState(envelope: Envelope<'FULL_STATE'>): void {
     const { epoch, offset } = envelope.payload;
     this.store.apply(envelope);
     this.#cursor = { epoch, offset };
-    this.#isMending = false;
-    this.#endings.look(this.store.view);
-    this.#listeners.tell('snapshot', envelope.payload);
-    this.#lookWhetherReady();
-    // All again: the event that answers a prompt may be among those that were passed over.
-    const line = this.#line;
-    if (line) this.#outbox.attach((made) => line.send(made));
+    this.#needsState = false;
+    this.#runWaiters.checkState(this.store.view);
+    this.#listeners.emit('snapshot', envelope.payload);
+    this.#checkReady();
+    // Resend everything: the event that answers a prompt may be among those that the state replaced.
+    const connection = this.#connection;
+    if (connection) this.#outbox.attach((command) => connection.send(command));
   }
 
-  /** The line is good for something: the next trouble is a new one. */
-  #fine(): void {
+  /** The connection works: later failures start a new count. */
+  #markStable(): void {
     this.#tokensRefused = 0;
     this.#backoff.reset();
   }
 
-  #giveUp(reason: string): void {
-    const line = this.#line;
-    this.#line = undefined;
-    line?.drop();
-    this.#lost({ code: 1006, reason }, line);
+  #dropConnection(reason: string): void {
+    const connection = this.#connection;
+    this.#connection = undefined;
+    connection?.drop();
+    this.#connectionClosed({ code: 1006, reason }, connection);
   }
 
-  #lost(end: LineEnd, line = this.#line): void {
+  #connectionClosed(close: CloseInfo, connection = this.#connection): void {
     const wasOpen = this.#status === 'open';
-    this.#clear();
-    this.#listeners.tell('lost', end);
+    this.#reset();
+    this.#listeners.emit('lost', close);
     if (this.#failure) return;
-    const neverThere = !wasOpen && end.code < 4000 && end.code !== 1012;
-    if (neverThere && line && this.#dialer.failed(line.kind)) return this.#dial();
-    switch (verdict(end)) {
+    const neverOpened = !wasOpen && close.code < 4000 && close.code !== 1012;
+    if (neverOpened && connection && this.#dialer.recordFailed(connection.kind)) return this.#connect();
+    switch (closeAction(close)) {
       case 'end':
-        return this.#finish(new Failure(FINAL[end.code] ?? 'CONNECTION_LOST', this.#lastError?.message ?? end.reason, end.code));
-      case 'new-token':
+        return this.#endWith(new Failure(FINAL_CLOSE_CODES[close.code] ?? 'CONNECTION_LOST', this.#lastError?.message ?? close.reason, close.code));
+      case 'renew-token':
         return void this.#renewAfterRefusal(this.#token);
-      case 'as-told':
-        return this.#later(end.retryAfterMs ?? this.#backoff.next());
-      case 'later':
-        return this.#later((this.#options.laterMs ?? 30_000) * (1 + Math.random()));
-      case 'retry-without':
-        this.#outbox.fail(new Failure('VALIDATION_ERROR', `The gateway closed the line: ${end.reason}`, end.code), 'sent');
-        return this.#later(this.#backoff.next());
+      case 'retry-after':
+        return this.#retryIn(close.retryAfterMs ?? this.#backoff.next());
+      case 'slow-down':
+        return this.#retryIn((this.#options.throttleWaitMs ?? 30_000) * (1 + Math.random()));
+      case 'discard-sent':
+        this.#outbox.rejectAll(new Failure('VALIDATION_ERROR', `The gateway closed the line: ${close.reason}`, close.code), 'sent');
+        return this.#retryIn(this.#backoff.next());
       default:
-        return this.#later(this.#backoff.next());
+        return this.#retryIn(this.#backoff.next());
     }
   }
 
-  /** In time, so that the line lives on. */
+  /** Renews the token before it expires, so that the connection stays open. */
   async #renew(): Promise<void> {
-    const line = this.#line;
-    if (!line || this.#status !== 'open') return;
+    const connection = this.#connection;
+    if (!connection || this.#status !== 'open') return;
     try {
       const token = await this.#login.renew(this.#token);
-      if (this.#line !== line) return;
-      if (line.kind === 'stream') return this.#dial();
+      if (this.#connection !== connection) return;
+      if (connection.kind === 'stream') return this.#connect();
       this.#token = token;
-      line.send(parcel(this.id, 'AUTH_REFRESH', { token }));
+      connection.send(encodeCommand(this.id, 'AUTH_REFRESH', { token }));
     } catch {
-      // Not reachable: once more while there is time. Over: the gateway closes the line, and says why.
-      if (!this.#login.over && this.#line === line) this.#after(this.#backoff.next(), () => void this.#renew());
+      // Unreachable: try again while there is time. Login ended: the gateway closes the connection and says
+      // why.
+      if (!this.#login.ended && this.#connection === connection) this.#schedule(this.#backoff.next(), () => void this.#renew());
     }
   }
 
-  /** A refused token is not tried again: there is a new one, or this is the end. */
+  /** Never reuses a refused token: gets a new one or ends the session. */
   async #renewAfterRefusal(refused: string): Promise<void> {
-    this.#set('waiting');
+    this.#setStatus('waiting');
     this.#tokensRefused += 1;
-    const why = this.#lastError ?? new Failure('AUTH_FAILED', 'The token is not accepted.', 4401);
-    if (this.#tokensRefused > TOKEN_TRIES) return this.#finish(why);
+    const failure = this.#lastError ?? new Failure('AUTH_FAILED', 'The token is not accepted.', 4401);
+    if (this.#tokensRefused > MAX_REFUSED_TOKENS) return this.#endWith(failure);
     try {
       await this.#login.renew(refused);
     } catch {
-      const { over } = this.#login;
-      // What the gateway said when it closed the line says more than that there is nothing to refresh.
-      if (over) return this.#finish(over.code === 'OTHER_USER' ? over : (this.#lastError ?? over));
+      const { ended } = this.#login;
+      // The gateway's own reason is more precise than a failed refresh.
+      if (ended) return this.#endWith(ended.code === 'OTHER_USER' ? ended : (this.#lastError ?? ended));
       this.#tokensRefused -= 1;
-      return this.#after(this.#backoff.next(), () => void this.#renewAfterRefusal(refused));
+      return this.#schedule(this.#backoff.next(), () => void this.#renewAfterRefusal(refused));
     }
     if (this.#failure) return;
-    return this.#tokensRefused > 1 ? this.#later(this.#backoff.next()) : this.#dial();
+    return this.#tokensRefused > 1 ? this.#retryIn(this.#backoff.next()) : this.#connect();
   }
 
-  #later(waitMs: number): void {
+  #retryIn(waitMs: number): void {
     this.#retryAt = Date.now() + waitMs;
-    this.#set('waiting');
-    this.#wait = setTimeout(() => this.#dial(), waitMs);
+    this.#setStatus('waiting');
+    this.#retryTimer = setTimeout(() => this.#connect(), waitMs);
   }
 
-  #finish(failure: Failure): void {
+  #endWith(failure: Failure): void {
     if (this.#failure) return;
     this.#failure = failure;
-    this.#clear();
-    globalThis.removeEventListener?.('online', this.#hurry);
-    this.#set('ended');
-    this.#outbox.fail(failure, 'all');
-    this.#endings.fail(failure);
+    this.#reset();
+    globalThis.removeEventListener?.('online', this.#onOnline);
+    this.#setStatus('ended');
+    this.#outbox.rejectAll(failure, 'all');
+    this.#runWaiters.rejectAll(failure);
     this.#settleReady.reject(failure);
-    this.#listeners.tell('ended', failure);
+    this.#listeners.emit('ended', failure);
   }
 
-  /** Lets go of the line and of everything that was to happen on it. */
-  #clear(): void {
-    clearTimeout(this.#wait);
+  /** Drops the connection and everything scheduled on it. */
+  #reset(): void {
+    clearTimeout(this.#retryTimer);
     this.#retryAt = undefined;
     this.#timers.forEach(clearTimeout);
     this.#timers.clear();
-    this.#pulse?.stop();
-    this.#pulse = undefined;
+    this.#keepalive?.stop();
+    this.#keepalive = undefined;
     this.#outbox.detach();
-    const line = this.#line;
-    this.#line = undefined;
-    line?.drop();
+    const connection = this.#connection;
+    this.#connection = undefined;
+    connection?.drop();
   }
 
-  #after(waitMs: number, task: () => void): void {
+  #schedule(waitMs: number, task: () => void): void {
     const timer = setTimeout(() => {
       this.#timers.delete(timer);
       task();
@@ -456,9 +462,9 @@ export class Session {
     this.#timers.add(timer);
   }
 
-  #set(status: Status): void {
+  #setStatus(status: Status): void {
     if (status === this.#status) return;
     this.#status = status;
-    this.#listeners.tell('status', status);
+    this.#listeners.emit('status', status);
   }
 }

@@ -1,83 +1,85 @@
-// A line without a WebSocket: server-sent events one way, requests the other.
-import { parse } from './envelope.js';
+// SSE connection: receives server-sent events and sends commands as POST requests, where no WebSocket can be
+// opened.
+import type { CloseInfo } from './close.js';
+import type { EncodedCommand } from './command.js';
+import type { Connection, ConnectionListener } from './connection.js';
+import { parseEnvelope } from './envelope.js';
 import type { Envelope } from './envelope.js';
 import { Failure } from './failure.js';
-import type { LineEnd } from './ending.js';
-import type { Line, LineEars, Parcel } from './line.js';
-import { SseReader } from './sse.js';
+import { SseParser } from './sse-parser.js';
 
-/** These need no turn: they may take long, or must not wait for what does. */
-const BESIDE = new Set(['CANCEL_TASK', 'QUERY', 'REQUEST_STATE', 'EXTENSION']);
+/** Posted without waiting for earlier commands: they may take long, or must overtake those that do. */
+const CONCURRENT_COMMANDS = new Set(['CANCEL_TASK', 'QUERY', 'REQUEST_STATE', 'EXTENSION']);
 
-/** A stream and requests as a line. */
-export class StreamLine implements Line {
+/** A connection over server-sent events. */
+export class SseConnection implements Connection {
   readonly kind = 'stream';
   readonly #base: string;
   readonly #token: string;
   readonly #fetch: typeof fetch;
-  readonly #ears: LineEars;
-  readonly #stop = new AbortController();
+  readonly #listener: ConnectionListener;
+  readonly #abort = new AbortController();
   #connection = '';
-  #turn: Promise<void> = Promise.resolve();
+  #lastPost: Promise<void> = Promise.resolve();
 
-  /** `base` is the session's address, `query` says from where to read on. */
-  constructor(base: string, query: string, fetching: typeof fetch, token: string, ears: LineEars) {
+  /** `base` is the session's URL, `query` the resume parameters. */
+  constructor(base: string, query: string, fetchFunction: typeof fetch, token: string, listener: ConnectionListener) {
     this.#base = base;
     this.#token = token;
-    this.#fetch = fetching;
-    this.#ears = ears;
-    this.#read(`${base}/stream?${query}`).catch(() => this.#end({ code: 1006, reason: 'the stream broke' }));
+    this.#fetch = fetchFunction;
+    this.#listener = listener;
+    this.#read(`${base}/stream?${query}`).catch(() => this.#close({ code: 1006, reason: 'the stream broke' }));
   }
 
-  send(parcel: Parcel): void {
-    const post = () => this.#post(parcel).catch(() => this.#end({ code: 1006, reason: 'a request broke' }));
-    if (BESIDE.has(parcel.type)) void post();
-    else this.#turn = this.#turn.then(post);
+  send(command: EncodedCommand): void {
+    const post = () => this.#post(command).catch(() => this.#close({ code: 1006, reason: 'a request broke' }));
+    if (CONCURRENT_COMMANDS.has(command.type)) void post();
+    else this.#lastPost = this.#lastPost.then(post);
   }
 
   drop(): void {
-    this.#stop.abort();
+    this.#abort.abort();
   }
 
   async #read(url: string): Promise<void> {
     const response = await this.#request(url, { headers: { Accept: 'text/event-stream' } });
-    if (!response.ok || !response.body) return this.#end(await refusal(response));
+    if (!response.ok || !response.body) return this.#close(await closeOfResponse(response));
     const reader = response.body.getReader();
     const decoder = new TextDecoder();
-    const events = new SseReader();
+    const events = new SseParser();
     for (;;) {
       const { done, value } = await reader.read();
-      if (done) return this.#end({ code: 1006, reason: 'the stream ended' });
-      if (this.#stop.signal.aborted) return;
-      this.#ears.alive();
+      if (done) return this.#close({ code: 1006, reason: 'the stream ended' });
+      if (this.#abort.signal.aborted) return;
+      this.#listener.alive();
       for (const { event, data } of events.push(decoder.decode(value, { stream: true }))) {
-        if (this.#stop.signal.aborted) return;
-        if (event === 'close') return this.#end(JSON.parse(data) as LineEnd);
-        this.#hear(parse(data));
+        if (this.#abort.signal.aborted) return;
+        if (event === 'close') return this.#close(JSON.parse(data) as CloseInfo);
+        this.#receive(parseEnvelope(data));
       }
     }
   }
 
-  async #post(parcel: Parcel): Promise<void> {
-    if (this.#stop.signal.aborted) return;
+  async #post(command: EncodedCommand): Promise<void> {
+    if (this.#abort.signal.aborted) return;
     const response = await this.#request(`${this.#base}/commands?connection=${this.#connection}`, {
       method: 'POST',
       headers: { 'Content-Type': 'application/json' },
-      body: parcel.text,
+      body: command.text,
     });
     if (!response.headers.get('Content-Type')?.includes('problem+json')) {
       const text = await response.text();
-      const answer = parse(text);
-      // A proxy's own page says nothing about the command: it is sent again on the next line.
-      return answer ? this.#hear(answer) : this.#end({ code: 1006, reason: `status ${response.status}` });
+      const answer = parseEnvelope(text);
+      // Not an envelope: a proxy's own error page. The command is resent on the next connection.
+      return answer ? this.#receive(answer) : this.#close({ code: 1006, reason: `status ${response.status}` });
     }
-    const failure = await Failure.of(response);
-    const isOfLine = [401, 404].includes(failure.status) || failure.details['field'] === 'connection';
-    if (isOfLine) return this.#end(endFor(failure));
+    const failure = await Failure.fromResponse(response);
+    const isFatal = [401, 404].includes(failure.status) || failure.details['field'] === 'connection';
+    if (isFatal) return this.#close(closeOfFailure(failure));
     const { code, message, details } = failure;
-    this.#hear({
+    this.#receive({
       type: 'ERROR_MESSAGE',
-      messageId: parcel.messageId,
+      messageId: command.messageId,
       timestamp: new Date().toISOString(),
       payload: { code: code === 'UNREACHABLE' || code === 'OTHER_USER' ? 'STORAGE_UNAVAILABLE' : code, message, details, recoverable: true },
     });
@@ -85,28 +87,28 @@ export class StreamLine implements Line {
 
   #request(url: string, init: RequestInit): Promise<Response> {
     const headers = { ...init.headers, Authorization: `Bearer ${this.#token}` };
-    return this.#fetch(url, { ...init, headers, cache: 'no-store', signal: this.#stop.signal });
+    return this.#fetch(url, { ...init, headers, cache: 'no-store', signal: this.#abort.signal });
   }
 
-  #hear(envelope: Envelope | undefined): void {
-    if (!envelope || this.#stop.signal.aborted) return;
+  #receive(envelope: Envelope | undefined): void {
+    if (!envelope || this.#abort.signal.aborted) return;
     if (envelope.type === 'CONNECTION_ACK') this.#connection = envelope.payload.connectionId;
-    this.#ears.heard(envelope);
+    this.#listener.received(envelope);
   }
 
-  #end(end: LineEnd): void {
-    if (this.#stop.signal.aborted) return;
-    this.#stop.abort();
-    this.#ears.ended(end);
+  #close(close: CloseInfo): void {
+    if (this.#abort.signal.aborted) return;
+    this.#abort.abort();
+    this.#listener.closed(close);
   }
 }
 
-async function refusal(response: Response): Promise<LineEnd> {
-  return endFor(await Failure.of(response));
+async function closeOfResponse(response: Response): Promise<CloseInfo> {
+  return closeOfFailure(await Failure.fromResponse(response));
 }
 
-/** A refused request in the words of a socket. */
-function endFor(failure: Failure): LineEnd {
+/** A refused request as the close that a WebSocket would have reported. */
+function closeOfFailure(failure: Failure): CloseInfo {
   const { status, message, retryAfterMs } = failure;
   if (status === 401) return { code: 4401, reason: message };
   if (status === 404) return { code: 4404, reason: message };

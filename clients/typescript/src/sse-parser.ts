@@ -1,23 +1,22 @@
-// Server-sent events, read from a body that comes in pieces.
+// SSE parser: splits a response body into server-sent events.
 
-/** One event. */
-export interface ServerSent {
-  /** `message` unless it has another name. */
+export interface ServerSentEvent {
+  /** `message` if the event has no name. */
   event: string;
   data: string;
 }
 
-/** Puts pieces together; knows lines that end in the middle of a piece. */
-export class SseReader {
-  #rest = '';
+/** Assembles events from chunks that may end anywhere, also within a line. */
+export class SseParser {
+  #partialLine = '';
   #event = '';
   #data: string[] = [];
 
-  /** The events that are complete with this piece. */
-  push(piece: string): ServerSent[] {
-    const events: ServerSent[] = [];
-    const lines = (this.#rest + piece).split('\n');
-    this.#rest = lines.pop() ?? '';
+  /** The events that this chunk completes. */
+  push(chunk: string): ServerSentEvent[] {
+    const events: ServerSentEvent[] = [];
+    const lines = (this.#partialLine + chunk).split('\n');
+    this.#partialLine = lines.pop() ?? '';
     for (const raw of lines) {
       const line = raw.endsWith('\r') ? raw.slice(0, -1) : raw;
       if (line === '') {

@@ -1,34 +1,35 @@
-// What a screen shows of a session.
+// View: the state of a session as a screen shows it.
 import type * as Protocol from './generated/protocol.js';
+import { utf8Length } from './utf8.js';
 
-/** What the agent thinks aloud. */
+/** Reasoning that the agent made visible. */
 export interface Thought {
   messageId: string;
   taskId: string;
   content: string;
 }
 
-/** Something to know about the agent. */
+/** A notice from the agent. */
 export interface AgentNote {
   offset: number;
   level: Protocol.AgentNotice['level'];
   text: string;
 }
 
-/** What somebody proposes to whoever drives. */
+/** A prompt that one member proposes to the member in control. */
 export interface Suggestion {
   id: string;
   by: string;
   text: string;
 }
 
-/** A session as of one offset. Never changed: every event makes a new one that shares what stayed. */
+/** A session as of one offset. Immutable: each event makes a new view that shares its unchanged parts. */
 export interface View {
   readonly epoch: string;
   readonly offset: number;
   readonly messages: readonly Protocol.HistoryMessage[];
   readonly historyTruncated: boolean;
-  /** The current or last run. */
+  /** The current or the last run. */
   readonly currentTask: Protocol.TaskState | undefined;
   readonly tools: readonly Protocol.ToolState[];
   readonly questions: readonly Protocol.Question[];
@@ -43,23 +44,23 @@ export interface View {
   readonly enabledTools: readonly string[] | undefined;
   readonly settings: Protocol.AllSettings;
   readonly capabilities: readonly string[];
-  /** Of the current run, as far as they were heard: no state has them. */
+  /** Of the current run, as far as received: no state contains them. */
   readonly thoughts: readonly Thought[];
-  /** The newest, as far as they were heard. */
+  /** The newest, as far as received. */
   readonly notes: readonly AgentNote[];
-  /** The newest, as far as they were heard. */
+  /** The newest, as far as received. */
   readonly suggestions: readonly Suggestion[];
-  /** Who is here. Empty as long as nobody but you was. */
+  /** The members that are connected. Empty until a second one joins. */
   readonly presence: readonly Protocol.MemberBody[];
-  /** Who drives, once it was told. */
+  /** Which member is in control, once the gateway has said so. */
   readonly control: Protocol.Control | undefined;
-  /** Bytes of all texts. */
+  /** The bytes of all message texts. */
   readonly textBytes: number;
-  /** The message that lost its end: more pieces must not be glued to what is left of it. */
+  /** The message whose end was cut off: further chunks must not be appended to it. */
   readonly cut: string | undefined;
 }
 
-/** A session in which nothing has happened. */
+/** A session without events. */
 export function emptyView(epoch = ''): View {
   return {
     epoch,
@@ -90,11 +91,11 @@ export function emptyView(epoch = ''): View {
   };
 }
 
-/** The view that a state stands for. Who is here and who drives is no part of it. */
-export function viewOf(state: Protocol.FullState, bounds: Bounds, around: Pick<View, 'presence' | 'control'>): View {
+/** The view of a state. Presence and control are not part of a state, so they are kept. */
+export function viewOf(state: Protocol.FullState, bounds: Bounds, transient: Pick<View, 'presence' | 'control'>): View {
   const messages = state.conversationHistory;
-  const textBytes = messages.reduce((sum, message) => sum + utf8Bytes(message.content), 0);
-  const only = messages.length === 1 && state.historyTruncated ? messages[0] : undefined;
+  const textBytes = messages.reduce((sum, message) => sum + utf8Length(message.content), 0);
+  const single = messages.length === 1 && state.historyTruncated ? messages[0] : undefined;
   return {
     ...emptyView(state.epoch),
     offset: state.offset,
@@ -115,51 +116,27 @@ export function viewOf(state: Protocol.FullState, bounds: Bounds, around: Pick<V
     settings: state.settings,
     capabilities: state.capabilities,
     textBytes,
-    // A state does not say which message was cut; only one that fills all the room can be it.
-    cut: only && textBytes > bounds.bytes - 4 ? only.id : undefined,
-    presence: around.presence,
-    control: around.control,
+    // A state does not say which message was cut; only a single one that fills the whole bound can be.
+    cut: single && textBytes > bounds.bytes - 4 ? single.id : undefined,
+    presence: transient.presence,
+    control: transient.control,
   };
 }
 
-/** The state that a view stands for, as the gateway would tell it. */
+/** The state of a view, as the gateway would send it. */
 export function stateOf(view: View): Protocol.FullState {
   const { messages, thoughts, notes, suggestions, presence, control, textBytes, cut, ...rest } = view;
   const state = { ...rest, conversationHistory: messages };
   return JSON.parse(JSON.stringify(state)) as Protocol.FullState;
 }
 
-/** How much of the conversation is kept. The newest message always stays, cut if need be. */
+/** How much of the conversation a view keeps. The newest message always stays, cut if necessary. */
 export interface Bounds {
-  /** At most so many messages. */
+  /** The most messages. */
   messages: number;
-  /** At most so many bytes of text in all of them. */
+  /** The most bytes of text in all messages. */
   bytes: number;
 }
 
-/** What the gateway keeps in its own states. */
+/** The gateway's own bounds. */
 export const GATEWAY_BOUNDS: Bounds = { messages: 200, bytes: 512 * 1024 };
-
-/** How many bytes a text has on the line. */
-export function utf8Bytes(text: string): number {
-  let bytes = text.length;
-  for (let place = 0; place < text.length; place += 1) {
-    const unit = text.charCodeAt(place);
-    if (unit < 0x80) continue;
-    // A surrogate pair has two units and four bytes.
-    bytes += unit < 0x800 || (unit >= 0xd800 && unit <= 0xdfff) ? 1 : 2;
-  }
-  return bytes;
-}
-
-/** The longest beginning of a text with at most so many bytes, whole letters only. */
-export function utf8Cut(text: string, most: number): string {
-  let bytes = 0;
-  let end = 0;
-  for (const letter of text) {
-    bytes += utf8Bytes(letter);
-    if (bytes > most) break;
-    end += letter.length;
-  }
-  return text.slice(0, end);
-}

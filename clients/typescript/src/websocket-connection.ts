@@ -1,9 +1,10 @@
-// A line over a WebSocket.
-import { parse } from './envelope.js';
-import { waitIn } from './ending.js';
-import type { Line, LineEars, Parcel } from './line.js';
+// WebSocket connection: sends and receives envelopes over one WebSocket.
+import { retryAfterIn } from './close.js';
+import type { EncodedCommand } from './command.js';
+import type { Connection, ConnectionListener } from './connection.js';
+import { parseEnvelope } from './envelope.js';
 
-/** As much of a WebSocket as is used; the browser's own, Node's, and the class of `ws` fit. */
+/** The part of a WebSocket that is used. The browser's, Node's and the class of `ws` all match. */
 export interface SocketLike {
   readonly readyState: number;
   onopen: ((event: never) => void) | null;
@@ -12,57 +13,57 @@ export interface SocketLike {
   onclose: ((event: never) => void) | null;
   send(text: string): void;
   close(code?: number, reason?: string): void;
-  /** `ws` has it: gone at once. */
+  /** Destroys the socket without a close handshake; only `ws` has it. */
   terminate?(): void;
 }
 
-/** How a WebSocket is made. */
+/** A WebSocket constructor. */
 export type SocketClass = new (url: string, protocols: string[]) => SocketLike;
 
-/** A WebSocket as a line. */
-export class SocketLine implements Line {
+/** A connection over a WebSocket. */
+export class WebSocketConnection implements Connection {
   readonly kind = 'socket';
   readonly #socket: SocketLike;
 
-  constructor(url: string, Socket: SocketClass, token: string, ears: LineEars) {
+  constructor(url: string, Socket: SocketClass, token: string, listener: ConnectionListener) {
     const socket = new Socket(url, ['switchboard.v1', `bearer.${token}`]);
     this.#socket = socket;
-    socket.onopen = () => ears.alive();
+    socket.onopen = () => listener.alive();
     socket.onmessage = ({ data }: { data: unknown }) => {
-      const envelope = parse(String(data));
-      ears.alive();
-      if (envelope) ears.heard(envelope);
+      const envelope = parseEnvelope(String(data));
+      listener.alive();
+      if (envelope) listener.received(envelope);
     };
     socket.onerror = () => {};
     socket.onclose = ({ code, reason }: { code: number; reason: unknown }) => {
-      this.#silence();
+      this.#removeHandlers();
       const text = String(reason ?? '');
-      const retryAfterMs = waitIn(text);
-      ears.ended({ code: code || 1006, reason: text, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
+      const retryAfterMs = retryAfterIn(text);
+      listener.closed({ code: code || 1006, reason: text, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
     };
   }
 
-  send(parcel: Parcel): void {
-    if (this.#socket.readyState === 1) this.#socket.send(parcel.text);
+  send(command: EncodedCommand): void {
+    if (this.#socket.readyState === 1) this.#socket.send(command.text);
   }
 
   drop(): void {
-    this.#silence();
+    this.#removeHandlers();
     try {
       this.#socket.close(1000);
     } catch {
-      // It was not even open.
+      // It was never open.
     }
-    // A peer that is gone would keep a Node process waiting for its farewell.
+    // In Node a dead peer would keep the process alive until its close frame arrives.
     if (this.#socket.terminate) {
       const timer = setTimeout(() => this.#socket.terminate?.(), 500) as unknown as { unref?(): void };
       timer.unref?.();
     }
   }
 
-  #silence(): void {
-    const nothing = () => {};
-    this.#socket.onopen = this.#socket.onmessage = this.#socket.onclose = nothing;
-    this.#socket.onerror = nothing;
+  #removeHandlers(): void {
+    const ignore = () => {};
+    this.#socket.onopen = this.#socket.onmessage = this.#socket.onclose = ignore;
+    this.#socket.onerror = ignore;
   }
 }

@@ -1,9 +1,10 @@
+// Bad network: slow connections, blocked WebSockets, refused tokens.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Gateway } from '../dist/index.js';
-import { GatewayProcess, WebSocket, isWithoutHoles, journal, record, texts, until } from './stage/gateway.mjs';
-import { Proxy } from './stage/proxy.mjs';
+import { Proxy } from './support/faulty-proxy.mjs';
+import { GatewayProcess, hasAllOffsets, journal, record, texts, waitFor, WebSocket } from './support/gateway-process.mjs';
 
 let gateway, proxy;
 before(async () => {
@@ -18,32 +19,32 @@ after(async () => {
 });
 
 for (const transport of ['socket', 'stream']) {
-  test(`a slow ${transport} line gets everything`, async () => {
+  test(`a slow ${transport} receives everything`, async () => {
     const account = await gateway.login(proxy.url);
     const session = await account.open({}, { transport, from: 'start' });
-    const heard = record(session);
+    const recorded = record(session);
     await session.ready;
     proxy.bytesPerSecond = 60_000;
     const answer = await session.ask('/chunks 400 300');
     proxy.bytesPerSecond = Infinity;
     assert.equal(answer.text.length, 120_000);
-    assert.ok(isWithoutHoles(heard.events));
-    assert.equal(heard.opened, 1);
-    assert.deepEqual(texts(heard.events), texts(await journal(account, session.id)));
+    assert.ok(hasAllOffsets(recorded.events));
+    assert.equal(recorded.opened, 1);
+    assert.deepEqual(texts(recorded.events), texts(await journal(account, session.id)));
     assert.deepEqual(session.store.state, await session.send('REQUEST_STATE', {}));
     session.close();
   });
 }
 
-test('where no WebSocket passes, a stream does everything', async () => {
+test('where WebSockets are blocked, a stream does everything', async () => {
   proxy.refusesUpgrades = true;
   const account = await gateway.login(proxy.url);
   const session = await account.open();
-  const heard = record(session);
+  const recorded = record(session);
   assert.equal((await session.ask('/stream 5')).text, '1 2 3 4 5 ');
   assert.equal(session.transport, 'stream');
   const { taskId } = await session.prompt('/tool');
-  const question = await until('a question', () => session.store.view.questions[0]);
+  const question = await waitFor('a question', () => session.store.view.questions[0]);
   assert.equal((await session.answer(question.questionId, { ok: true })).accepted, true);
   assert.equal((await session.end(taskId)).status, 'completed');
   const { control } = await session.send('TAKE_CONTROL', {});
@@ -53,25 +54,25 @@ test('where no WebSocket passes, a stream does everything', async () => {
   assert.equal((await session.end(long.taskId)).status, 'cancelled');
   const upgrades = proxy.upgrades;
   proxy.cutAll();
-  await until('it is back', () => heard.opened === 2);
-  assert.equal(proxy.upgrades, upgrades, 'what was refused is not tried again at once');
+  await waitFor('the reconnect', () => recorded.opened === 2);
+  assert.equal(proxy.upgrades, upgrades, 'a refused upgrade is not retried at once');
   assert.deepEqual(session.store.state, await session.send('REQUEST_STATE', {}));
   session.close();
 });
 
-test('a line on which nothing comes is given up', async () => {
+test('a connection that is never acknowledged is dropped', async () => {
   const account = await gateway.login(proxy.url);
   const { id } = await account.request('POST', '/api/sessions', {});
   proxy.bytesPerSecond = 1;
   const session = account.join(id, { openTimeoutMs: 300, backoff: { baseMs: 10 } });
   const { lost } = record(session);
-  await until('given up', () => lost.some(({ reason }) => reason === 'not acknowledged in time'), 5000);
+  await waitFor('the drop', () => lost.some(({ reason }) => reason === 'not acknowledged in time'), 5000);
   proxy.bytesPerSecond = Infinity;
   assert.equal((await session.ask('/echo alive')).text, 'alive');
   session.close();
 });
 
-test('a dead token is not tried again and again', async () => {
+test('a revoked token is not retried', async () => {
   const other = await gateway.login(proxy.url);
   for (const transport of ['socket', 'stream']) {
     const victim = await gateway.login(proxy.url);
@@ -79,7 +80,7 @@ test('a dead token is not tried again and again', async () => {
     await session.ready;
     const { login } = await victim.request('GET', '/api/auth/me');
     await other.request('DELETE', `/api/auth/logins/${login.id}`);
-    await until('the session has ended', () => session.status === 'ended', 5000);
+    await waitFor('the session has ended', () => session.status === 'ended', 5000);
     assert.equal(session.failure.code, 'AUTH_FAILED');
     const { connections } = proxy;
     await sleep(300);
@@ -89,7 +90,7 @@ test('a dead token is not tried again and again', async () => {
   }
 });
 
-test('a token that was never good ends it at once', async () => {
+test('an invalid token ends the session at once', async () => {
   const { id } = await (await gateway.login(proxy.url)).request('POST', '/api/sessions', {});
   for (const transport of ['socket', 'stream', 'auto']) {
     const before = proxy.connections;

@@ -1,14 +1,15 @@
+// Login and commands: the client against a real gateway.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Failure, Gateway } from '../dist/index.js';
-import { GatewayProcess, WebSocket, admin, journal, record, until } from './stage/gateway.mjs';
+import { admin, GatewayProcess, journal, record, waitFor, WebSocket } from './support/gateway-process.mjs';
 
 let gateway;
 before(async () => (gateway = await GatewayProcess.start()));
 after(() => gateway?.stop());
 
 for (const transport of ['socket', 'stream']) {
-  test(`whoever logs in gets an answer over a ${transport}`, async () => {
+  test(`a logged-in user gets an answer over a ${transport}`, async () => {
     const account = await gateway.login();
     assert.equal(account.login.user.username, admin[0]);
     const session = await account.open({ title: 'First' }, { transport });
@@ -22,7 +23,7 @@ for (const transport of ['socket', 'stream']) {
   });
 }
 
-test('a wrong password is told as such', async () => {
+test('a wrong password fails with AUTH_FAILED', async () => {
   await assert.rejects(new Gateway(gateway.url, { WebSocket }).login('admin', 'wrong wrong'), (error) => {
     assert.ok(error instanceof Failure);
     assert.deepEqual([error.code, error.status], ['AUTH_FAILED', 401]);
@@ -30,11 +31,11 @@ test('a wrong password is told as such', async () => {
   });
 });
 
-test('a gateway that is not there is told as such', async () => {
+test('a missing gateway fails with UNREACHABLE', async () => {
   await assert.rejects(new Gateway('http://127.0.0.1:1', { WebSocket }).login(...admin), { code: 'UNREACHABLE' });
 });
 
-test('a token is renewed once however many ask, and again later', async () => {
+test('concurrent renewals share one request, and a later one makes another', async () => {
   let refreshes = 0;
   const counting = (url, init) => ((refreshes += String(url).endsWith('/refresh') ? 1 : 0), fetch(url, init));
   const account = await new Gateway(gateway.url, { WebSocket, fetch: counting }).login(...admin);
@@ -43,8 +44,8 @@ test('a token is renewed once however many ask, and again later', async () => {
   assert.equal(refreshes, 1);
   assert.equal(new Set(renewed).size, 1);
   assert.notEqual(renewed[0], first);
-  assert.equal(await account.login.renew(first), renewed[0], 'whoever comes late gets what is there');
-  assert.notEqual(await account.login.renew(renewed[0]), renewed[0], 'the next cookie was kept');
+  assert.equal(await account.login.renew(first), renewed[0], 'a late caller gets the current token');
+  assert.notEqual(await account.login.renew(renewed[0]), renewed[0], 'the next cookie was used');
   assert.equal(refreshes, 2);
 });
 
@@ -54,7 +55,7 @@ test('logging out ends the sessions and the login', async () => {
   await session.ready;
   const { token } = account.login;
   await account.logout();
-  await until('the session has ended', () => session.status === 'ended', 5000);
+  await waitFor('the session has ended', () => session.status === 'ended', 5000);
   assert.equal(session.failure.code, 'AUTH_FAILED');
   await assert.rejects(account.login.renew(token), { code: 'AUTH_FAILED' });
 });
@@ -62,7 +63,7 @@ test('logging out ends the sessions and the login', async () => {
 test('commands of every kind are answered', async () => {
   const account = await gateway.login();
   const session = await account.open();
-  const heard = record(session);
+  const recorded = record(session);
   await session.ready;
   assert.ok((await session.send('QUERY', { kind: 'models' })).result);
   await session.send('UPDATE_SETTINGS', { settings: { model: 'small' } });
@@ -77,7 +78,7 @@ test('commands of every kind are answered', async () => {
   await session.send('STEER', { text: '/echo steered' }, { fence: control.fence });
   await assert.rejects(session.send('FOLLOW_UP', { text: '/echo stale' }, { fence: control.fence + 1 }), { code: 'FORBIDDEN' });
   await session.send('RELEASE_CONTROL', {});
-  await until('the steered run', () => heard.events.some((event) => event.payload.status === 'completed'));
+  await waitFor('the steered run', () => recorded.events.some((event) => event.payload.status === 'completed'));
   const { view } = session.store;
   assert.deepEqual([view.settings.model, view.enabledTools, view.queueModes.followUp], ['small', ['read'], 'all']);
   assert.equal(view.suggestions[0].text, 'try the tests');
@@ -85,12 +86,12 @@ test('commands of every kind are answered', async () => {
   const other = account.join(branch.sessionId, { from: 'start' });
   await other.ready;
   assert.equal(other.store.view.offset, branch.offset);
-  assert.deepEqual(heard.events, await journal(account, session.id));
+  assert.deepEqual(recorded.events, await journal(account, session.id));
   session.close();
   other.close();
 });
 
-test('whoever comes back with a cursor and a store hears only what is new', async () => {
+test('joining with a cursor and a store receives only newer events', async () => {
   const account = await gateway.login();
   const session = await account.open();
   await session.ask('/echo one');
@@ -100,10 +101,10 @@ test('whoever comes back with a cursor and a store hears only what is new', asyn
   await other.ask('/echo two');
   other.close();
   const again = account.join(id, { from: cursor, store });
-  const heard = record(again);
+  const recorded = record(again);
   await again.ready;
-  assert.equal(heard.events[0].offset, cursor.offset + 1);
-  assert.deepEqual(heard.snapshots, []);
+  assert.equal(recorded.events[0].offset, cursor.offset + 1);
+  assert.deepEqual(recorded.snapshots, []);
   assert.deepEqual(again.store.state, await again.send('REQUEST_STATE', {}));
   again.close();
 });

@@ -1,15 +1,16 @@
+// Package: the README example, no dependencies, a portable lock file.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { GatewayProcess, admin, root } from './stage/gateway.mjs';
+import { admin, GatewayProcess, root } from './support/gateway-process.mjs';
 
 let gateway;
 before(async () => (gateway = await GatewayProcess.start()));
 after(() => gateway?.stop());
 
-test('the example of the README runs', () => {
+test('the example in the README runs', () => {
   const [, example] = /```js\n([^]*?)```/.exec(readFileSync(join(root, 'README.md'), 'utf8'));
   const text = example
     .replace("'@switchboard/client'", "'../dist/index.js'")
@@ -27,7 +28,7 @@ test('the example of the README runs', () => {
   }
 });
 
-test('the program needs nothing but itself', () => {
+test('the client has no dependencies', () => {
   const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   assert.equal(dependencies, undefined);
   const files = readdirSync(join(root, 'dist'), { recursive: true }).filter((name) => name.endsWith('.js'));

@@ -1,62 +1,66 @@
+// Session store: folding events gives the same state as the gateway.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { emptyView, fold, GATEWAY_BOUNDS, stateOf, viewOf } from '../dist/index.js';
-import { GatewayProcess, record, until } from './stage/gateway.mjs';
+import { GatewayProcess, record, waitFor } from './support/gateway-process.mjs';
 
 let gateway;
 before(async () => (gateway = await GatewayProcess.start()));
 after(() => gateway?.stop());
 
-/** At most so many of them, spread evenly. */
-const sample = (list, most) => list.filter((_, place) => place % Math.ceil(list.length / most) === 0);
+/** At most `max` items, evenly spread. */
+const sample = (list, max) => list.filter((_, index) => index % Math.ceil(list.length / max) === 0);
 
-/** Plays a session and asks for the state again and again; then every state must be what folding gives. */
+/**
+ * Plays a session while requesting its state repeatedly, then checks that folding the events gives each of
+ * these states.
+ */
 async function compare(play) {
   const account = await gateway.login();
   const session = await account.open({}, { from: 'start' });
-  const heard = record(session);
+  const recorded = record(session);
   await session.ready;
   const states = [];
-  let playing = true;
-  const asking = (async () => {
-    while (playing) states.push(await session.send('REQUEST_STATE', {}));
+  let isPlaying = true;
+  const polling = (async () => {
+    while (isPlaying) states.push(await session.send('REQUEST_STATE', {}));
   })();
   await play(session, account);
-  playing = false;
-  await asking;
+  isPlaying = false;
+  await polling;
   states.push(await session.send('REQUEST_STATE', {}));
   const last = states.at(-1);
-  await until('all events', () => session.store.view.offset >= last.offset);
+  await waitFor('all events', () => session.store.view.offset >= last.offset);
   assert.deepEqual(session.store.state, last);
-  assert.deepEqual(heard.snapshots, []);
-  const offsets = new Set(heard.events.map((event) => event.offset));
-  // In the middle of joined chunks there is nothing to compare with.
+  assert.deepEqual(recorded.snapshots, []);
+  const offsets = new Set(recorded.events.map((event) => event.offset));
+  // Within merged chunks there is no folded state to compare with.
   const comparable = sample(states.filter(({ offset }) => offset === 0 || offsets.has(offset)), 60);
   let view = emptyView(last.epoch);
-  let place = 0;
+  let next = 0;
   for (const state of comparable) {
-    while (view.offset < state.offset) view = fold(view, heard.events[place++]);
+    while (view.offset < state.offset) view = fold(view, recorded.events[next++]);
     const { capabilities } = state;
     assert.deepEqual(stateOf({ ...view, capabilities }), state, `at ${state.offset}`);
   }
-  // Whoever begins with a state and goes on comes to the same.
+  // Starting from any state and folding the rest gives the same result.
   for (const state of sample(comparable, 10)) {
-    const later = heard.events.filter((event) => event.offset > state.offset);
-    const around = { presence: [], control: undefined };
-    const resumed = later.reduce((view, event) => fold(view, event), viewOf(state, GATEWAY_BOUNDS, around));
+    const later = recorded.events.filter((event) => event.offset > state.offset);
+    const transient = { presence: [], control: undefined };
+    const resumed = later.reduce((view, event) => fold(view, event), viewOf(state, GATEWAY_BOUNDS, transient));
     assert.deepEqual(stateOf(resumed), last, `from ${state.offset}`);
   }
   const compared = new Set(comparable.map(({ offset }) => offset)).size;
   session.close();
-  return { view: session.store.view, compared, kinds: new Set(heard.events.map((event) => event.type)) };
+  return { view: session.store.view, compared, kinds: new Set(recorded.events.map((event) => event.type)) };
 }
 
-async function answerNext(session, said) {
-  const question = await until('a question', () => session.store.view.questions[0]);
-  return session.answer(question.questionId, said(question));
+async function answerNext(session, answerTo) {
+  const question = await waitFor('a question', () => session.store.view.questions[0]);
+  return session.answer(question.questionId, answerTo(question));
 }
 
-test('a stream, a plan, thoughts, usage, a title and commands', async () => {
+test('the store matches the gateway: a stream, a plan, thoughts, usage, a title and commands', async () => {
   const { view, compared, kinds } = await compare(async (session) => {
     for (const prompt of ['/stream 40 2', '/plan', '/think', '/usage', '/title A title', '/commands', '/image', 'Hello', '/fail']) {
       await session.ask(prompt);
@@ -71,7 +75,7 @@ test('a stream, a plan, thoughts, usage, a title and commands', async () => {
   assert.ok(kinds.has('USAGE_UPDATE') && kinds.has('PLAN_UPDATE'));
 });
 
-test('thoughts are shown while they are thought', async () => {
+test('thoughts are in the view while their run goes on', async () => {
   const account = await gateway.login();
   const session = await account.open();
   await session.ask('/think');
@@ -79,9 +83,9 @@ test('thoughts are shown while they are thought', async () => {
   session.close();
 });
 
-test('tools and questions, answered, declined and cancelled', async () => {
+test('the store matches the gateway: tools, and questions answered, declined and cancelled', async () => {
   const { view, kinds } = await compare(async (session) => {
-    for (const [prompt, said] of [
+    for (const [prompt, answerTo] of [
       ['/tool', () => ({ ok: true })],
       ['/tool', () => ({ ok: false })],
       ['/confirm', () => ({ ok: true })],
@@ -89,11 +93,11 @@ test('tools and questions, answered, declined and cancelled', async () => {
       ['/pick', ({ options }) => ({ ids: [options[0].id] })],
     ]) {
       const { taskId } = await session.prompt(prompt);
-      await answerNext(session, said);
+      await answerNext(session, answerTo);
       await session.end(taskId);
     }
     const { taskId } = await session.prompt('/tool');
-    await until('a question', () => session.store.view.questions.length);
+    await waitFor('a question', () => session.store.view.questions.length);
     await session.cancel();
     assert.equal((await session.end(taskId)).status, 'cancelled');
   });
@@ -101,7 +105,7 @@ test('tools and questions, answered, declined and cancelled', async () => {
   assert.ok(kinds.has('TOOL_UPDATE') && kinds.has('QUESTION') && kinds.has('QUESTION_RESOLVED'));
 });
 
-test('cancelling, the queue, steering and settings', async () => {
+test('the store matches the gateway: cancelling, the queue, steering and settings', async () => {
   const { view } = await compare(async (session) => {
     await session.send('SET_QUEUE_MODE', { followUp: 'all' });
     const running = await session.prompt('/stream 1000 5');
@@ -117,13 +121,13 @@ test('cancelling, the queue, steering and settings', async () => {
     await session.cancel(running.taskId);
     assert.equal((await session.end(running.taskId)).status, 'cancelled');
     await session.end(queued.taskId);
-    await until('the queue is empty', () => session.store.view.queue.length === 0 && session.store.view.currentTask.status !== 'running');
+    await waitFor('the queue is empty', () => session.store.view.queue.length === 0 && session.store.view.currentTask.status !== 'running');
     await session.ask('/tool');
   });
   assert.equal(view.settings.temperature, 0.5);
 });
 
-test('more messages, and more text, than a state holds', async () => {
+test('the store matches the gateway: more messages and text than a state holds', async () => {
   const { view } = await compare(async (session) => {
     for (let count = 0; count < 110; count += 1) await session.ask(`/echo ${count} äöü€😀`);
     assert.equal(session.store.view.messages.length, 200);
@@ -133,7 +137,7 @@ test('more messages, and more text, than a state holds', async () => {
   assert.equal(view.historyTruncated, true);
 });
 
-test('a single answer that is longer than a state holds', async () => {
+test('the store matches the gateway: a single answer longer than a state holds', async () => {
   const { view } = await compare(async (session) => {
     await session.ask('/chunks 70 10000');
     assert.equal(session.store.view.textBytes, GATEWAY_BOUNDS.bytes);

@@ -1,4 +1,4 @@
-// Compiled, never run: what must and what must not be accepted.
+// Type checks: compiled, never run. What the types must accept and what they must reject.
 import { Gateway } from '../dist/index.js';
 import type { Protocol, SessionEvent } from '../dist/index.js';
 

@@ -1,4 +1,4 @@
-// A line that can be bad: cut, slow, or closed to WebSockets.
+// Faulty proxy: cuts connections, slows them down, or refuses WebSockets.
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,7 +10,7 @@ export class Proxy {
     proxy.connections = 0;
     proxy.cuts = 0;
     proxy.upgrades = 0;
-    /** How many bytes the next connection lives for, both ways together. */
+    /** How many bytes the next connection may carry, both directions together. */
     proxy.budget = () => Infinity;
     proxy.bytesPerSecond = Infinity;
     proxy.refusesUpgrades = false;
@@ -21,7 +21,7 @@ export class Proxy {
     return proxy;
   }
 
-  /** Cuts everything that is open now. */
+  /** Cuts every open connection. */
   cutAll() {
     for (const cut of [...this.open]) cut();
   }
@@ -33,27 +33,27 @@ export class Proxy {
 
   #serve(client) {
     this.connections += 1;
-    let left = this.budget();
+    let remaining = this.budget();
     const server = connect(this.target, '127.0.0.1');
-    let gone = false;
+    let isClosed = false;
     const end = () => {
-      if (gone) return;
-      gone = true;
+      if (isClosed) return;
+      isClosed = true;
       this.open.delete(cut);
       client.destroy();
       server.destroy();
     };
     const cut = () => {
-      if (!gone) this.cuts += 1;
+      if (!isClosed) this.cuts += 1;
       end();
     };
     this.open.add(cut);
     const pass = async (from, to, isUpstream) => {
-      let head = true;
-      for await (let piece of from) {
-        if (head && isUpstream) {
-          head = false;
-          if (/upgrade: websocket/i.test(piece.toString('latin1'))) {
+      let isFirst = true;
+      for await (let chunk of from) {
+        if (isFirst && isUpstream) {
+          isFirst = false;
+          if (/upgrade: websocket/i.test(chunk.toString('latin1'))) {
             this.upgrades += 1;
             if (this.refusesUpgrades) {
               client.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n');
@@ -61,12 +61,12 @@ export class Proxy {
             }
           }
         }
-        const cutHere = piece.length >= left;
-        if (cutHere) piece = piece.subarray(0, left);
-        left -= piece.length;
-        await this.#write(to, piece);
-        if (cutHere) {
-          // Let what was passed on arrive, so that cuts fall everywhere.
+        const isCutHere = chunk.length >= remaining;
+        if (isCutHere) chunk = chunk.subarray(0, remaining);
+        remaining -= chunk.length;
+        await this.#write(to, chunk);
+        if (isCutHere) {
+          // Lets the forwarded bytes arrive first, so that cuts fall at any byte.
           await sleep(1);
           return cut();
         }
@@ -79,14 +79,14 @@ export class Proxy {
     pass(server, client, false).catch(end);
   }
 
-  async #write(to, piece) {
+  async #write(to, chunk) {
     if (this.bytesPerSecond === Infinity) {
-      if (!to.write(piece)) await once(to, 'drain');
+      if (!to.write(chunk)) await once(to, 'drain');
       return;
     }
     const step = Math.max(1, Math.floor(this.bytesPerSecond / 50));
-    for (let place = 0; place < piece.length && !to.destroyed; place += step) {
-      to.write(piece.subarray(place, place + step));
+    for (let start = 0; start < chunk.length && !to.destroyed; start += step) {
+      to.write(chunk.subarray(start, start + step));
       await sleep(20);
     }
   }

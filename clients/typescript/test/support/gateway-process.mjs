@@ -1,4 +1,4 @@
-// The real gateway as a process of its own, with a fresh data directory.
+// Gateway process: the real gateway with a fresh data directory, and helpers to observe its sessions.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -15,7 +15,7 @@ export const root = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
 export const program = resolve(root, process.env.SWITCHBOARD_BIN ?? '../../target/debug/switchboard');
 export const admin = ['admin', 'a long enough secret'];
 
-/** Everything that was started in this file is ended with it. */
+/** Every process started here is killed when the test file exits. */
 const running = new Set();
 process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')));
 
@@ -29,7 +29,7 @@ async function freePort() {
 }
 
 export class GatewayProcess {
-  /** Left at the end also by a test that failed, or its process would wait for them. */
+  /** Closed at the end, also after a failed test, or the test process would wait for them. */
   sessions = [];
 
   static async start({ publicUrl, env = {} } = {}) {
@@ -52,20 +52,20 @@ export class GatewayProcess {
     return gateway;
   }
 
-  /** Starts the program, also again after its end: same port, same data. */
+  /** Starts the program, or restarts it on the same port and data. */
   async run() {
     const child = spawn(program, ['--data-dir', this.data, '--listen', `127.0.0.1:${this.port}`], {
       cwd: this.data, env: this.env, stdio: ['ignore', 'ignore', 'pipe'],
     });
     this.child = child;
-    this.said = '';
-    child.stderr.on('data', (piece) => (this.said = (this.said + piece).slice(-4000)));
+    this.stderr = '';
+    child.stderr.on('data', (chunk) => (this.stderr = (this.stderr + chunk).slice(-4000)));
     running.add(child);
     for (const end = Date.now() + 20_000; Date.now() < end; await sleep(20)) {
-      if (child.exitCode !== null) throw new Error(`the gateway ended with ${child.exitCode}: ${this.said}`);
+      if (child.exitCode !== null) throw new Error(`the gateway ended with ${child.exitCode}: ${this.stderr}`);
       if (await fetch(`${this.url}/readyz`).then((answer) => answer.ok, () => false)) return;
     }
-    throw new Error(`the gateway does not start: ${this.said}`);
+    throw new Error(`the gateway does not start: ${this.stderr}`);
   }
 
   async end(signal) {
@@ -83,12 +83,12 @@ export class GatewayProcess {
     rmSync(this.data, { recursive: true, force: true });
   }
 
-  /** Logged in, over `url` (a proxy's, say). */
+  /** Logs in, by default directly; `url` may be a proxy. */
   async login(url = this.url, [name, password] = admin) {
     const account = await new Gateway(url, { WebSocket }).login(name, password);
     const join = account.join.bind(account);
-    account.join = (...given) => {
-      const session = join(...given);
+    account.join = (...options) => {
+      const session = join(...options);
       this.sessions.push(session);
       return session;
     };
@@ -96,12 +96,12 @@ export class GatewayProcess {
   }
 }
 
-/** The whole journal of a session, as the gateway keeps it. */
+/** The whole journal of a session, read over HTTP. */
 export async function journal(account, id) {
   const events = [];
   for (;;) {
     const after = events.at(-1)?.offset ?? 0;
-    const { base } = account.login.reach;
+    const { base } = account.login.endpoint;
     const answer = await fetch(`${base}/api/sessions/${id}/events?after=${after}&limit=1000`, {
       headers: { Authorization: `Bearer ${account.login.token}` },
     });
@@ -111,38 +111,38 @@ export async function journal(account, id) {
   }
 }
 
-/** Waits until something is so. */
-export async function until(what, isSo, ms = 15_000) {
+/** Waits until a condition holds. */
+export async function waitFor(what, condition, ms = 15_000) {
   for (const end = Date.now() + ms; ; await sleep(5)) {
-    const found = await isSo();
+    const found = await condition();
     if (found) return found;
     if (Date.now() > end) throw new Error(`not in time: ${what}`);
   }
 }
 
-/** Everything that a session tells, in order. */
+/** Records what a session emits. */
 export function record(session) {
-  const heard = { events: [], snapshots: [], lost: [], opened: 0 };
-  session.on('event', (event) => heard.events.push(event));
-  session.on('snapshot', (state) => heard.snapshots.push(state));
-  session.on('lost', (end) => heard.lost.push(end));
-  session.on('open', () => (heard.opened += 1));
-  return heard;
+  const recorded = { events: [], snapshots: [], lost: [], opened: 0 };
+  session.on('event', (event) => recorded.events.push(event));
+  session.on('snapshot', (state) => recorded.snapshots.push(state));
+  session.on('lost', (end) => recorded.lost.push(end));
+  session.on('open', () => (recorded.opened += 1));
+  return recorded;
 }
 
-/** What was said in each utterance, however it was cut into frames. */
+/** The text of each message, regardless of how it was split into chunks. */
 export function texts(events) {
-  const said = new Map();
+  const texts = new Map();
   for (const { type, payload } of events) {
     if (type !== 'TASK_OUTPUT_CHUNK') continue;
     const id = `${payload.messageId} ${payload.channel}`;
-    said.set(id, (said.get(id) ?? '') + payload.content);
+    texts.set(id, (texts.get(id) ?? '') + payload.content);
   }
-  return Object.fromEntries(said);
+  return Object.fromEntries(texts);
 }
 
-/** Every offset once and in order, from the first to the last. */
-export function isWithoutHoles(events, after = 0) {
+/** Whether the offsets are complete, unique and in order. */
+export function hasAllOffsets(events, after = 0) {
   let last = after;
   for (const { offset, payload } of events) {
     if ((payload.fromOffset ?? offset) !== last + 1) return false;
