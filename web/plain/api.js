@@ -1,15 +1,15 @@
-// Requests to the server, and the access token they carry.
+// API: requests to the gateway, and the access token they carry.
 
 const LEASE_KEY = 'switchboard-refresh-started';
 const LEASE_MS = 3000;
 const REQUEST_MS = 20000;
 
-// In memory only: what is not stored cannot be read from storage.
+// In memory only: what is not stored cannot be stolen from storage.
 let access = null;
 let refreshing = null;
 let signedOut = () => {};
 
-/** A failure with words for the person; `field` is the input to correct, if there is one. */
+/** An error with text for the user; `field` is the input to correct, if any. */
 export class Problem extends Error {
   constructor(message, { status = 0, retryAfterSecs = 0, field = null } = {}) {
     super(message);
@@ -19,7 +19,7 @@ export class Problem extends Error {
 
 export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** One request, as it is: no token unless given, no second attempt. */
+/** One request: no token unless given, no retry. */
 export async function send(method, path, { body, token, keepalive = false } = {}) {
   const headers = { Accept: 'application/json' };
   if (body) headers['Content-Type'] = 'application/json';
@@ -44,27 +44,27 @@ export async function send(method, path, { body, token, keepalive = false } = {}
   try { content = JSON.parse(text); } catch { /* an empty body, or a proxy's own error page */ }
   if (response.ok) return content;
   const { status } = response;
-  const words = content?.detail ?? content?.title ?? `The server answered with status ${status}. Try again in a moment.`;
+  const message = content?.detail ?? content?.title ?? `The server answered with status ${status}. Try again in a moment.`;
   const reference = status >= 500 && content?.requestId ? ` (request ${content.requestId})` : '';
   const retryAfterSecs = Number(response.headers.get('Retry-After')) || 0;
-  throw new Problem(words + reference, { status, retryAfterSecs });
+  throw new Problem(message + reference, { status, retryAfterSecs });
 }
 
 export const account = () => access;
-export const forget = () => { access = null; };
+export const clearToken = () => { access = null; };
 export const onSignedOut = (callback) => { signedOut = callback; };
 
-/** Keeps the access token of a login, setup, invite or refresh answer. */
-export function adopt(answer) {
+/** Keeps the access token of a login, setup, invite or refresh response. */
+export function keepToken(answer) {
   if (!answer?.token) throw new Problem('The answer of the server could not be read. Try again in a moment.');
   access = answer;
   return answer;
 }
 
-// Two refreshes at once would end the login. The lock keeps tabs apart; the lease also covers a page
-// that was reloaded while its refresh was under way, and browsers that offer no locks on plain http.
-function alone(task) {
-  const leased = async () => {
+// Refreshing twice at once would end the login. The lock separates tabs; the lease also covers a page
+// reloaded in the middle of its refresh, and browsers without locks on plain http.
+function withRefreshLock(task) {
+  const withLease = async () => {
     try {
       while (Math.abs(Date.now() - localStorage.getItem(LEASE_KEY)) < LEASE_MS) await pause(100);
       localStorage.setItem(LEASE_KEY, Date.now());
@@ -75,19 +75,19 @@ function alone(task) {
       try { localStorage.removeItem(LEASE_KEY); } catch { /* storage is switched off */ }
     }
   };
-  return navigator.locks ? navigator.locks.request('switchboard-refresh', leased) : leased();
+  return navigator.locks ? navigator.locks.request('switchboard-refresh', withLease) : withLease();
 }
 
 /** A new access token from the refresh cookie. */
 export function refresh() {
-  // keepalive: the new cookie arrives even if the page is left meanwhile.
-  refreshing ??= alone(() => send('POST', 'api/auth/refresh', { keepalive: true }))
-    .then(adopt)
+  // keepalive: the new cookie arrives even if the page is closed meanwhile.
+  refreshing ??= withRefreshLock(() => send('POST', 'api/auth/refresh', { keepalive: true }))
+    .then(keepToken)
     .finally(() => { refreshing = null; });
   return refreshing;
 }
 
-/** A new access token while signed in; tells the page if the login has ended. */
+/** A new access token while signed in; calls back if the login has ended. */
 export async function renew() {
   try {
     await refresh();
@@ -97,7 +97,7 @@ export async function renew() {
   }
 }
 
-/** A request as the signed-in person; renews the token once if it is no longer accepted. */
+/** A request as the signed-in user; renews the token once if it is refused. */
 export async function call(method, path, body) {
   try {
     return await send(method, path, { body, token: access?.token });

@@ -1,6 +1,6 @@
-// One login in the list of devices.
+// Devices: one login in the list of devices.
 
-// The order matters: most browsers also name those that come later here.
+// The order matters: most browsers also claim to be the ones further down.
 const BROWSERS = [
   [/Edg/, 'Edge'],
   [/OPR\//, 'Opera'],
@@ -19,24 +19,24 @@ const SYSTEMS = [
 const make = (tag, properties = {}) => Object.assign(document.createElement(tag), properties);
 const when = (time) => new Date(time).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 
-/** The row of a login; its button submits the id, unless it is the login in use. */
+/** The row of a login; its button submits the id, except for the current login. */
 export function deviceRow(entry) {
   const name = deviceName(entry);
-  const used = entry.lastUsedAt ? `Last used ${when(entry.lastUsedAt)}` : 'Not used yet';
+  const lastUsed = entry.lastUsedAt ? `Last used ${when(entry.lastUsedAt)}` : 'Not used yet';
 
-  const words = make('div', { title: entry.userAgent ?? '' });
-  words.append(make('strong', { textContent: name }));
-  for (const line of [used, `Since ${when(entry.createdAt)}`, entry.address]) {
-    if (line) words.append(make('span', { textContent: line }));
+  const details = make('div', { title: entry.userAgent ?? '' });
+  details.append(make('strong', { textContent: name }));
+  for (const fact of [lastUsed, `Since ${when(entry.createdAt)}`, entry.address]) {
+    if (fact) details.append(make('span', { textContent: fact }));
   }
   const row = make('li');
-  row.append(words);
+  row.append(details);
   if (entry.current) {
     row.append(make('span', { className: 'badge', textContent: 'This device' }));
   } else {
     const button = make('button', { className: 'quiet', type: 'submit', value: entry.id, textContent: 'Revoke' });
     button.dataset.busy = 'Revoking…';
-    button.setAttribute('aria-label', `Revoke ${name}. ${used}`);
+    button.setAttribute('aria-label', `Revoke ${name}. ${lastUsed}`);
     row.append(button);
   }
   return row;

@@ -1,10 +1,10 @@
-// Forms that say what goes on and never lose what was typed.
+// Forms: show progress and never lose what was typed.
 
 import { Problem, pause } from './api.js';
 
 const MIN_PASSWORD_CHARS = 8;
 
-/** Runs `action(button)` on submit. What it returns is said as status, what it throws as error. */
+/** Runs `action(button)` on submit. Its result is shown as status, its error as error. */
 export function onSubmit(form, action) {
   const alertLine = form.querySelector('.error');
   const statusLine = form.querySelector('.status');
@@ -19,7 +19,7 @@ export function onSubmit(form, action) {
     const button = event.submitter ?? form.querySelector('[type=submit]');
     const label = button.textContent;
     form.dataset.waiting = 'yes';
-    // Not `disabled`, which would take the focus away.
+    // `disabled` would lose the focus.
     button.setAttribute('aria-disabled', 'true');
     button.textContent = button.dataset.busy ?? label;
     alertLine.textContent = statusLine.textContent = '';
@@ -50,7 +50,7 @@ function explain(error, alertLine) {
   error.field?.focus();
 }
 
-// On the button and not in the alert, which would be read out every second.
+// On the button: in the alert a screen reader would read it every second.
 async function countDown(secs, button) {
   const until = Date.now() + secs * 1000;
   for (let left = secs; left > 0; left = Math.ceil((until - Date.now()) / 1000)) {
@@ -59,54 +59,54 @@ async function countDown(secs, button) {
   }
 }
 
-/** The text of a field that may not be empty. */
-export function filled(field, words) {
-  if (!field.value) throw new Problem(words, { field });
+/** The value of a field that must not be empty. */
+export function requiredValue(field, message) {
+  if (!field.value) throw new Problem(message, { field });
   return field.value;
 }
 
 function onEdit(form, update) {
   form.addEventListener('input', update);
-  // The event comes before the fields are emptied.
+  // The event fires before the fields are emptied.
   form.addEventListener('reset', () => setTimeout(update));
   update();
 }
 
-/** Lets the box `show` make the passwords of a form readable. */
-export function revealable(form) {
+/** The checkbox `show` makes the passwords of a form readable. */
+export function makeRevealable(form) {
   onEdit(form, () => {
     for (const field of form.querySelectorAll('.secret')) field.type = form.elements.show.checked ? 'text' : 'password';
   });
 }
 
 /**
- * Gives a form with the fields `password`, `repeat` and `show` its live hints.
- * Returns the check to call on submit: it answers with the password, or throws what is wrong with it.
+ * Live hints for a form with the fields `password`, `repeat` and `show`. Returns the check for submit: it
+ * returns the password or throws a `Problem`.
  */
 export function newPassword(form) {
   const { password, repeat } = form.elements;
   const [lengthHint, repeatHint] = [password, repeat]
     .map((field) => document.getElementById(field.getAttribute('aria-describedby')));
-  // Characters as a person counts them, not UTF-16 units.
+  // Characters, not UTF-16 units.
   const missing = () => MIN_PASSWORD_CHARS - [...password.value].length;
   const matches = () => password.value === repeat.value;
 
-  const hint = (line, words, good) => {
-    line.textContent = words;
-    line.classList.toggle('good', good);
+  const setHint = (line, message, isGood) => {
+    line.textContent = message;
+    line.classList.toggle('good', isGood);
   };
   const update = () => {
-    if (!password.value) hint(lengthHint, `At least ${MIN_PASSWORD_CHARS} characters.`, false);
-    else if (missing() > 0) hint(lengthHint, `At least ${MIN_PASSWORD_CHARS} characters: ${missing()} more.`, false);
-    else hint(lengthHint, 'Long enough.', true);
+    if (!password.value) setHint(lengthHint, `At least ${MIN_PASSWORD_CHARS} characters.`, false);
+    else if (missing() > 0) setHint(lengthHint, `At least ${MIN_PASSWORD_CHARS} characters: ${missing()} more.`, false);
+    else setHint(lengthHint, 'Long enough.', true);
 
-    // Half a word is not a mistake yet.
-    if (!repeat.value || (password.value.startsWith(repeat.value) && !matches())) hint(repeatHint, 'The same once more.', false);
-    else if (matches()) hint(repeatHint, 'Both are the same.', true);
-    else hint(repeatHint, 'The two are not the same.', false);
+    // An unfinished repetition is not a mistake yet.
+    if (!repeat.value || (password.value.startsWith(repeat.value) && !matches())) setHint(repeatHint, 'The same once more.', false);
+    else if (matches()) setHint(repeatHint, 'Both are the same.', true);
+    else setHint(repeatHint, 'The two are not the same.', false);
   };
   onEdit(form, update);
-  revealable(form);
+  makeRevealable(form);
 
   return () => {
     if (missing() > 0) throw new Problem(`The password needs at least ${MIN_PASSWORD_CHARS} characters.`, { field: password });
@@ -116,8 +116,8 @@ export function newPassword(form) {
 }
 
 /**
- * A page that is one form behind a one-time link: `finish(token)` sends the form.
- * The token moves from the address bar, where others see it, to this tab's storage, so that a reload works.
+ * A page with one form behind a one-time link: `finish(token)` sends the form. The token moves from the
+ * address bar, where others can see it, to sessionStorage, so that a reload still finds it.
  */
 export function oneTimePage(key, form, finish) {
   const show = () => {
@@ -138,7 +138,7 @@ export function oneTimePage(key, form, finish) {
     // The form stays busy until the page is gone: a second submit would have no token.
     await new Promise(() => {});
   });
-  // A second link opened in the same tab changes the fragment only.
+  // A second link opened in the same tab changes only the fragment.
   addEventListener('hashchange', show);
   show();
 }

@@ -1,8 +1,8 @@
-// Log in; then the account: its devices, its access token, its password.
+// Index: the login form, and the account with its devices, token and password.
 
-import { account, adopt, call, forget, onSignedOut, refresh, renew, send } from './api.js';
+import { account, keepToken, call, clearToken, onSignedOut, refresh, renew, send } from './api.js';
 import { deviceRow } from './devices.js';
-import { filled, newPassword, onSubmit, revealable } from './form.js';
+import { requiredValue, newPassword, onSubmit, makeRevealable } from './form.js';
 
 const COPY_WORTH_MS = 120000;
 
@@ -18,7 +18,7 @@ function show(view, focused) {
 }
 
 function showLogin(notice = '') {
-  forget();
+  clearToken();
   offerToken(null);
   byId('login-notice').textContent = notice;
   const { username, password } = login.elements;
@@ -27,17 +27,17 @@ function showLogin(notice = '') {
 
 function showAccount() {
   for (const line of accountView.querySelectorAll('[role=alert], [role=status]')) line.textContent = '';
-  showWho();
+  showUser();
   show(accountView, accountView.querySelector('h1'));
   reloadDevices();
 }
 
-// Told from the token in use: the cookie is shared, and another tab may have logged in as somebody else.
-function showWho() {
+// From the token in use: the cookie is shared, and another tab may have logged in as another user.
+function showUser() {
   const { username, role } = account().user;
-  const forManagers = change.elements.username;
-  if (forManagers.value !== username) change.reset();
-  forManagers.value = byId('name').textContent = username;
+  const usernameField = change.elements.username;
+  if (usernameField.value !== username) change.reset();
+  usernameField.value = byId('name').textContent = username;
   byId('role').textContent = role;
 }
 
@@ -52,15 +52,15 @@ onSubmit(connect, async () => {
   showAccount();
 });
 
-revealable(login);
+makeRevealable(login);
 onSubmit(login, async () => {
   byId('login-notice').textContent = '';
   const { username, password } = login.elements;
   username.value = username.value.trim();
-  filled(username, 'Type your user name.');
-  filled(password, 'Type your password.');
+  requiredValue(username, 'Type your user name.');
+  requiredValue(password, 'Type your password.');
   try {
-    adopt(await send('POST', 'api/auth/login', { body: { username: username.value, password: password.value } }));
+    keepToken(await send('POST', 'api/auth/login', { body: { username: username.value, password: password.value } }));
   } catch (error) {
     if (error.status === 401) error.field = password;
     throw error;
@@ -83,7 +83,7 @@ onSubmit(byId('devices'), async (button) => {
   const revoked = button.value;
   if (revoked) await call('DELETE', `api/auth/logins/${encodeURIComponent(revoked)}`);
   const { logins } = await call('GET', 'api/auth/logins');
-  showWho();
+  showUser();
   byId('device-list').replaceChildren(...logins.map(deviceRow));
   if (!revoked) return '';
   byId('devices-title').focus();
@@ -106,7 +106,7 @@ onSubmit(byId('copy'), async () => {
     await navigator.clipboard.writeText(token);
     return `Copied. ${expiry}`;
   } catch {
-    // Browsers refuse it on plain http, for one.
+    // Browsers refuse the clipboard on plain http.
     offerToken(token);
     byId('token').select();
     return expiry;
@@ -115,8 +115,8 @@ onSubmit(byId('copy'), async () => {
 
 onSubmit(change, async () => {
   const { current } = change.elements;
-  const body = { currentPassword: filled(current, 'Type your current password.'), newPassword: checkedPassword() };
-  // A wrong current password can be a 401 too. With a token known to be good, it is not sent twice.
+  const body = { currentPassword: requiredValue(current, 'Type your current password.'), newPassword: checkedPassword() };
+  // A wrong current password can be a 401 too. Checking the token first keeps it from being sent twice.
   await call('GET', 'api/auth/me');
   try {
     await send('POST', 'api/auth/password', { body, token: account().token });

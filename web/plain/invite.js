@@ -1,6 +1,6 @@
-// An invited person sets a password.
+// Invite: an invited user sets a password.
 
-import { adopt, send } from './api.js';
+import { keepToken, send } from './api.js';
 import { newPassword, oneTimePage } from './form.js';
 
 const form = document.getElementById('invite');
@@ -8,7 +8,7 @@ const checkedPassword = newPassword(form);
 
 oneTimePage('switchboard-invite-token', form, async (token) => {
   const password = checkedPassword();
-  const { user } = adopt(await send('POST', 'api/invites/accept', { body: { token, password } }));
+  const { user } = keepToken(await send('POST', 'api/invites/accept', { body: { token, password } }));
   // For password managers, which look for the name beside the password when the page is left.
   form.elements.username.value = user.username;
 });

@@ -1,23 +1,23 @@
-// Which page is shown: a door before signing in, the workbench after it.
-import { standing } from './account';
-import { Invite } from './account/invite';
-import { Login } from './account/login';
-import { Setup } from './account/setup';
-import { Unreachable, Waiting } from './account/waiting';
-import { door } from './place';
-import { Workbench } from './workbench';
+// App: chooses between the sign-in pages and the app shell.
+import { AppShell } from './app-shell';
+import { authState } from './auth';
+import { ConnectingPage, UnreachablePage } from './auth/connecting-page';
+import { InvitePage } from './auth/invite-page';
+import { LoginPage } from './auth/login-page';
+import { SetupPage } from './auth/setup-page';
+import { entryPage } from './route';
 
 export function App() {
-  const now = standing.value;
-  if (now.is === 'in') return <Workbench key={now.user.id} />;
-  if (door.value === 'setup') return <Setup />;
-  if (door.value === 'invite') return <Invite />;
-  switch (now.is) {
+  const state = authState.value;
+  if (state.is === 'in') return <AppShell key={state.user.id} />;
+  if (entryPage.value === 'setup') return <SetupPage />;
+  if (entryPage.value === 'invite') return <InvitePage />;
+  switch (state.is) {
     case 'starting':
-      return <Waiting />;
+      return <ConnectingPage />;
     case 'unreachable':
-      return <Unreachable why={now.why} />;
+      return <UnreachablePage reason={state.reason} />;
     default:
-      return <Login why={now.why} username={now.username} />;
+      return <LoginPage notice={state.reason} username={state.username} />;
   }
 }

@@ -1,119 +1,99 @@
-// What the keyboard does while no field has the focus, and the help that lists it.
+// Keyboard shortcuts: single keys that work while no field has the focus, and their help.
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { isDrawerOpen } from './bar';
-import { Dialog } from './parts/dialog';
-import { go, place } from './place';
-import { list } from './sessions/list';
+import { Dialog } from './components/dialog';
+import { readLocal, writeLocal } from './local-storage';
+import { navigate, route } from './route';
+import { sessionList } from './sessions/session-list';
 import { text } from './text';
+import { isDrawerOpen } from './top-bar';
 
-const KEY = 'switchboard-single-keys';
+const SETTING_KEY = 'switchboard-single-keys';
 const isHelpOpen = signal(false);
-/** Whoever speaks to the computer, or hits keys by chance, can switch them off. */
-const isOn = signal(read());
+/** Can be switched off, for speech input and accidental key presses. */
+const isEnabled = signal(readLocal(SETTING_KEY) !== 'off');
 
-function read(): boolean {
-  try {
-    return localStorage.getItem(KEY) !== 'off';
-  } catch {
-    return true;
-  }
+function setEnabled(on: boolean): void {
+  isEnabled.value = on;
+  writeLocal(SETTING_KEY, on ? 'on' : 'off');
 }
 
-function set(on: boolean): void {
-  isOn.value = on;
-  try {
-    localStorage.setItem(KEY, on ? 'on' : 'off');
-  } catch {
-    // Storage is switched off: until the page is closed, then.
-  }
-}
-
-/** To the session `step` places on, as the list shows them. */
-function step(by: number): void {
-  const at = place.value;
+/** Selects the session `by` positions further in the list as shown. */
+function selectSession(by: number): void {
+  const current = route.value;
   const rows = [...document.querySelectorAll<HTMLElement>('[data-part=sessions] [data-session]')].flatMap(({ dataset }) => dataset['session'] ?? []);
-  const now = at.page === 'session' ? rows.indexOf(at.id) : by > 0 ? -1 : rows.length;
-  const id = rows[now + by];
-  if (id) go({ page: 'session', id });
+  const currentIndex = current.page === 'session' ? rows.indexOf(current.id) : by > 0 ? -1 : rows.length;
+  const id = rows[currentIndex + by];
+  if (id) navigate({ page: 'session', id });
 }
 
-function toWaiting(): void {
-  const ids = list.waiting.value.map((row) => row.id);
-  const at = place.value;
-  const id = ids[(ids.indexOf(at.page === 'session' ? at.id : '') + 1) % ids.length];
-  if (id) go({ page: 'session', id });
+function selectWaiting(): void {
+  const ids = sessionList.waiting.value.map((row) => row.id);
+  const current = route.value;
+  const id = ids[(ids.indexOf(current.page === 'session' ? current.id : '') + 1) % ids.length];
+  if (id) navigate({ page: 'session', id });
 }
 
-/** Puts the focus into the prompt box, if the page has one. */
-export function toPrompt(): void {
+/** Focuses the prompt box, if the page has one. */
+export function focusPrompt(): void {
   document.querySelector<HTMLElement>('#prompt')?.focus();
 }
 
-function toSearch(): void {
+function focusSearch(): void {
   if (getComputedStyle(document.querySelector('.side') ?? document.body).visibility === 'hidden') isDrawerOpen.value = true;
   requestAnimationFrame(() => document.querySelector<HTMLElement>('#search')?.focus());
 }
 
-const KEYS: Record<string, { does: () => void; words: string }> = {
-  '?': { does: () => (isHelpOpen.value = true), words: text.sessions.keys.help },
-  n: { does: () => go({ page: 'new' }), words: text.sessions.keys.create },
-  p: { does: toPrompt, words: text.sessions.keys.prompt },
-  '/': { does: toSearch, words: text.sessions.keys.search },
-  j: { does: () => step(1), words: text.sessions.keys.next },
-  k: { does: () => step(-1), words: text.sessions.keys.previous },
-  w: { does: toWaiting, words: text.sessions.keys.waiting },
+const SHORTCUTS: Record<string, { action: () => void; label: string }> = {
+  '?': { action: () => (isHelpOpen.value = true), label: text.sessions.keys.help },
+  n: { action: () => navigate({ page: 'new' }), label: text.sessions.keys.create },
+  p: { action: focusPrompt, label: text.sessions.keys.prompt },
+  '/': { action: focusSearch, label: text.sessions.keys.search },
+  j: { action: () => selectSession(1), label: text.sessions.keys.next },
+  k: { action: () => selectSession(-1), label: text.sessions.keys.previous },
+  w: { action: selectWaiting, label: text.sessions.keys.waiting },
 };
 
 function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && (target.isContentEditable || target.matches('input, textarea, select'));
 }
 
-/** Listens, and shows the help when it is asked for. Once in the page. */
-export function Keys() {
+/** Handles the keys and shows the help. Mount once. */
+export function KeyboardShortcuts() {
   useEffect(() => {
-    const pressed = (event: KeyboardEvent) => {
-      const key = KEYS[event.key];
+    const onKeyDown = (event: KeyboardEvent) => {
+      const key = SHORTCUTS[event.key];
       if (!key || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-      if (!isOn.value || document.querySelector('dialog[open], .menu')) return;
+      if (!isEnabled.value || document.querySelector('dialog[open], .menu')) return;
       event.preventDefault();
-      key.does();
+      key.action();
     };
-    addEventListener('keydown', pressed);
-    return () => removeEventListener('keydown', pressed);
+    addEventListener('keydown', onKeyDown);
+    return () => removeEventListener('keydown', onKeyDown);
   }, []);
-  return isHelpOpen.value ? <Help onClose={() => (isHelpOpen.value = false)} /> : null;
+  return isHelpOpen.value ? <ShortcutHelp onClose={() => (isHelpOpen.value = false)} /> : null;
 }
 
-/** Shows the help. */
-export function openHelp(): void {
+export function openShortcutHelp(): void {
   isHelpOpen.value = true;
 }
 
-function Help({ onClose }: { onClose: () => void }) {
+function ShortcutHelp({ onClose }: { onClose: () => void }) {
   return (
     <Dialog title={text.sessions.shortcuts} onClose={onClose}>
       <p class="small soft">{text.sessions.shortcutHelp}</p>
       <dl class="keys">
-        {Object.entries(KEYS).map(([key, { words }]) => (
+        {[...Object.entries(SHORTCUTS).map(([key, { label }]) => [key, label] as const), ...text.sessions.otherKeys].map(([key, label]) => (
           <div key={key}>
             <dt>
               <kbd>{key}</kbd>
             </dt>
-            <dd>{words}</dd>
-          </div>
-        ))}
-        {text.sessions.otherKeys.map(([key, words]) => (
-          <div key={key}>
-            <dt>
-              <kbd>{key}</kbd>
-            </dt>
-            <dd>{words}</dd>
+            <dd>{label}</dd>
           </div>
         ))}
       </dl>
       <label class="check">
-        <input type="checkbox" checked={isOn.value} onChange={(event) => set(event.currentTarget.checked)} /> {text.sessions.singleKeys}
+        <input type="checkbox" checked={isEnabled.value} onChange={(event) => setEnabled(event.currentTarget.checked)} /> {text.sessions.singleKeys}
       </label>
       <div class="dialog-buttons">
         <button type="button" class="button quiet" onClick={onClose}>{text.common.close}</button>

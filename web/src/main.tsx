@@ -1,13 +1,13 @@
-// The page begins here.
+// Main: mounts the page.
 import { render } from 'preact';
-import { start } from './account';
 import { App } from './app';
-import { door } from './place';
+import { resumeLogin } from './auth';
+import { entryPage } from './route';
 
 const root = document.getElementById('page');
 if (root) {
   root.textContent = '';
   render(<App />, root);
-  // Whoever comes with a link sets a password; who was signed in before does not matter then.
-  if (door.value === 'main') void start();
+  // A setup or invitation link needs no earlier login.
+  if (entryPage.value === 'main') void resumeLogin();
 }

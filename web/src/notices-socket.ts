@@ -1,115 +1,115 @@
-// Listens for what concerns everybody while no session is open: notices, and the end of the login.
+// Notices socket: receives notices and the end of the login while no session is open.
 //
-// It is one plain socket. The gateway gives it a session of its own, which is kept nowhere as long as
-// nothing is said in it.
-import { Backoff, verdict } from '@switchboard/client';
+// One plain WebSocket. The gateway gives it a session of its own, which is not stored as long as nothing is
+// sent in it.
+import { Backoff, closeAction, retryAfterIn } from '@switchboard/client';
 import type { Account, Envelope } from '@switchboard/client';
-import { noticeEnd } from './account';
-import { notice } from './notices';
+import { signOutIfEnded } from './auth';
+import { showNotice } from './notices';
 
 const RENEW_BEFORE_MS = 30_000;
-/** After having been too fast. */
-const LATER_MS = 30_000;
-const STABLE_MS = 10_000;
-/** Fresh tokens that may be refused in a row: then it is not the token. */
-const TOKEN_TRIES = 3;
+/** The pause after a close for flooding. */
+const THROTTLE_WAIT_MS = 30_000;
+const STABLE_AFTER_MS = 10_000;
+/** New tokens that may be refused in a row before pausing: by then the token is not the cause. */
+const MAX_REFUSED_TOKENS = 3;
 
-export class Lookout {
-  readonly #mine: Account;
+export class NoticesSocket {
+  readonly #account: Account;
   readonly #backoff = new Backoff({ baseMs: 500 });
   readonly #timers = new Set<ReturnType<typeof setTimeout>>();
   #socket: WebSocket | undefined;
   #token = '';
-  #refused = 0;
+  #tokensRefused = 0;
   #isClosed = false;
-  readonly #hurry = () => {
-    if (!this.#socket) this.#dial();
+  readonly #onOnline = () => {
+    if (!this.#socket) this.#connect();
   };
 
-  constructor(mine: Account) {
-    this.#mine = mine;
-    addEventListener('online', this.#hurry);
-    this.#dial();
+  constructor(account: Account) {
+    this.#account = account;
+    addEventListener('online', this.#onOnline);
+    this.#connect();
   }
 
   close(): void {
     this.#isClosed = true;
-    removeEventListener('online', this.#hurry);
-    this.#clear();
+    removeEventListener('online', this.#onOnline);
+    this.#reset();
   }
 
-  #dial(): void {
+  #connect(): void {
     if (this.#isClosed) return;
-    this.#clear();
-    this.#token = this.#mine.login.token;
-    const socket = new WebSocket(`${this.#mine.login.reach.base.replace(/^http/, 'ws')}/ws`, ['switchboard.v1', `bearer.${this.#token}`]);
+    this.#reset();
+    this.#token = this.#account.login.token;
+    const socket = new WebSocket(`${this.#account.login.endpoint.base.replace(/^http/, 'ws')}/ws`, ['switchboard.v1', `bearer.${this.#token}`]);
     this.#socket = socket;
-    socket.onmessage = ({ data }) => this.#hear(String(data));
-    socket.onclose = ({ code, reason }) => this.#lost(code, reason);
+    socket.onmessage = ({ data }) => this.#receive(String(data));
+    socket.onclose = ({ code, reason }) => this.#closed(code, reason);
   }
 
-  #hear(words: string): void {
-    const { type, payload, timestamp } = JSON.parse(words) as Envelope;
+  #receive(text: string): void {
+    const { type, payload, timestamp } = JSON.parse(text) as Envelope;
     switch (type) {
       case 'CONNECTION_ACK':
-        return this.#after(STABLE_MS, () => {
-          this.#refused = 0;
+        return this.#schedule(STABLE_AFTER_MS, () => {
+          this.#tokensRefused = 0;
           this.#backoff.reset();
         });
       case 'NOTICE':
-        return notice(payload);
+        return showNotice(payload);
       case 'TOKEN_EXPIRING':
-        return this.#after(Date.parse(payload.expiresAt) - Date.parse(timestamp) - RENEW_BEFORE_MS, () => void this.#renew());
+        return this.#schedule(Date.parse(payload.expiresAt) - Date.parse(timestamp) - RENEW_BEFORE_MS, () => void this.#renew());
       default:
     }
   }
 
-  #lost(code: number, reason: string): void {
-    this.#clear();
-    const told = Number(/retryAfterMs=(\d+)/.exec(reason)?.[1]);
-    switch (verdict({ code, reason })) {
-      case 'new-token':
+  #closed(code: number, reason: string): void {
+    this.#reset();
+    const retryAfterMs = retryAfterIn(reason);
+    switch (closeAction({ code, reason })) {
+      case 'renew-token':
         return void this.#renewAfterRefusal();
-      case 'as-told':
-        return this.#after(told || this.#backoff.next(), () => this.#dial());
+      case 'retry-after':
+        return this.#schedule(retryAfterMs || this.#backoff.next(), () => this.#connect());
       case 'end':
-      case 'later':
-        return this.#after(LATER_MS, () => this.#dial());
+      case 'slow-down':
+        return this.#schedule(THROTTLE_WAIT_MS, () => this.#connect());
       default:
-        return this.#after(this.#backoff.next(), () => this.#dial());
+        return this.#schedule(this.#backoff.next(), () => this.#connect());
     }
   }
 
-  /** In time, so that the socket lives on. */
+  /** Renews the token before it expires, so that the socket stays open. */
   async #renew(): Promise<void> {
     const socket = this.#socket;
     try {
-      this.#token = await this.#mine.login.renew(this.#token);
+      this.#token = await this.#account.login.renew(this.#token);
       if (this.#socket === socket) socket?.send(JSON.stringify({ type: 'AUTH_REFRESH', payload: { token: this.#token } }));
     } catch (error) {
       if (this.#isClosed) return;
-      noticeEnd(this.#mine, error);
-      // Not reachable: the gateway closes the socket, and then it is tried again.
+      signOutIfEnded(this.#account, error);
+      // Unreachable: the gateway will close the socket, and the reconnect renews the token.
     }
   }
 
-  /** A refused token is not tried again: there is a new one, or the login is over. */
+  /** Never reuses a refused token: gets a new one, or the login has ended. */
   async #renewAfterRefusal(): Promise<void> {
-    this.#refused += 1;
+    this.#tokensRefused += 1;
     try {
-      await this.#mine.login.renew(this.#token);
+      await this.#account.login.renew(this.#token);
     } catch (error) {
       if (this.#isClosed) return;
-      noticeEnd(this.#mine, error);
-      this.#after(this.#backoff.next(), () => void this.#renewAfterRefusal());
+      signOutIfEnded(this.#account, error);
+      this.#schedule(this.#backoff.next(), () => void this.#renewAfterRefusal());
       return;
     }
-    if (this.#refused > TOKEN_TRIES) this.#after(LATER_MS, () => this.#dial());
-    else if (this.#refused > 1) this.#after(this.#backoff.next(), () => this.#dial());
-    else this.#dial();
+    if (this.#tokensRefused > MAX_REFUSED_TOKENS) this.#schedule(THROTTLE_WAIT_MS, () => this.#connect());
+    else if (this.#tokensRefused > 1) this.#schedule(this.#backoff.next(), () => this.#connect());
+    else this.#connect();
   }
 
-  #after(waitMs: number, task: () => void): void {
+  #schedule(waitMs: number, task: () => void): void {
     if (this.#isClosed) return;
     const timer = setTimeout(() => {
       this.#timers.delete(timer);
@@ -118,7 +118,7 @@ export class Lookout {
     this.#timers.add(timer);
   }
 
-  #clear(): void {
+  #reset(): void {
     this.#timers.forEach(clearTimeout);
     this.#timers.clear();
     const socket = this.#socket;

@@ -1,28 +1,27 @@
-// What administrators tell everybody, at the top of the page until it is closed.
+// Notices: messages from administrators, at the top of the page until closed.
 import { signal } from '@preact/signals';
 import type { Protocol } from '@switchboard/client';
-import { IconButton } from './parts/icon';
+import { IconButton } from './components/icon';
 import { text } from './text';
 
-interface Shown extends Protocol.Notice {
+interface ShownNotice extends Protocol.Notice {
   id: number;
 }
 
-const MOST = 5;
-const notices = signal<readonly Shown[]>([]);
-let last = 0;
+const MAX_NOTICES = 5;
+const notices = signal<readonly ShownNotice[]>([]);
+let lastId = 0;
 
-/** Shows a notice. */
-export function notice({ level, message }: Protocol.Notice): void {
-  notices.value = [...notices.value, { id: (last += 1), level, message }].slice(-MOST);
+export function showNotice({ level, message }: Protocol.Notice): void {
+  notices.value = [...notices.value, { id: (lastId += 1), level, message }].slice(-MAX_NOTICES);
 }
 
-/** Forgets all: they were for whoever was signed in. */
-export function dropNotices(): void {
+/** Removes all: they were meant for the user who was signed in. */
+export function clearNotices(): void {
   notices.value = [];
 }
 
-/** Where they are shown. Once in the page. */
+/** Renders the notices. Mount once. */
 export function Notices() {
   const close = (id: number) => (notices.value = notices.value.filter((shown) => shown.id !== id));
   return (

@@ -1,74 +1,73 @@
-// Where in the page somebody is. What follows `#` in the address says it, so that the page works under
-// any base path, and the browser's back button does what it should.
+// Route: which page is shown. It is stored in the fragment, so that the page works under any base path and
+// the back button works.
 import { signal } from '@preact/signals';
 
-/** Parts of the administration, in the order of its menu. */
-export const ADMIN_PARTS = ['overview', 'users', 'connections', 'sessions', 'agents', 'audit', 'notice'] as const;
-export type AdminPart = (typeof ADMIN_PARTS)[number];
+/** Sections of the administration, in menu order. */
+export const ADMIN_SECTIONS = ['overview', 'users', 'connections', 'sessions', 'agents', 'audit', 'notice'] as const;
+export type AdminSection = (typeof ADMIN_SECTIONS)[number];
 
-/** A place in the page. */
-export type Place =
+export type Route =
   | { page: 'new' }
   | { page: 'session'; id: string }
   | { page: 'account' }
-  | { page: 'admin'; part: AdminPart };
+  | { page: 'admin'; section: AdminSection };
 
-/** The address of the gateway, whatever page of it this is: everything up to the last slash. */
-export const base = new URL('.', location.href).href.replace(/\/$/, '');
+/** The gateway's address: everything up to the last slash. */
+export const baseUrl = new URL('.', location.href).href.replace(/\/$/, '');
 
-export type Door = 'main' | 'setup' | 'invite';
+export type EntryPage = 'main' | 'setup' | 'invite';
 
-/** Which of the gateway's pages this is. The other two are left once their form is done. */
-export const door = signal<Door>(doorIn(location.pathname));
+/** Which of the gateway's pages was opened. The other two are left once their form is done. */
+export const entryPage = signal<EntryPage>(entryPageOf(location.pathname));
 
-function doorIn(path: string): Door {
+function entryPageOf(path: string): EntryPage {
   const page = path.split('/').pop();
   return page === 'setup' || page === 'invite' ? page : 'main';
 }
 
-/** Goes from a page with a one-time link to the main one: a reload does not come back to the link. */
-export function leaveDoor(): void {
-  if (door.value === 'main') return;
+/** Replaces a one-time link with the main page, so that a reload does not return to the link. */
+export function leaveEntryPage(): void {
+  if (entryPage.value === 'main') return;
   history.replaceState(null, '', './');
-  door.value = 'main';
-  place.value = { page: 'new' };
+  entryPage.value = 'main';
+  route.value = { page: 'new' };
 }
 
-/** Where somebody is now. */
-export const place = signal<Place>(read(location.hash));
+/** The current route. */
+export const route = signal<Route>(parseHash(location.hash));
 
 addEventListener('hashchange', () => {
-  place.value = read(location.hash);
+  route.value = parseHash(location.hash);
 });
 
-function read(hash: string): Place {
+function parseHash(hash: string): Route {
   const [page, rest] = hash.replace(/^#\/?/, '').split('/');
   if (page === 's' && rest) return { page: 'session', id: rest };
   if (page === 'account') return { page: 'account' };
-  if (page === 'admin') return { page: 'admin', part: ADMIN_PARTS.find((part) => part === rest) ?? 'overview' };
+  if (page === 'admin') return { page: 'admin', section: ADMIN_SECTIONS.find((section) => section === rest) ?? 'overview' };
   return { page: 'new' };
 }
 
-/** The address of a place, for links. */
-export function address(to: Place): string {
+/** The link target of a route. */
+export function hrefOf(to: Route): string {
   switch (to.page) {
     case 'session':
       return `#/s/${to.id}`;
     case 'account':
       return '#/account';
     case 'admin':
-      return `#/admin/${to.part}`;
+      return `#/admin/${to.section}`;
     default:
       return '#/';
   }
 }
 
-/** Goes there. `replace`: the place before is not to be come back to. */
-export function go(to: Place, how: 'push' | 'replace' = 'push'): void {
-  const target = address(to);
-  if (how === 'replace') {
+/** Shows a route. `replace`: without a new history entry. */
+export function navigate(to: Route, mode: 'push' | 'replace' = 'push'): void {
+  const target = hrefOf(to);
+  if (mode === 'replace') {
     history.replaceState(null, '', target);
-    place.value = to;
+    route.value = to;
   } else if (location.hash !== target) {
     location.hash = target;
   }

@@ -1,4 +1,4 @@
-// Every word that the page says, in one place: to translate the page, translate what is in `text/`.
+// Text: every string of the page, by area. To translate the page, translate the files in `text/`.
 import { account } from './text/account';
 import { admin } from './text/admin';
 import { common } from './text/common';

@@ -1,16 +1,16 @@
-// The bar at the top of every page of the workbench.
+// Top bar: the bar above every page, with the button that opens the session list.
 import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { IconButton } from './parts/icon';
-import { list } from './sessions/list';
+import { IconButton } from './components/icon';
+import { sessionList } from './sessions/session-list';
 import { text } from './text';
 
-/** Is the list of sessions shown, where there is no room to show it always? */
+/** Whether the session list is open where it is a drawer. */
 export const isDrawerOpen = signal(false);
 
-/** With the button that shows the list of sessions, where that is not beside the page anyway. `isBare`: nothing else in it matters. */
-export function Bar({ isBare = false, children }: { isBare?: boolean; children: ComponentChildren }) {
-  const waiting = list.waiting.value.length;
+/** The button shows only where the list is a drawer. `isBare`: the bar contains nothing else of importance. */
+export function TopBar({ isBare = false, children }: { isBare?: boolean; children: ComponentChildren }) {
+  const waiting = sessionList.waiting.value.length;
   return (
     <header class={`bar ${isBare ? 'bare' : ''}`}>
       <span class="drawer">

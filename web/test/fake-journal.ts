@@ -1,9 +1,8 @@
-// Journals of sessions that never were.
+// Fake journal: events as a gateway would write them, also at random.
 import type { Protocol, SessionEvent } from '@switchboard/client';
-import { Chance } from './chance';
+import { SeededRandom } from './seeded-random';
 
-/** Writes events one after the other, as a gateway would. */
-export class Journal {
+export class FakeJournal {
   readonly events: SessionEvent[] = [];
   #offset = 0;
 
@@ -42,48 +41,48 @@ export class Journal {
   }
 }
 
-/** A journal with everything that can happen, by chance. */
-export function anyJournal(seed: number, runs: number): SessionEvent[] {
-  const chance = new Chance(seed);
-  const journal = new Journal();
-  for (let run = 0; run < runs; run += 1) anyRun(journal, chance, `t${run}`);
+/** A random journal in which everything can happen. */
+export function randomJournal(seed: number, runs: number): SessionEvent[] {
+  const random = new SeededRandom(seed);
+  const journal = new FakeJournal();
+  for (let run = 0; run < runs; run += 1) appendRandomRun(journal, random, `t${run}`);
   return journal.events;
 }
 
-function anyRun(journal: Journal, chance: Chance, task: string): void {
-  const merged = chance.is(0.2) ? [`${task}-merged`] : undefined;
-  journal.start(task, `ask ${task}`, { ...(merged ? { mergedTaskIds: merged } : {}), ...(chance.is(0.1) ? { userMessageId: undefined } : {}) });
+function appendRandomRun(journal: FakeJournal, random: SeededRandom, task: string): void {
+  const merged = random.chance(0.2) ? [`${task}-merged`] : undefined;
+  journal.start(task, `ask ${task}`, { ...(merged ? { mergedTaskIds: merged } : {}), ...(random.chance(0.1) ? { userMessageId: undefined } : {}) });
   const open = new Set<string>();
-  const steps = chance.below(14);
-  for (let step = 0; step < steps; step += 1) anyStep(journal, chance, task, open);
-  for (const question of open) if (chance.is(0.7)) journal.resolve(task, question);
-  // The gateway itself went away: the next run simply follows.
-  if (chance.is(0.08)) return;
-  const outcome = chance.one(['completed', 'completed', 'cancelled', 'error'] as const);
+  const steps = random.below(14);
+  for (let step = 0; step < steps; step += 1) appendRandomStep(journal, random, task, open);
+  for (const question of open) if (random.chance(0.7)) journal.resolve(task, question);
+  // The gateway crashed: the next run follows without an end.
+  if (random.chance(0.08)) return;
+  const outcome = random.pick(['completed', 'completed', 'cancelled', 'error'] as const);
   journal.end(task, outcome);
   for (const also of merged ?? []) journal.end(also, outcome);
 }
 
-function anyStep(journal: Journal, chance: Chance, task: string, open: Set<string>): void {
-  const message = `${task}-m${chance.below(3)}`;
-  const tool = `call${chance.below(2)}`;
-  const question = `${task}-q${chance.below(3)}`;
-  switch (chance.below(15)) {
+function appendRandomStep(journal: FakeJournal, random: SeededRandom, task: string, open: Set<string>): void {
+  const message = `${task}-m${random.below(3)}`;
+  const tool = `call${random.below(2)}`;
+  const question = `${task}-q${random.below(3)}`;
+  switch (random.below(15)) {
     case 0:
     case 1:
     case 2:
-      return void journal.chunk(task, message, `w${chance.below(100)} `, {}, chance.is(0.2) ? 3 : 1);
+      return void journal.chunk(task, message, `w${random.below(100)} `, {}, random.chance(0.2) ? 3 : 1);
     case 3:
     case 4:
-      return void journal.chunk(task, message, `h${chance.below(100)} `, { channel: 'thought' });
+      return void journal.chunk(task, message, `h${random.below(100)} `, { channel: 'thought' });
     case 5:
-      return void journal.chunk(task, message, chance.is(0.5) ? '' : 'end', { isComplete: true });
+      return void journal.chunk(task, message, random.chance(0.5) ? '' : 'end', { isComplete: true });
     case 6:
       return void journal.chunk(task, message, '', { isComplete: true, withdrawn: true });
     case 7:
-      return void journal.tool(task, tool, 'running', { input: { path: `p${chance.below(9)}` } });
+      return void journal.tool(task, tool, 'running', { input: { path: `p${random.below(9)}` } });
     case 8:
-      return void journal.tool(task, tool, 'completed', chance.is(0.5) ? { output: 'done' } : {});
+      return void journal.tool(task, tool, 'completed', random.chance(0.5) ? { output: 'done' } : {});
     case 9:
       open.add(question);
       return void journal.ask(task, question);
@@ -91,13 +90,13 @@ function anyStep(journal: Journal, chance: Chance, task: string, open: Set<strin
       if (open.delete(question)) journal.resolve(task, question);
       return;
     case 11:
-      return void journal.add('MESSAGE', { id: message, role: chance.one(['assistant', 'system'] as const), content: 'All of it.', format: 'markdown', taskId: task });
+      return void journal.add('MESSAGE', { id: message, role: random.pick(['assistant', 'system'] as const), content: 'All of it.', format: 'markdown', taskId: task });
     case 12:
-      journal.add('MESSAGE', { id: `${task}-s${chance.below(1000)}`, role: 'user', content: 'and this', format: 'text', taskId: task });
-      return void journal.add('MESSAGE', { id: `g${chance.below(1000)}`, role: 'user', content: 'try that', format: 'text', metadata: { suggestion: true, by: 'tom' } });
+      journal.add('MESSAGE', { id: `${task}-s${random.below(1000)}`, role: 'user', content: 'and this', format: 'text', taskId: task });
+      return void journal.add('MESSAGE', { id: `g${random.below(1000)}`, role: 'user', content: 'try that', format: 'text', metadata: { suggestion: true, by: 'tom' } });
     case 13:
       journal.add('AGENT_NOTICE', { level: 'warn', text: 'Careful.' });
-      return void journal.end(`${task}-withdrawn${chance.below(1000)}`, 'cancelled');
+      return void journal.end(`${task}-withdrawn${random.below(1000)}`, 'cancelled');
     default:
       journal.add('AGENT_STATE', { state: 'thinking' });
       return void journal.add('TASK_STATUS_UPDATE', { taskId: task, status: 'running' });

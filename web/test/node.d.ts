@@ -1,4 +1,4 @@
-// As much of Node as the tests use.
+// Node types: the few that the tests use.
 declare module 'node:test' {
   export function test(name: string, body: () => void | Promise<void>): void;
 }

@@ -1,5 +1,5 @@
-// Elements as text, to compare them. Parts that have a state of their own are written as an element with their
-// properties.
+// Render HTML: elements as a string, to compare them. Stateful components are written as an element with
+// their props.
 import { Fragment } from 'preact';
 
 interface Node {
@@ -13,10 +13,10 @@ export function html(node: unknown): string {
   if (Array.isArray(node)) return node.map(html).join('');
   const { type, props } = node as Node;
   if (type === Fragment) return html(props['children']);
-  if (typeof type === 'function' && type.name === 'Outward') return html((type as (props: unknown) => unknown)(props));
+  if (typeof type === 'function' && type.name === 'ExternalLink') return html((type as (props: unknown) => unknown)(props));
   const name = typeof type === 'function' ? type.name : String(type);
-  const given = Object.entries(props).filter(([key, value]) => key !== 'children' && value !== undefined && value !== false);
-  return `<${name}${given.map(([key, value]) => ` ${key}="${escape(String(value))}"`).join('')}>${html(props['children'])}</${name}>`;
+  const attributes = Object.entries(props).filter(([key, value]) => key !== 'children' && value !== undefined && value !== false);
+  return `<${name}${attributes.map(([key, value]) => ` ${key}="${escape(String(value))}"`).join('')}>${html(props['children'])}</${name}>`;
 }
 
 function escape(text: string): string {

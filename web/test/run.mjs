@@ -1,4 +1,4 @@
-// Runs the unit tests of the page: `node test/run.mjs [NAME…]`. Each `*.test.ts` is bundled by itself.
+// Test runner: `node test/run.mjs [NAME…]`. Each `*.test.ts` is bundled by itself.
 import { build } from 'esbuild';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -6,13 +6,13 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const here = dirname(fileURLToPath(import.meta.url));
-const wanted = process.argv.slice(2);
-const names = readdirSync(here).filter((name) => /\.test\.tsx?$/.test(name) && (wanted.length === 0 || wanted.some((word) => name.includes(word))));
+const root = dirname(fileURLToPath(import.meta.url));
+const filters = process.argv.slice(2);
+const names = readdirSync(root).filter((name) => /\.test\.tsx?$/.test(name) && (filters.length === 0 || filters.some((filter) => name.includes(filter))));
 const directory = mkdtempSync(join(tmpdir(), 'switchboard-page-test-'));
 try {
   await build({
-    absWorkingDir: here,
+    absWorkingDir: root,
     entryPoints: names,
     outdir: directory,
     outExtension: { '.js': '.mjs' },
@@ -23,9 +23,9 @@ try {
     jsx: 'automatic',
     jsxImportSource: 'preact',
     sourcemap: 'inline',
-    // Words ask which keys the reader has.
+    // The text depends on the platform's keys.
     banner: { js: "globalThis.navigator ??= { platform: '', onLine: true };" },
-    alias: { '@switchboard/client': resolve(here, '../../clients/typescript/src/index.ts') },
+    alias: { '@switchboard/client': resolve(root, '../../clients/typescript/src/index.ts') },
     logLevel: 'warning',
   });
   const files = names.map((name) => join(directory, name.replace(/\.tsx?$/, '.mjs')));

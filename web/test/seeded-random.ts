@@ -1,6 +1,6 @@
-// Chance that is the same each time.
+// Seeded random: the same sequence for the same seed.
 
-export class Chance {
+export class SeededRandom {
   #state: number;
 
   constructor(seed: number) {
@@ -15,16 +15,16 @@ export class Chance {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
   }
 
-  /** A whole number less than `end`. */
+  /** An integer from 0 to `end` - 1. */
   below(end: number): number {
     return Math.floor(this.next() * end);
   }
 
-  is(likelihood: number): boolean {
+  chance(likelihood: number): boolean {
     return this.next() < likelihood;
   }
 
-  one<T>(of: readonly T[]): T {
+  pick<T>(of: readonly T[]): T {
     return of[this.below(of.length)] as T;
   }
 }

@@ -1,21 +1,21 @@
-// The token of this login, for programs that somebody tries things with.
+// Access token: copies the token of this login, for trying out the API.
 import { useRef, useState } from 'preact/hooks';
-import { account, request } from '../account';
-import { Form } from '../parts/form';
-import { base } from '../place';
+import { account, request } from '../auth';
+import { Form } from '../components/form';
+import { baseUrl } from '../route';
 import { text } from '../text';
 
-/** With less time than this left it is not worth being copied. */
-const WORTH_MS = 120_000;
+/** A token that expires sooner is renewed before it is copied. */
+const MIN_REMAINING_MS = 120_000;
 
 export function AccessToken() {
-  const [refused, setRefused] = useState('');
+  const [uncopiedToken, setUncopiedToken] = useState('');
   const field = useRef<HTMLInputElement>(null);
   const copy = async () => {
-    setRefused('');
+    setUncopiedToken('');
     const { login } = account();
     let me = await request<{ login: { tokenExpiresAt: string } }>('GET', '/api/auth/me');
-    if (Date.parse(me.login.tokenExpiresAt) - Date.now() < WORTH_MS) {
+    if (Date.parse(me.login.tokenExpiresAt) - Date.now() < MIN_REMAINING_MS) {
       await login.renew(login.token);
       me = await request('GET', '/api/auth/me');
     }
@@ -24,8 +24,8 @@ export function AccessToken() {
       await navigator.clipboard.writeText(login.token);
       return text.account.tokenCopied(expiry);
     } catch {
-      // Browsers refuse it on plain http, for one.
-      setRefused(login.token);
+      // Browsers refuse the clipboard on plain http.
+      setUncopiedToken(login.token);
       requestAnimationFrame(() => field.current?.select());
       return expiry;
     }
@@ -36,14 +36,14 @@ export function AccessToken() {
       <p class="soft">{text.account.tokenWords}</p>
       <pre class="command">
         <code>
-          curl -H "Authorization: Bearer <var>TOKEN</var>" {base}/api/auth/me
+          curl -H "Authorization: Bearer <var>TOKEN</var>" {baseUrl}/api/auth/me
         </code>
       </pre>
       <Form action={copy} label={text.account.copyToken} busyLabel={text.account.copyingToken} buttonClass="quiet">
-        {refused && (
+        {uncopiedToken && (
           <label class="field">
             <span>{text.account.copyByHand}</span>
-            <input ref={field} class="input mono" value={refused} autocomplete="off" readOnly />
+            <input ref={field} class="input mono" value={uncopiedToken} autocomplete="off" readOnly />
           </label>
         )}
       </Form>

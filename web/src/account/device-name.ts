@@ -1,8 +1,8 @@
-// What a device is called, from what its browser says about itself.
+// Device name: reads a readable name from a user agent.
 import type { Http } from '@switchboard/client';
 import { text } from '../text';
 
-// The order matters: most browsers also name those that come later here.
+// The order matters: most browsers also claim to be the ones further down.
 const PROGRAMS: readonly [RegExp, string][] = [
   [/Edg/, 'Edge'],
   [/OPR\//, 'Opera'],
@@ -18,14 +18,14 @@ const SYSTEMS: readonly [RegExp, string][] = [
   [/Mac OS/, 'macOS'],
   [/Linux/, 'Linux'],
 ];
-const MOST_CHARS = 40;
+const MAX_CHARS = 40;
 
-/** Like `Firefox on Windows`. */
-export function nameOfDevice({ kind, userAgent }: Pick<Http.LoginBody, 'kind' | 'userAgent'>): string {
+/** Such as `Firefox on Windows`. */
+export function deviceName({ kind, userAgent }: Pick<Http.LoginBody, 'kind' | 'userAgent'>): string {
   if (kind === 'token') return text.account.commandLine;
-  const said = userAgent ?? '';
-  const known = (names: typeof PROGRAMS) => names.find(([pattern]) => pattern.test(said))?.[1];
-  const program = known(PROGRAMS) ?? (said.slice(0, MOST_CHARS) || text.account.unknownProgram);
-  const system = known(SYSTEMS);
+  const agent = userAgent ?? '';
+  const find = (names: typeof PROGRAMS) => names.find(([pattern]) => pattern.test(agent))?.[1];
+  const program = find(PROGRAMS) ?? (agent.slice(0, MAX_CHARS) || text.account.unknownProgram);
+  const system = find(SYSTEMS);
   return system ? text.account.programOn(program, system) : program;
 }

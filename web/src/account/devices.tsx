@@ -1,22 +1,22 @@
-// Where an account is signed in.
+// Devices: where the account is signed in.
 import type { Http } from '@switchboard/client';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { explain, request } from '../account';
-import { Confirm } from '../parts/confirm';
-import { useAlive } from '../parts/form';
-import { When } from '../parts/when';
+import { explain, request } from '../auth';
+import { ConfirmDialog } from '../components/confirm-dialog';
+import { RelativeTime } from '../components/relative-time';
+import { useIsMounted } from '../components/use-is-mounted';
 import { text } from '../text';
-import { nameOfDevice } from './device-name';
+import { deviceName } from './device-name';
 
 type Device = Http.LoginBody;
 
 export function Devices() {
   const [devices, setDevices] = useState<readonly Device[]>();
   const [error, setError] = useState('');
-  const [asked, setAsked] = useState<Device>();
+  const [revoking, setRevoking] = useState<Device>();
   const [status, setStatus] = useState('');
   const heading = useRef<HTMLHeadingElement>(null);
-  const isAlive = useAlive();
+  const isAlive = useIsMounted();
   const load = async () => {
     setError('');
     try {
@@ -29,7 +29,7 @@ export function Devices() {
   useEffect(() => void load(), []);
   const revoke = async (device: Device) => {
     await request('DELETE', `/api/auth/logins/${encodeURIComponent(device.id)}`);
-    setStatus(text.account.revoked(nameOfDevice(device)));
+    setStatus(text.account.revoked(deviceName(device)));
     await load();
     heading.current?.focus();
   };
@@ -40,33 +40,33 @@ export function Devices() {
       {!devices && !error && <p class="soft">{text.common.loading}</p>}
       <ul class="plain devices">
         {devices?.map((device) => (
-          <DeviceItem key={device.id} device={device} onRevoke={() => setAsked(device)} />
+          <DeviceItem key={device.id} device={device} onRevoke={() => setRevoking(device)} />
         ))}
       </ul>
       <p class="error" role="alert">{error}</p>
       <p class="status small soft" role="status">{status}</p>
       <button type="button" class="button quiet small" onClick={() => void load()}>{text.account.reload}</button>
-      {asked && (
-        <Confirm title={text.account.revokeTitle} label={text.account.revoke} busyLabel={text.account.revoking} onClose={() => setAsked(undefined)} action={() => revoke(asked)}>
-          <p>{text.account.revokeWords(nameOfDevice(asked))}</p>
-        </Confirm>
+      {revoking && (
+        <ConfirmDialog title={text.account.revokeTitle} label={text.account.revoke} busyLabel={text.account.revoking} onClose={() => setRevoking(undefined)} action={() => revoke(revoking)}>
+          <p>{text.account.revokeWords(deviceName(revoking))}</p>
+        </ConfirmDialog>
       )}
     </section>
   );
 }
 
 function DeviceItem({ device, onRevoke }: { device: Device; onRevoke: () => void }) {
-  const name = nameOfDevice(device);
+  const name = deviceName(device);
   return (
     <li data-login={device.id} title={device.userAgent ?? undefined}>
       <div>
         <strong>{name}</strong> {device.current && <span class="badge good">{text.account.thisDevice}</span>}
         <div class="small soft facts">
           <span>
-            {text.account.lastUsed} <When at={device.lastUsedAt} />
+            {text.account.lastUsed} <RelativeTime at={device.lastUsedAt} />
           </span>
           <span>
-            {text.account.since} <When at={device.createdAt} />
+            {text.account.since} <RelativeTime at={device.createdAt} />
           </span>
           {device.address && <span>{text.account.from(device.address)}</span>}
         </div>

@@ -1,19 +1,19 @@
-// Whether the browser tells of what happens while nobody looks.
-import { allow, choice, refuse } from '../notify';
+// Notification settings: switches browser notifications on and off.
+import { disableNotifications, enableNotifications, notificationSetting } from '../browser-notifications';
 import { text } from '../text';
 
-export function Notifications() {
-  const now = choice.value;
+export function NotificationSettings() {
+  const setting = notificationSetting.value;
   return (
-    <section class="card" data-part="notifications" data-state={now}>
+    <section class="card" data-part="notifications" data-state={setting}>
       <h2>{text.account.notifications}</h2>
       <p class="soft">{text.account.notificationsWords}</p>
-      <p role="status">{text.account.notificationState[now]}</p>
-      {now === 'on' && (
-        <button type="button" class="button quiet" onClick={refuse}>{text.account.switchOff}</button>
+      <p role="status">{text.account.notificationState[setting]}</p>
+      {setting === 'on' && (
+        <button type="button" class="button quiet" onClick={disableNotifications}>{text.account.switchOff}</button>
       )}
-      {(now === 'off' || now === 'unasked') && (
-        <button type="button" class="button quiet" onClick={() => void allow()}>{text.account.switchOn}</button>
+      {(setting === 'off' || setting === 'unasked') && (
+        <button type="button" class="button quiet" onClick={() => void enableNotifications()}>{text.account.switchOn}</button>
       )}
     </section>
   );

@@ -1,61 +1,61 @@
-// Making an account for somebody.
+// Add user dialog: creates an account.
 import type { Http } from '@switchboard/client';
 import { useState } from 'preact/hooks';
-import { request } from '../account';
-import { Dialog } from '../parts/dialog';
+import { request } from '../auth';
+import { Dialog } from '../components/dialog';
+import { useAction } from '../components/use-action';
 import { text } from '../text';
-import { useAct } from './confirm';
 
-const words = text.admin.users;
-/** As the gateway has it, which also folds upper case. */
-const NAME = /^[a-z0-9][a-z0-9._@-]{0,63}$/i;
+const strings = text.admin.users;
+/** The gateway's own rule; it also lower-cases the name. */
+const USERNAME = /^[a-z0-9][a-z0-9._@-]{0,63}$/i;
 const ROLES = [
-  { role: 'member', hint: words.memberHint },
-  { role: 'admin', hint: words.adminHint },
+  { role: 'member', hint: strings.memberHint },
+  { role: 'admin', hint: strings.adminHint },
 ];
 
-/** Without a password: they set it themselves, with the link that the gateway gives. */
-export function AddUser({ onClose, onAdded }: { onClose: () => void; onAdded: (name: string, link?: Http.InviteBody | null) => Promise<void> }) {
+/** No password here: users set their own with the link that the gateway returns. */
+export function AddUserDialog({ onClose, onAdded }: { onClose: () => void; onAdded: (name: string, link?: Http.InviteBody | null) => Promise<void> }) {
   const [username, setUsername] = useState('');
   const [role, setRole] = useState('member');
-  const [wrong, setWrong] = useState('');
-  const { isBusy, error, run } = useAct(async () => {
+  const [problem, setProblem] = useState('');
+  const { isBusy, error, run } = useAction(async () => {
     const { user, invite } = await request<Http.CreatedBody>('POST', '/api/admin/users', { username: username.trim(), role });
     await onAdded(user.username, invite);
   });
   const onSubmit = (event: Event) => {
     event.preventDefault();
-    const isGood = NAME.test(username.trim());
-    setWrong(isGood ? '' : words.usernameHint);
-    if (isGood) void run();
+    const isValid = USERNAME.test(username.trim());
+    setProblem(isValid ? '' : strings.usernameHint);
+    if (isValid) void run();
   };
   return (
-    <Dialog title={words.addTitle} onClose={() => isBusy || onClose()}>
+    <Dialog title={strings.addTitle} onClose={() => isBusy || onClose()}>
       <form id="add-user" noValidate onSubmit={onSubmit}>
         <label class="field">
-          <span>{words.username}</span>
-          <span class="hint">{words.usernameHint}</span>
-          <input id="new-username" class="input" value={username} maxLength={64} aria-invalid={(wrong || error) !== ''} autocomplete="off" autocapitalize="none" spellcheck={false} autofocus onInput={(event) => setUsername(event.currentTarget.value)} />
+          <span>{strings.username}</span>
+          <span class="hint">{strings.usernameHint}</span>
+          <input id="new-username" class="input" value={username} maxLength={64} aria-invalid={(problem || error) !== ''} autocomplete="off" autocapitalize="none" spellcheck={false} autofocus onInput={(event) => setUsername(event.currentTarget.value)} />
         </label>
         <fieldset class="admin-choices">
-          <legend>{words.role}</legend>
+          <legend>{strings.role}</legend>
           {ROLES.map((choice) => (
             <label class="admin-choice" key={choice.role}>
               <input type="radio" name="role" value={choice.role} checked={role === choice.role} onChange={() => setRole(choice.role)} />
               <span>
-                {words.roles[choice.role]}
+                {strings.roles[choice.role]}
                 <span class="soft small">{choice.hint}</span>
               </span>
             </label>
           ))}
         </fieldset>
-        <p class="error" role="alert">{wrong || error}</p>
+        <p class="error" role="alert">{problem || error}</p>
         <div class="dialog-buttons">
           <button type="button" class="button quiet" onClick={() => isBusy || onClose()}>
             {text.common.cancel}
           </button>
           <button type="submit" class="button" aria-disabled={isBusy}>
-            {isBusy ? text.common.moment : words.addDo}
+            {isBusy ? text.common.moment : strings.addDo}
           </button>
         </div>
       </form>

@@ -1,15 +1,15 @@
-// Which agents are configured, and how they are doing.
+// Agents section: the configured agents and their state.
 import type { Http } from '@switchboard/client';
 import type { ComponentChildren } from 'preact';
-import { request } from '../account';
-import { When } from '../parts/when';
+import { request } from '../auth';
+import { RelativeTime } from '../components/relative-time';
 import { text } from '../text';
 import { AgentTest } from './agent-test';
-import { useLoad } from './load';
-import { Trouble } from './table';
+import { LoadError } from './table';
+import { useLoad } from './use-load';
 
-const words = text.admin.agents;
-const EVERY_MS = 10_000;
+const strings = text.admin.agents;
+const POLL_MS = 10_000;
 
 type Agent = Http.ConfiguredAgentBody;
 
@@ -19,25 +19,25 @@ const BADGES: Record<State, string> = { disabled: '', running: 'good', failed: '
 function stateOf(agent: Agent): State {
   if (!agent.enabled) return 'disabled';
   if (agent.live > 0) return 'running';
-  // What was wrong last is kept, also when it has worked since then.
+  // The last error is kept even if the agent has worked since.
   if (agent.starts > 0 && agent.crashes >= agent.starts) return 'failed';
   return agent.lastError ? 'troubled' : 'ready';
 }
 
-export function AgentsPart() {
-  const agents = useLoad(() => request<Http.ConfiguredAgentsBody>('GET', '/api/admin/agents'), '', EVERY_MS);
+export function AgentsSection() {
+  const agents = useLoad(() => request<Http.ConfiguredAgentsBody>('GET', '/api/admin/agents'), '', POLL_MS);
   const { data, isLoading } = agents;
   return (
     <>
       <h2 tabIndex={-1}>{text.admin.part.agents}</h2>
-      <p class="soft small">{words.auto}</p>
-      <Trouble of={agents} />
+      <p class="soft small">{strings.auto}</p>
+      <LoadError loaded={agents} />
       {!data && isLoading && <p class="soft">{text.common.loading}</p>}
-      {data?.agents.length === 0 && <p class="soft">{words.empty}</p>}
+      {data?.agents.length === 0 && <p class="soft">{strings.empty}</p>}
       <ul class="plain admin-agents">
         {data?.agents.map((agent) => (
           <li key={agent.name} class="card" data-agent={agent.name} data-state={stateOf(agent)}>
-            <Card agent={agent} onTested={agents.reload} />
+            <AgentCard agent={agent} onTested={agents.reload} />
           </li>
         ))}
       </ul>
@@ -45,17 +45,17 @@ export function AgentsPart() {
   );
 }
 
-function Card({ agent, onTested }: { agent: Agent; onTested: () => Promise<void> }) {
+function AgentCard({ agent, onTested }: { agent: Agent; onTested: () => Promise<void> }) {
   const state = stateOf(agent);
-  const said = state === 'running' ? words.states.running(agent.live) : words.states[state];
+  const stateLabel = state === 'running' ? strings.states.running(agent.live) : strings.states[state];
   return (
     <>
       <div class="admin-head">
         <h3>
-          {agent.name} <span class={`badge ${BADGES[state]}`}>{said}</span>
+          {agent.name} <span class={`badge ${BADGES[state]}`}>{stateLabel}</span>
         </h3>
         <span class="soft small">
-          {words.protocol}: <code>{agent.protocol}</code>
+          {strings.protocol}: <code>{agent.protocol}</code>
         </span>
       </div>
       <Counts agent={agent} />
@@ -63,7 +63,7 @@ function Card({ agent, onTested }: { agent: Agent; onTested: () => Promise<void>
       <LastError agent={agent} />
       {agent.lastWords.length > 0 && (
         <details>
-          <summary>{words.lastWords(agent.lastWords.length)}</summary>
+          <summary>{strings.lastWords(agent.lastWords.length)}</summary>
           <pre class="admin-lines" tabIndex={0}>{agent.lastWords.join('\n')}</pre>
         </details>
       )}
@@ -75,21 +75,21 @@ function Card({ agent, onTested }: { agent: Agent; onTested: () => Promise<void>
 function Counts({ agent }: { agent: Agent }) {
   return (
     <dl class="admin-counts">
-      <Count label={words.sessions} what={words.sessionsWhat} value={agent.sessions} />
-      <Count label={words.live} what={words.liveWhat} value={agent.live} />
-      <Count label={words.starts} what={words.startsWhat} value={agent.starts} />
-      <Count label={words.crashes} what={words.crashesWhat} value={agent.crashes} isBad={agent.crashes > 0} />
-      <Count label={words.strays} what={words.straysWhat} value={agent.strays} isBad={agent.strays > 0} />
-      <Count label={words.oddLines} what={words.oddLinesWhat} value={agent.oddLines} />
+      <Count label={strings.sessions} description={strings.sessionsWhat} value={agent.sessions} />
+      <Count label={strings.live} description={strings.liveWhat} value={agent.live} />
+      <Count label={strings.starts} description={strings.startsWhat} value={agent.starts} />
+      <Count label={strings.crashes} description={strings.crashesWhat} value={agent.crashes} isBad={agent.crashes > 0} />
+      <Count label={strings.strays} description={strings.straysWhat} value={agent.strays} isBad={agent.strays > 0} />
+      <Count label={strings.oddLines} description={strings.oddLinesWhat} value={agent.oddLines} />
     </dl>
   );
 }
 
-function Count({ label, what, value, isBad = false }: { label: string; what: string; value: number; isBad?: boolean }) {
+function Count({ label, description, value, isBad = false }: { label: string; description: string; value: number; isBad?: boolean }) {
   return (
     <div>
       <dt>
-        {label} <span class="soft small">{what}</span>
+        {label} <span class="soft small">{description}</span>
       </dt>
       <dd class={isBad ? 'admin-bad' : ''}>{text.admin.number(value)}</dd>
     </div>
@@ -99,25 +99,25 @@ function Count({ label, what, value, isBad = false }: { label: string; what: str
 function Capabilities({ names }: { names: readonly string[] }) {
   if (names.length === 0) return null;
   return (
-    <Line label={words.capabilities}>
+    <LabelledLine label={strings.capabilities}>
       {names.map((name) => (
         <span class="badge" key={name}>{name}</span>
       ))}
-    </Line>
+    </LabelledLine>
   );
 }
 
 function LastError({ agent: { lastError, lastErrorAt } }: { agent: Agent }) {
   if (!lastError) return null;
   return (
-    <Line label={words.lastError}>
+    <LabelledLine label={strings.lastError}>
       <span>{lastError}</span>
-      {lastErrorAt && <span class="soft small"><When at={lastErrorAt} /></span>}
-    </Line>
+      {lastErrorAt && <span class="soft small"><RelativeTime at={lastErrorAt} /></span>}
+    </LabelledLine>
   );
 }
 
-function Line({ label, children }: { label: string; children: ComponentChildren }) {
+function LabelledLine({ label, children }: { label: string; children: ComponentChildren }) {
   return (
     <div class="admin-line">
       <span class="admin-label">{label}</span>

@@ -1,72 +1,73 @@
-// Who is connected now.
+// Connections section: the open connections.
 import type { Http } from '@switchboard/client';
 import { useState } from 'preact/hooks';
-import { request } from '../account';
-import { say } from '../parts/toast';
-import { When } from '../parts/when';
+import { request } from '../auth';
+import { RelativeTime } from '../components/relative-time';
+import { showToast } from '../components/toast';
 import { text } from '../text';
-import { Confirm, keepFocus } from './confirm';
-import { Filters, TextFilter } from './filters';
-import { ask, useList } from './load';
-import type { Page } from './load';
-import { connectionFilter } from './narrowed';
-import { Id, List } from './table';
+import { AdminConfirmDialog } from './admin-confirm-dialog';
+import { Filters, TextFilter } from './filter-fields';
+import { connectionFilter } from './filter-state';
+import { restoreFocus } from './restore-focus';
+import { PagedTable, ShortId } from './table';
 import type { Column } from './table';
+import { useList, withQuery } from './use-load';
+import type { Page } from './use-load';
 
-const words = text.admin.connections;
-const PACE = { size: 100, most: 1_000, everyMs: 5_000 };
+const strings = text.admin.connections;
+const PAGE_SIZE = { size: 100, maxPerRequest: 1_000, everyMs: 5_000 };
 
 type Connection = Http.ConnectionBody;
 
-async function read(filter: typeof connectionFilter.value, from: string | number | undefined, limit: number): Promise<Page<Connection>> {
-  const path = ask('/api/admin/connections', { ...filter, after: from, limit });
+async function readPage(filter: typeof connectionFilter.value, from: string | number | undefined, limit: number): Promise<Page<Connection>> {
+  const path = withQuery('/api/admin/connections', { ...filter, after: from, limit });
   const { connections, next } = await request<Http.ConnectionsBody>('GET', path);
   return { items: connections, next };
 }
 
-export function ConnectionsPart() {
+export function ConnectionsSection() {
   const filter = connectionFilter.value;
-  const list = useList((from, limit) => read(filter, from, limit), JSON.stringify(filter), PACE);
-  const [asked, setAsked] = useState<Connection>();
-  const narrow = (change: Partial<typeof filter>) => (connectionFilter.value = { ...connectionFilter.value, ...change });
+  const list = useList((from, limit) => readPage(filter, from, limit), JSON.stringify(filter), PAGE_SIZE);
+  const [disconnecting, setDisconnecting] = useState<Connection>();
+  const setFilter = (change: Partial<typeof filter>) => (connectionFilter.value = { ...connectionFilter.value, ...change });
   const disconnect = async ({ id, username }: Connection) => {
     await request('DELETE', `/api/admin/connections/${id}`);
-    setAsked(undefined);
-    say(words.done(username));
+    setDisconnecting(undefined);
+    showToast(strings.done(username));
     await list.reload();
-    keepFocus();
+    restoreFocus();
   };
   return (
     <>
       <h2 tabIndex={-1}>{text.admin.part.connections}</h2>
-      <p class="soft small">{words.auto}</p>
+      <p class="soft small">{strings.auto}</p>
       <Filters label={text.admin.table.filter}>
-        <TextFilter name="user" label={words.user} hint={text.admin.table.whole} value={filter.user} onChange={(user) => narrow({ user })} />
-        {filter.session && <TextFilter name="session" label={words.session} value={filter.session} onChange={(session) => narrow({ session })} />}
+        <TextFilter name="user" label={strings.user} hint={text.admin.table.whole} value={filter.user} onChange={(user) => setFilter({ user })} />
+        {filter.session && <TextFilter name="session" label={strings.session} value={filter.session} onChange={(session) => setFilter({ session })} />}
       </Filters>
-      <List list={list} caption={words.caption} columns={[...COLUMNS, leave(setAsked)]} empty={filter.user ? words.emptyOf(filter.user) : words.empty} keyOf={({ id }) => id} mark={({ id }) => ({ 'data-connection': id })} />
-      {asked && (
-        <Confirm title={words.title(asked.username)} action={words.disconnect} isHarmless onDo={() => disconnect(asked)} onClose={() => setAsked(undefined)}>
-          <p>{words.what}</p>
-        </Confirm>
+      <PagedTable list={list} caption={strings.caption} columns={[...COLUMNS, actionsColumn(setDisconnecting)]} empty={filter.user ? strings.emptyOf(filter.user) : strings.empty} keyOf={({ id }) => id} rowAttributes={({ id }) => ({ 'data-connection': id })} />
+      {disconnecting && (
+        <AdminConfirmDialog title={strings.title(disconnecting.username)} label={strings.disconnect} isHarmless onConfirm={() => disconnect(disconnecting)} onClose={() => setDisconnecting(undefined)}>
+          <p>{strings.what}</p>
+        </AdminConfirmDialog>
       )}
     </>
   );
 }
 
 const COLUMNS: readonly Column<Connection>[] = [
-  { label: words.user, show: ({ username }) => username },
-  { label: words.session, show: ({ sessionId }) => <Id id={sessionId} /> },
-  { label: words.address, kind: 'long', show: ({ address }) => <span class="mono">{address}</span> },
-  { label: words.since, show: ({ since }) => <When at={since} /> },
+  { label: strings.user, show: ({ username }) => username },
+  { label: strings.session, show: ({ sessionId }) => <ShortId id={sessionId} /> },
+  { label: strings.address, kind: 'long', show: ({ address }) => <span class="mono">{address}</span> },
+  { label: strings.since, show: ({ since }) => <RelativeTime at={since} /> },
 ];
 
-const leave = (onAsk: (connection: Connection) => void): Column<Connection> => ({
+const actionsColumn = (onDisconnect: (connection: Connection) => void): Column<Connection> => ({
   label: text.admin.table.actions,
   kind: 'actions',
   show: (connection) => (
-    <button type="button" class="button quiet small" aria-label={words.disconnectOf(connection.username)} onClick={() => onAsk(connection)} data-part="disconnect">
-      {words.disconnect}
+    <button type="button" class="button quiet small" aria-label={strings.disconnectOf(connection.username)} onClick={() => onDisconnect(connection)} data-part="disconnect">
+      {strings.disconnect}
     </button>
   ),
 });

@@ -1,26 +1,20 @@
-// A table as a file for spreadsheets.
+// CSV: exports a table for spreadsheets.
+import { download } from '../download';
 
-/** Beginnings that a spreadsheet takes for a formula, also in their wide forms and behind blanks. */
+/** Prefixes that a spreadsheet reads as a formula, also full-width and after blanks. */
 const FORMULA = /^\s*[=+\-@\t\r\n＝＋－＠]/u;
 
-/** Rows of cells as CSV. Anybody can try to log in under the name of a formula; here it stays a text. */
+/** Rows as CSV. Formulas are escaped: anyone can attempt a login under a user name that is one. */
 export function csv(rows: readonly (readonly (string | number)[])[]): string {
   return rows.map((row) => `${row.map(cell).join(',')}\r\n`).join('');
 }
 
 function cell(value: string | number): string {
-  const told = typeof value === 'string' && FORMULA.test(value) ? `'${value}` : String(value);
-  return `"${told.replaceAll('"', '""')}"`;
+  const escaped = typeof value === 'string' && FORMULA.test(value) ? `'${value}` : String(value);
+  return `"${escaped.replaceAll('"', '""')}"`;
 }
 
-/** Gives the browser a file to keep. */
-export function save(name: string, content: string): void {
-  // The mark at the beginning tells spreadsheets that it is UTF-8.
-  const url = URL.createObjectURL(new Blob(['\uFEFF', content], { type: 'text/csv;charset=utf-8' }));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = name;
-  link.click();
-  // Some browsers begin to read a moment later.
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+export function saveCsv(name: string, content: string): void {
+  // The byte order mark tells spreadsheets that the file is UTF-8.
+  download(new Blob(['\uFEFF', content], { type: 'text/csv;charset=utf-8' }), name);
 }

@@ -1,10 +1,10 @@
-// Fields that narrow a list.
+// Filter fields: inputs that filter a list.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-const PAUSE_MS = 300;
+const DEBOUNCE_MS = 300;
 
-/** The row they stand in. */
+/** The row of filter fields. */
 export function Filters({ label, children }: { label: string; children: ComponentChildren }) {
   return (
     <form class="admin-filters" role="search" aria-label={label} onSubmit={(event) => event.preventDefault()}>
@@ -13,28 +13,28 @@ export function Filters({ label, children }: { label: string; children: Componen
   );
 }
 
-/** A text; it counts once somebody pauses. `name` is the field's own. */
+/** A text field that reports after a pause in typing. */
 export function TextFilter({ name, label, value, onChange, hint }: { name: string; label: string; value: string; onChange: (value: string) => void; hint?: string }) {
-  const [given, setGiven] = useState(value);
-  const told = useRef(value);
-  // Changed from elsewhere: a link that leads here with a filter.
+  const [typed, setTyped] = useState(value);
+  const reported = useRef(value);
+  // Set from elsewhere, such as a link that filters the list.
   useEffect(() => {
-    if (value !== told.current) setGiven((told.current = value));
+    if (value !== reported.current) setTyped((reported.current = value));
   }, [value]);
   useEffect(() => {
-    const tell = () => given.trim() !== told.current && onChange((told.current = given.trim()));
-    const timer = setTimeout(tell, PAUSE_MS);
+    const report = () => typed.trim() !== reported.current && onChange((reported.current = typed.trim()));
+    const timer = setTimeout(report, DEBOUNCE_MS);
     return () => clearTimeout(timer);
-  }, [given]);
+  }, [typed]);
   return (
     <label class="admin-filter">
       <span>{label}</span>
-      <input class="input" type="search" name={name} value={given} placeholder={hint} autocomplete="off" autocapitalize="none" spellcheck={false} onInput={(event) => setGiven(event.currentTarget.value)} />
+      <input class="input" type="search" name={name} value={typed} placeholder={hint} autocomplete="off" autocapitalize="none" spellcheck={false} onInput={(event) => setTyped(event.currentTarget.value)} />
     </label>
   );
 }
 
-/** One of a few. `options` are `option`s, also grouped. */
+/** A select field. */
 export function ChoiceFilter({ name, label, value, onChange, children }: { name: string; label: string; value: string; onChange: (value: string) => void; children: ComponentChildren }) {
   return (
     <label class="admin-filter">
@@ -46,7 +46,7 @@ export function ChoiceFilter({ name, label, value, onChange, children }: { name:
   );
 }
 
-/** A day, as the browser's own field gives it: `2026-03-01`. */
+/** A day, such as `2026-03-01`. */
 export function DayFilter({ name, label, value, onChange }: { name: string; label: string; value: string; onChange: (value: string) => void }) {
   return (
     <label class="admin-filter">

@@ -1,33 +1,33 @@
-// A link with which somebody sets a password. It is shown once.
+// Invite link dialog: shows a password link, once.
 import type { Http } from '@switchboard/client';
 import { useRef, useState } from 'preact/hooks';
-import { Dialog } from '../parts/dialog';
-import { Icon } from '../parts/icon';
+import { Dialog } from '../components/dialog';
+import { Icon } from '../components/icon';
 import { text } from '../text';
 
-const words = text.admin.link;
+const strings = text.admin.link;
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'short' });
 
-export function LinkDialog({ name, link, onClose }: { name: string; link: Http.InviteBody; onClose: () => void }) {
+export function InviteLinkDialog({ name, link, onClose }: { name: string; link: Http.InviteBody; onClose: () => void }) {
   const field = useRef<HTMLInputElement>(null);
-  const [said, setSaid] = useState('');
-  const onCopy = async () => setSaid((await copy(field.current, link.url)) ? words.copied : words.notCopied);
+  const [copyStatus, setCopyStatus] = useState('');
+  const onCopy = async () => setCopyStatus((await copy(field.current, link.url)) ? strings.copied : strings.notCopied);
   return (
-    <Dialog title={words.title(name)} onClose={onClose}>
+    <Dialog title={strings.title(name)} onClose={onClose}>
       <div data-part="invite-link">
-        <p>{words.give(name)}</p>
+        <p>{strings.give(name)}</p>
         <label class="field">
-          <span>{words.label}</span>
+          <span>{strings.label}</span>
           <input ref={field} class="input mono" value={link.url} readOnly onFocus={(event) => event.currentTarget.select()} />
         </label>
         <p>
-          {words.until} <time dateTime={link.expiresAt}>{moment.format(new Date(link.expiresAt))}</time>.
+          {strings.until} <time dateTime={link.expiresAt}>{moment.format(new Date(link.expiresAt))}</time>.
         </p>
-        <p class="soft small">{words.once}</p>
-        <p class="status" role="status">{said}</p>
+        <p class="soft small">{strings.once}</p>
+        <p class="status" role="status">{copyStatus}</p>
         <div class="dialog-buttons">
           <button type="button" class="button quiet" onClick={onClose}>
-            {words.done}
+            {strings.done}
           </button>
           <button type="button" class="button" onClick={() => void onCopy()} data-part="copy-link">
             <Icon name="copy" />
@@ -39,7 +39,10 @@ export function LinkDialog({ name, link, onClose }: { name: string; link: Http.I
   );
 }
 
-/** Browsers have a clipboard for pages over https only; on a plain network the older way is left. */
+/**
+ * The clipboard API needs https. The fallback copies from the visible field: outside of the modal dialog
+ * nothing can be focused.
+ */
 async function copy(field: HTMLInputElement | null, link: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(link);

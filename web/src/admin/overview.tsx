@@ -1,16 +1,16 @@
-// How the gateway is doing, in a few numbers.
+// Overview section: the gateway in numbers.
 import type { Http } from '@switchboard/client';
-import { request } from '../account';
-import { address } from '../place';
-import type { AdminPart } from '../place';
+import { request } from '../auth';
+import { hrefOf } from '../route';
+import type { AdminSection } from '../route';
 import { text } from '../text';
+import { ALL_CONNECTIONS, ALL_SESSIONS, connectionFilter, sessionFilter, userFilter } from './filter-state';
 import { Limits } from './limits';
-import { useLoad } from './load';
-import { EVERYBODY, NO_FILTER, connectionFilter, nameFilter, sessionFilter } from './narrowed';
-import { Trouble } from './table';
+import { LoadError } from './table';
+import { useLoad } from './use-load';
 
-const words = text.admin.overview;
-const EVERY_MS = 5_000;
+const strings = text.admin.overview;
+const POLL_MS = 5_000;
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 
 interface Numbers {
@@ -18,7 +18,7 @@ interface Numbers {
   agents: readonly Http.ConfiguredAgentBody[];
 }
 
-async function read(): Promise<Numbers> {
+async function readNumbers(): Promise<Numbers> {
   const [overview, { agents }] = await Promise.all([
     request<Http.OverviewBody>('GET', '/api/admin/overview'),
     request<Http.ConfiguredAgentsBody>('GET', '/api/admin/agents'),
@@ -26,48 +26,48 @@ async function read(): Promise<Numbers> {
   return { overview, agents };
 }
 
-export function OverviewPart() {
-  const numbers = useLoad(read, '', EVERY_MS);
+export function OverviewSection() {
+  const numbers = useLoad(readNumbers, '', POLL_MS);
   const { data, at, isLoading } = numbers;
   return (
     <>
       <h2 tabIndex={-1}>{text.admin.part.overview}</h2>
-      <Trouble of={numbers} />
-      {data ? <Shown numbers={data} /> : isLoading && <p class="soft">{text.common.loading}</p>}
-      {at !== undefined && <p class="soft small">{words.read(clock.format(at))}</p>}
+      <LoadError loaded={numbers} />
+      {data ? <Tiles numbers={data} /> : isLoading && <p class="soft">{text.common.loading}</p>}
+      {at !== undefined && <p class="soft small">{strings.read(clock.format(at))}</p>}
       <Limits />
     </>
   );
 }
 
-function Shown({ numbers: { overview, agents } }: { numbers: Numbers }) {
+function Tiles({ numbers: { overview, agents } }: { numbers: Numbers }) {
   const live = agents.reduce((sum, agent) => sum + agent.live, 0);
   const crashes = agents.reduce((sum, agent) => sum + agent.crashes, 0);
   const { users, connections, sessions, runningRuns: runs } = overview;
-  // A number counts all, so that its link leads to all.
-  const all = () => {
-    nameFilter.value = '';
-    connectionFilter.value = EVERYBODY;
-    sessionFilter.value = NO_FILTER;
+  // The numbers count everything, so their links clear the filters.
+  const showAll = () => {
+    userFilter.value = '';
+    connectionFilter.value = ALL_CONNECTIONS;
+    sessionFilter.value = ALL_SESSIONS;
   };
-  const running = () => (sessionFilter.value = { ...NO_FILTER, status: 'running' });
+  const showRunning = () => (sessionFilter.value = { ...ALL_SESSIONS, status: 'running' });
   return (
     <>
-      <ul class="plain admin-tiles" aria-label={words.numbers}>
-        <Tile part="users" number={users} label={words.users(users)} onOpen={all} />
-        <Tile part="connections" number={connections} label={words.connections(connections)} onOpen={all} />
-        <Tile part="sessions" number={sessions} label={words.sessions(sessions)} more={words.awake(overview.awakeSessions)} onOpen={all} />
-        <Tile part="sessions" number={runs} label={words.runs(runs)} onOpen={running} />
-        <Tile part="agents" number={live} label={words.agents(live)} more={words.crashes(crashes)} isBad={crashes > 0} />
+      <ul class="plain admin-tiles" aria-label={strings.numbers}>
+        <Tile section="users" number={users} label={strings.users(users)} onOpen={showAll} />
+        <Tile section="connections" number={connections} label={strings.connections(connections)} onOpen={showAll} />
+        <Tile section="sessions" number={sessions} label={strings.sessions(sessions)} more={strings.awake(overview.awakeSessions)} onOpen={showAll} />
+        <Tile section="sessions" number={runs} label={strings.runs(runs)} onOpen={showRunning} />
+        <Tile section="agents" number={live} label={strings.agents(live)} more={strings.crashes(crashes)} isBad={crashes > 0} />
       </ul>
-      <Hit limits={overview.limitsHit} />
-      <p>{words.about(overview.version, words.up(overview.uptimeSeconds))}</p>
+      <LimitsHit limits={overview.limitsHit} />
+      <p>{strings.about(overview.version, strings.up(overview.uptimeSeconds))}</p>
     </>
   );
 }
 
 interface TileProps {
-  part: AdminPart;
+  section: AdminSection;
   number: number;
   label: string;
   more?: string;
@@ -75,10 +75,10 @@ interface TileProps {
   onOpen?: () => void;
 }
 
-function Tile({ part, number, label, more, isBad = false, onOpen }: TileProps) {
+function Tile({ section, number, label, more, isBad = false, onOpen }: TileProps) {
   return (
     <li>
-      <a class="admin-tile" href={address({ page: 'admin', part })} onClick={onOpen}>
+      <a class="admin-tile" href={hrefOf({ page: 'admin', section })} onClick={onOpen}>
         <strong>{text.admin.number(number)}</strong> <span>{label}</span>
         {more && <span class={`small ${isBad ? 'admin-bad' : 'soft'}`}>{more}</span>}
       </a>
@@ -86,14 +86,14 @@ function Tile({ part, number, label, more, isBad = false, onOpen }: TileProps) {
   );
 }
 
-function Hit({ limits }: { limits: readonly Http.HitBody[] }) {
-  if (limits.length === 0) return <p class="soft">{words.noneHit}</p>;
+function LimitsHit({ limits }: { limits: readonly Http.HitBody[] }) {
+  if (limits.length === 0) return <p class="soft">{strings.noneHit}</p>;
   return (
     <div class="admin-hit">
-      <h3>{words.hit}</h3>
+      <h3>{strings.hit}</h3>
       <ul>
         {limits.map(({ name, refused }) => (
-          <li key={name}>{words.refused(name, refused)}</li>
+          <li key={name}>{strings.refused(name, refused)}</li>
         ))}
       </ul>
     </div>

@@ -1,94 +1,94 @@
-// A word to everybody who is connected.
+// Notice section: sends a notice to every connected user.
 import type { Http } from '@switchboard/client';
 import { useEffect, useState } from 'preact/hooks';
-import { request } from '../account';
-import { Icon } from '../parts/icon';
+import { request } from '../auth';
+import { Icon } from '../components/icon';
 import { text } from '../text';
-import { Confirm } from './confirm';
-import { draft, recall, write } from './draft';
-import type { Level } from './draft';
+import { AdminConfirmDialog } from './admin-confirm-dialog';
+import { changeDraft, draft, restoreDraft } from './notice-draft';
+import type { Level } from './notice-draft';
 
-const words = text.admin.notice;
-const MOST = 2_000;
+const strings = text.admin.notice;
+const MAX_CHARS = 2_000;
 const LEVELS = ['info', 'warn', 'error'] as const;
 
-export function NoticePart() {
-  const [isAsking, setAsking] = useState(false);
+export function NoticeSection() {
+  const [isConfirming, setConfirming] = useState(false);
   const [sent, setSent] = useState('');
-  useEffect(recall, []);
+  useEffect(restoreDraft, []);
   const { message, level } = draft.value;
-  // As the gateway counts: characters, not the units that JavaScript has for them.
+  // Characters as the gateway counts them, not UTF-16 units.
   const used = [...message].length;
-  const isReady = message.trim() !== '' && used <= MOST;
+  const isReady = message.trim() !== '' && used <= MAX_CHARS;
   const send = async () => {
     const { connections } = await request<Http.SentBody>('POST', '/api/admin/notices', { message, level });
-    write({ message: '' });
-    setAsking(false);
-    setSent(words.sent(connections));
+    changeDraft({ message: '' });
+    setConfirming(false);
+    setSent(strings.sent(connections));
   };
   const onSubmit = (event: Event) => {
     event.preventDefault();
     setSent('');
-    if (isReady) setAsking(true);
+    if (isReady) setConfirming(true);
   };
   return (
     <>
       <h2 tabIndex={-1}>{text.admin.part.notice}</h2>
-      <p class="soft">{words.what}</p>
+      <p class="soft">{strings.what}</p>
       <form id="notice" class="admin-notice" onSubmit={onSubmit}>
-        <Message message={message} used={used} />
-        <Levels level={level} />
+        <MessageField message={message} used={used} />
+        <LevelField level={level} />
         <Preview message={message} level={level} />
         <button type="submit" class="button" aria-disabled={!isReady}>
           <Icon name="bell" />
-          {words.send}
+          {strings.send}
         </button>
         <p class="status" role="status">{sent}</p>
       </form>
-      {isAsking && (
-        <Confirm title={words.title} action={words.send} isHarmless onDo={send} onClose={() => setAsking(false)}>
-          <p>{words.confirm(words.levels[level])}</p>
+      {isConfirming && (
+        <AdminConfirmDialog title={strings.title} label={strings.send} isHarmless onConfirm={send} onClose={() => setConfirming(false)}>
+          <p>{strings.confirm(strings.levels[level])}</p>
           <blockquote class="admin-quote">{message}</blockquote>
-        </Confirm>
+        </AdminConfirmDialog>
       )}
     </>
   );
 }
 
-function Message({ message, used }: { message: string; used: number }) {
-  const isTooLong = used > MOST;
+function MessageField({ message, used }: { message: string; used: number }) {
+  const isTooLong = used > MAX_CHARS;
   return (
     <label class="field">
-      <span>{words.message}</span>
-      <textarea class="input" rows={4} value={message} aria-invalid={isTooLong} aria-describedby="notice-counter" onInput={(event) => write({ message: event.currentTarget.value })} />
+      <span>{strings.message}</span>
+      <textarea class="input" rows={4} value={message} aria-invalid={isTooLong} aria-describedby="notice-counter" onInput={(event) => changeDraft({ message: event.currentTarget.value })} />
       <span id="notice-counter" class={`hint ${isTooLong ? 'admin-bad' : ''}`}>
-        {isTooLong ? words.tooLong(used, MOST) : words.counter(used, MOST)}
+        {isTooLong ? strings.tooLong(used, MAX_CHARS) : strings.counter(used, MAX_CHARS)}
       </span>
     </label>
   );
 }
 
-function Levels({ level }: { level: Level }) {
+function LevelField({ level }: { level: Level }) {
   return (
     <fieldset class="admin-choices admin-levels">
-      <legend>{words.level}</legend>
+      <legend>{strings.level}</legend>
       {LEVELS.map((name) => (
         <label class="admin-choice" key={name}>
-          <input type="radio" name="level" value={name} checked={level === name} onChange={() => write({ level: name })} />
-          <span>{words.levels[name]}</span>
+          <input type="radio" name="level" value={name} checked={level === name} onChange={() => changeDraft({ level: name })} />
+          <span>{strings.levels[name]}</span>
         </label>
       ))}
     </fieldset>
   );
 }
 
-/** As the page shows a notice at its top, without the button that closes it. */
+/** As shown at the top of the page, without the close button. */
 function Preview({ message, level }: { message: string; level: Level }) {
   return (
     <figure class="admin-preview">
-      <figcaption>{words.preview}</figcaption>
+      <figcaption>{strings.preview}</figcaption>
       {message.trim() === '' ? (
-        <p class="soft">{words.nothing}</p>
+        <p class="soft">{strings.nothing}</p>
       ) : (
         <div class={`notice ${level}`}>
           <p>

@@ -1,15 +1,15 @@
-// A table that becomes a stack of cards where there is no room for its columns.
+// Table: a table that becomes a stack of cards on narrow pages.
 import type { ComponentChildren } from 'preact';
 import { text } from '../text';
-import type { Loaded, Page } from './load';
+import type { Loaded, Page } from './use-load';
 
-const words = text.admin.table;
+const strings = text.admin.table;
 
-/** One column. The first one of a table names the row. */
+/** The first column names the row. */
 export interface Column<Row> {
   label: string;
   show: (row: Row) => ComponentChildren;
-  /** `number`: at the right; `long`: breaks anywhere; `actions`: buttons, whose label is for ears only. */
+  /** `number`: right-aligned; `long`: breaks anywhere; `actions`: buttons, with a visually hidden label. */
   kind?: 'number' | 'long' | 'actions';
 }
 
@@ -17,29 +17,29 @@ interface TableProps<Row> {
   caption: string;
   columns: readonly Column<Row>[];
   rows: readonly Row[];
-  /** What makes a row the same when the list is read again. */
+  /** Identifies a row across reloads. */
   keyOf: (row: Row) => string | number;
-  /** What tests and styles know it by. */
-  mark: (row: Row) => { [name: `data-${string}`]: string | number };
+  /** Data attributes for tests and styles. */
+  rowAttributes: (row: Row) => { [name: `data-${string}`]: string | number };
 }
 
-/** The roles are what the elements are anyway; browsers forget them once a row is laid out as a card. */
-export function Table<Row>({ caption, columns, rows, keyOf, mark }: TableProps<Row>) {
+/** Explicit roles, because browsers drop the implicit ones when rows are laid out as cards. */
+export function Table<Row>({ caption, columns, rows, keyOf, rowAttributes }: TableProps<Row>) {
   return (
     <table class="admin-table" role="table">
-      <caption class="heard">{caption}</caption>
+      <caption class="visually-hidden">{caption}</caption>
       <thead role="rowgroup">
         <tr role="row">
           {columns.map(({ label, kind }) => (
             <th key={label} scope="col" role="columnheader" class={kind}>
-              <span class={kind === 'actions' ? 'heard' : undefined}>{label}</span>
+              <span class={kind === 'actions' ? 'visually-hidden' : undefined}>{label}</span>
             </th>
           ))}
         </tr>
       </thead>
       <tbody role="rowgroup">
         {rows.map((row) => (
-          <tr key={keyOf(row)} role="row" {...mark(row)}>
+          <tr key={keyOf(row)} role="row" {...rowAttributes(row)}>
             {columns.map((column, index) => (
               <Cell key={column.label} column={column} row={row} isName={index === 0} />
             ))}
@@ -65,15 +65,15 @@ function Cell<Row>({ column: { label, kind, show }, row, isName }: { column: Col
   );
 }
 
-/** A list with everything that can be said about it: still loading, failed, empty, how to see more. */
-export function List<Row>({ list, empty, more = text.common.more, ...table }: { list: Loaded<Page<Row>> & { more: () => Promise<void> }; empty: string; more?: string } & Omit<TableProps<Row>, 'rows'>) {
+/** A table of several pages, with its loading, error and empty states. */
+export function PagedTable<Row>({ list, empty, more = text.common.more, ...table }: { list: Loaded<Page<Row>> & { more: () => Promise<void> }; empty: string; more?: string } & Omit<TableProps<Row>, 'rows'>) {
   const { data, isLoading } = list;
   return (
     <div class="admin-list" aria-busy={isLoading}>
-      <Trouble of={list} />
+      <LoadError loaded={list} />
       {data && data.items.length > 0 && <Table {...table} rows={data.items} />}
       <p class="soft status" role="status">
-        {data ? (data.items.length === 0 ? empty : words.shown(data.items.length, data.next != null)) : isLoading ? text.common.loading : ''}
+        {data ? (data.items.length === 0 ? empty : strings.shown(data.items.length, data.next != null)) : isLoading ? text.common.loading : ''}
       </p>
       {data?.next != null && (
         <button type="button" class="button quiet" aria-disabled={isLoading} onClick={() => isLoading || void list.more()} data-part="more">
@@ -84,13 +84,13 @@ export function List<Row>({ list, empty, more = text.common.more, ...table }: { 
   );
 }
 
-/** Why something could not be read, and another try. */
-export function Trouble({ of: { error, data, reload, isLoading } }: { of: Loaded<unknown> }) {
+/** The error of a load, with a retry button. */
+export function LoadError({ loaded: { error, data, reload, isLoading } }: { loaded: Loaded<unknown> }) {
   return (
     <div role="alert">
       {error !== undefined && (
         <div class="error admin-trouble">
-          <span>{data === undefined ? error : words.old(error)}</span>
+          <span>{data === undefined ? error : strings.old(error)}</span>
           <button type="button" class="button danger small" aria-disabled={isLoading} onClick={() => isLoading || void reload()}>
             {text.common.retry}
           </button>
@@ -100,11 +100,11 @@ export function Trouble({ of: { error, data, reload, isLoading } }: { of: Loaded
   );
 }
 
-/** An id by its last letters, which are what tells it from others; all of it as a title. */
-export function Id({ id }: { id: string }) {
+/** The end of an id, which tells it from others; the whole id as a tooltip. */
+export function ShortId({ id }: { id: string }) {
   return (
     <code class="admin-id" title={id}>
-      {words.id(id)}
+      {strings.id(id)}
     </code>
   );
 }

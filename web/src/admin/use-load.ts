@@ -1,51 +1,51 @@
-// Reading something from the gateway, once or again and again.
+// Loading: hooks that read from the gateway, once or periodically.
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
-import { explain } from '../account';
+import { explain } from '../auth';
 
-/** What is known of something that is read. */
+/** The state of something that is loaded. */
 export interface Loaded<T> {
-  /** What was read last; it stays when a later try fails. */
+  /** The latest result; kept when a later attempt fails. */
   data?: T | undefined;
-  /** Why the last try failed. */
+  /** Why the latest attempt failed. */
   error?: string | undefined;
   /** When `data` was read. */
   at?: number | undefined;
   isLoading: boolean;
-  /** Reads it again. Never fails: it is in `error` then. */
+  /** Loads again. Never rejects: a failure is in `error`. */
   reload: () => Promise<void>;
 }
 
 /**
- * Reads something, and again when `about` changes or `everyMs` have passed. Of several answers only the
- * one that was asked for last counts. While nobody looks at the page nothing is read.
+ * Loads something, and again when `dependency` changes or every `everyMs`. Only the latest request counts.
+ * Nothing is loaded while the page is hidden.
  */
-export function useLoad<T>(read: () => Promise<T>, about = '', everyMs?: number): Loaded<T> {
+export function useLoad<T>(read: () => Promise<T>, dependency = '', everyMs?: number): Loaded<T> {
   const [state, setState] = useState<Omit<Loaded<T>, 'reload'>>({ isLoading: true });
-  const turn = useRef(0);
+  const latestRequest = useRef(0);
   const isBusy = useRef(false);
-  const latest = useRef(read);
-  latest.current = read;
+  const latestRead = useRef(read);
+  latestRead.current = read;
 
   const reload = useCallback(async () => {
-    const mine = (turn.current += 1);
+    const request = (latestRequest.current += 1);
     isBusy.current = true;
-    setState((now) => ({ ...now, isLoading: true }));
-    const next = await latest.current().then(
+    setState((previous) => ({ ...previous, isLoading: true }));
+    const next = await latestRead.current().then(
       (data) => ({ data, at: Date.now(), error: undefined }),
       (error: unknown) => ({ error: explain(error) }),
     );
-    if (mine !== turn.current) return;
+    if (request !== latestRequest.current) return;
     isBusy.current = false;
-    setState((now) => ({ ...now, ...next, isLoading: false }));
+    setState((previous) => ({ ...previous, ...next, isLoading: false }));
   }, []);
 
   useEffect(() => {
     void reload();
     return () => {
-      turn.current += 1;
+      latestRequest.current += 1;
     };
-  }, [about]);
-  // What failed for want of a network is tried again when there is one.
+  }, [dependency]);
+  // Retry a failed attempt when the network is back.
   const hasFailed = state.error !== undefined;
   useEffect(() => {
     if (!hasFailed) return undefined;
@@ -53,62 +53,62 @@ export function useLoad<T>(read: () => Promise<T>, about = '', everyMs?: number)
     addEventListener('online', onOnline);
     return () => removeEventListener('online', onOnline);
   }, [hasFailed]);
-  useEffect(() => (everyMs === undefined ? undefined : repeat(() => isBusy.current || void reload(), everyMs)), [everyMs]);
+  useEffect(() => (everyMs === undefined ? undefined : repeatWhileVisible(() => isBusy.current || void reload(), everyMs)), [everyMs]);
   return { ...state, reload };
 }
 
-/** Calls while the page is looked at, and at once when somebody comes back to it. */
-function repeat(call: () => void, everyMs: number): () => void {
-  const onLook = () => document.hidden || call();
-  const timer = setInterval(onLook, everyMs);
-  document.addEventListener('visibilitychange', onLook);
+/** Calls periodically while the page is visible, and at once when it becomes visible. */
+function repeatWhileVisible(call: () => void, everyMs: number): () => void {
+  const onVisible = () => document.hidden || call();
+  const timer = setInterval(onVisible, everyMs);
+  document.addEventListener('visibilitychange', onVisible);
   return () => {
     clearInterval(timer);
-    document.removeEventListener('visibilitychange', onLook);
+    document.removeEventListener('visibilitychange', onVisible);
   };
 }
 
-/** One page of a list, and where the next one begins. */
+/** One page of a list, and the cursor of the next one. */
 export interface Page<Item> {
   items: readonly Item[];
   next?: string | number | null | undefined;
 }
 
-/** How a list is read: `size` more at a time, never more than `most` in one request. */
-export interface Pace {
+/** `size`: rows added per "more"; `maxPerRequest`: the API's limit. */
+export interface PageSize {
   size: number;
-  most: number;
+  maxPerRequest: number;
   everyMs?: number;
 }
 
 /**
- * A list as far as somebody wanted to see it. All that is shown is read anew each time, so that nothing
- * stands there twice or is missing when the list has moved meanwhile.
+ * A list of several pages. Each reload reads all shown pages again, so that no row is repeated or missing
+ * after the list has changed.
  */
-export function useList<Item>(read: (from: string | number | undefined, limit: number) => Promise<Page<Item>>, about: string, { size, most, everyMs }: Pace): Loaded<Page<Item>> & { more: () => Promise<void> } {
-  const wanted = useRef({ about, count: size });
-  if (wanted.current.about !== about) wanted.current = { about, count: size };
+export function useList<Item>(read: (from: string | number | undefined, limit: number) => Promise<Page<Item>>, dependency: string, { size, maxPerRequest, everyMs }: PageSize): Loaded<Page<Item>> & { more: () => Promise<void> } {
+  const requested = useRef({ dependency, count: size });
+  if (requested.current.dependency !== dependency) requested.current = { dependency, count: size };
   const all = async (): Promise<Page<Item>> => {
-    const { count } = wanted.current;
+    const { count } = requested.current;
     const items: Item[] = [];
     let next: Page<Item>['next'];
     do {
-      const page = await read(next ?? undefined, Math.min(most, count - items.length));
+      const page = await read(next ?? undefined, Math.min(maxPerRequest, count - items.length));
       items.push(...page.items);
       next = page.next;
     } while (next != null && items.length < count);
     return { items, next };
   };
-  const list = useLoad(all, about, everyMs);
+  const list = useLoad(all, dependency, everyMs);
   const more = () => {
-    wanted.current.count += size;
+    requested.current.count += size;
     return list.reload();
   };
   return { ...list, more };
 }
 
-/** A path with those parameters that have a value. */
-export function ask(path: string, given: Record<string, string | number | undefined>): string {
-  const named = Object.entries(given).flatMap(([name, value]): [string, string][] => (value === undefined || value === '' ? [] : [[name, String(value)]]));
-  return named.length > 0 ? `${path}?${new URLSearchParams(named)}` : path;
+/** A path with the parameters that have a value. */
+export function withQuery(path: string, parameters: Record<string, string | number | undefined>): string {
+  const pairs = Object.entries(parameters).flatMap(([name, value]): [string, string][] => (value === undefined || value === '' ? [] : [[name, String(value)]]));
+  return pairs.length > 0 ? `${path}?${new URLSearchParams(pairs)}` : path;
 }

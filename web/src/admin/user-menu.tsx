@@ -1,57 +1,56 @@
-// What can be done with one account.
+// User menu: the actions for one account.
 import type { Http } from '@switchboard/client';
-import { explain, request } from '../account';
-import { Icon } from '../parts/icon';
-import { Menu, MenuItem } from '../parts/menu';
-import { say } from '../parts/toast';
-import { go } from '../place';
+import { request } from '../auth';
+import { Icon } from '../components/icon';
+import { Menu, MenuItem } from '../components/menu';
+import { useToastedAction } from '../components/use-action';
+import { navigate } from '../route';
 import { text } from '../text';
-import { useAct } from './confirm';
-import { ALL_ACTS, EVERYBODY, NO_FILTER, actFilter, connectionFilter, sessionFilter } from './narrowed';
+import { ALL_AUDIT_ENTRIES, ALL_CONNECTIONS, ALL_SESSIONS, auditFilter, connectionFilter, sessionFilter } from './filter-state';
 import type { User } from './users';
 
-const words = text.admin.users;
+const strings = text.admin.users;
 
-/** Something that is asked about before it is done. */
-export interface Asked {
+/** A change that must be confirmed. */
+export interface UserChange {
   user: User;
-  what: 'role' | 'disable' | 'remove';
+  kind: 'role' | 'disable' | 'remove';
 }
 
 interface UserMenuProps {
   user: User;
-  onAsk: (asked: Asked) => void;
-  /** It is done; `said` are the words for it. */
-  onDone: (said: string) => Promise<void>;
+  onChange: (asked: UserChange) => void;
+  /** `message`: what was done. */
+  onDone: (message: string) => Promise<void>;
   onLink: (name: string, link: Http.InviteBody) => Promise<void>;
 }
 
-/** What harms nobody is done at once, everything else is asked about. */
-export function UserMenu({ user, onAsk, onDone, onLink }: UserMenuProps) {
+/** Harmless actions run at once, the others ask first. */
+export function UserMenu({ user, onChange, onDone, onLink }: UserMenuProps) {
   const path = `/api/admin/users/${user.id}`;
-  const link = useLoud(async () => onLink(user.username, await request<Http.InviteBody>('POST', `${path}/invite`)));
-  const enable = useLoud(async () => {
+  const link = useToastedAction(async () => onLink(user.username, await request<Http.InviteBody>('POST', `${path}/invite`)));
+  const enable = useToastedAction(async () => {
     await request('PATCH', path, { disabled: false });
-    await onDone(words.enabled(user.username));
+    await onDone(strings.enabled(user.username));
   });
   return (
-    <Menu button={<Icon name="dots" />} label={words.actions(user.username)} part="user-actions">
+    <Menu button={<Icon name="dots" />} label={strings.actions(user.username)} part="user-actions">
       {(close) => {
-        const item = (label: string, part: string, act: () => void, isDangerous = false) => (
-          <MenuItem part={part} isDangerous={isDangerous} onChoose={() => (close(), act())}>
+        const item = (label: string, part: string, action: () => void, isDangerous = false) => (
+          <MenuItem part={part} isDangerous={isDangerous} onChoose={() => (close(), action())}>
             {label}
           </MenuItem>
         );
         return (
           <>
-            {item(words.seeSessions, 'see-sessions', () => seeSessions(user))}
-            {item(words.seeConnections, 'see-connections', () => seeConnections(user))}
-            {item(words.seeActs, 'see-acts', () => seeActs(user))}
+            {item(strings.seeSessions, 'see-sessions', () => seeSessions(user))}
+            {item(strings.seeConnections, 'see-connections', () => seeConnections(user))}
+            {item(strings.seeActs, 'see-acts', () => seeActs(user))}
             <hr class="admin-rule" />
-            {item(user.role === 'admin' ? words.makeMember : words.makeAdmin, 'role', () => onAsk({ user, what: 'role' }))}
-            {item(user.invited ? words.invite : words.reset, 'reset', link)}
-            {user.disabled ? item(words.enable, 'enable', enable) : item(words.disable, 'disable', () => onAsk({ user, what: 'disable' }), true)}
-            {item(words.remove, 'remove', () => onAsk({ user, what: 'remove' }), true)}
+            {item(user.role === 'admin' ? strings.makeMember : strings.makeAdmin, 'role', () => onChange({ user, kind: 'role' }))}
+            {item(user.invited ? strings.invite : strings.reset, 'reset', link.run)}
+            {user.disabled ? item(strings.enable, 'enable', enable.run) : item(strings.disable, 'disable', () => onChange({ user, kind: 'disable' }), true)}
+            {item(strings.remove, 'remove', () => onChange({ user, kind: 'remove' }), true)}
           </>
         );
       }}
@@ -59,23 +58,17 @@ export function UserMenu({ user, onAsk, onDone, onLink }: UserMenuProps) {
   );
 }
 
-/** Done from a menu, which has no line of its own for what went wrong. */
-function useLoud(act: () => Promise<void>): () => void {
-  const { run } = useAct(() => act().catch((error: unknown) => say(explain(error), 'error')));
-  return () => void run();
-}
-
 function seeSessions({ username }: User): void {
-  sessionFilter.value = { ...NO_FILTER, user: username };
-  go({ page: 'admin', part: 'sessions' });
+  sessionFilter.value = { ...ALL_SESSIONS, user: username };
+  navigate({ page: 'admin', section: 'sessions' });
 }
 
 function seeConnections({ username }: User): void {
-  connectionFilter.value = { ...EVERYBODY, user: username };
-  go({ page: 'admin', part: 'connections' });
+  connectionFilter.value = { ...ALL_CONNECTIONS, user: username };
+  navigate({ page: 'admin', section: 'connections' });
 }
 
 function seeActs({ username }: User): void {
-  actFilter.value = { ...ALL_ACTS, actor: username };
-  go({ page: 'admin', part: 'audit' });
+  auditFilter.value = { ...ALL_AUDIT_ENTRIES, actor: username };
+  navigate({ page: 'admin', section: 'audit' });
 }

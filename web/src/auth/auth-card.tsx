@@ -1,22 +1,22 @@
-// What stands before the workbench: one card below the name.
+// Auth card: the frame of the sign-in pages.
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { text } from '../text';
 
-/** `title`: what the browser's tab says besides the name. */
-export function Door({ title, children }: { title?: string; children: ComponentChildren }) {
+/** `title`: added to the tab title. */
+export function AuthCard({ title, children }: { title?: string; children: ComponentChildren }) {
   useEffect(() => {
     document.title = title ? text.common.titled(title) : text.common.name;
   }, [title]);
   return (
-    <main class="door">
+    <main class="auth-page">
       <p class="brand">{text.common.name}</p>
       <div class="card">{children}</div>
     </main>
   );
 }
 
-/** Leads to the login from the pages with a one-time link. A whole new page: what was typed is gone on purpose. */
-export function ToLogin() {
+/** A link from the one-time pages to the login. A full page load, which discards what was typed. */
+export function LoginLink() {
   return <a href="./">{text.account.login}</a>;
 }

@@ -1,37 +1,37 @@
-// Before it is known who is here.
+// Connecting page: shown until the gateway has answered.
 import { useEffect } from 'preact/hooks';
-import { start } from '../account';
-import { Form } from '../parts/form';
+import { resumeLogin } from '../auth';
+import { Form } from '../components/form';
 import { text } from '../text';
-import { Door } from './door';
+import { AuthCard } from './auth-card';
 
 const RETRY_MS = 10_000;
 
-/** The gateway is being asked. */
-export function Waiting() {
+/** Waiting for the first answer. */
+export function ConnectingPage() {
   return (
-    <Door>
+    <AuthCard>
       <p class="moment" role="status">{text.common.moment}</p>
-    </Door>
+    </AuthCard>
   );
 }
 
-/** The gateway does not answer. It is asked again now and then. */
-export function Unreachable({ why }: { why: string }) {
+/** The gateway does not answer. Retries periodically. */
+export function UnreachablePage({ reason }: { reason: string }) {
   useEffect(() => {
-    const again = () => void start();
-    const timer = setInterval(again, RETRY_MS);
-    addEventListener('online', again);
+    const retry = () => void resumeLogin();
+    const timer = setInterval(retry, RETRY_MS);
+    addEventListener('online', retry);
     return () => {
       clearInterval(timer);
-      removeEventListener('online', again);
+      removeEventListener('online', retry);
     };
   }, []);
   return (
-    <Door>
+    <AuthCard>
       <h1>{text.account.notConnected}</h1>
-      <p role="alert">{why}</p>
-      <Form action={start} label={text.common.retry} busyLabel={text.account.connecting} />
-    </Door>
+      <p role="alert">{reason}</p>
+      <Form action={resumeLogin} label={text.common.retry} busyLabel={text.account.connecting} />
+    </AuthCard>
   );
 }

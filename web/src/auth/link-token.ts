@@ -1,14 +1,14 @@
-// The one-time token of a setup or invitation link.
+// Link token: the one-time token of a setup or invitation link.
 //
-// It moves from the address bar, where others see it, to the storage of this tab, so that a reload works.
+// Moved from the address bar, where others can see it, to sessionStorage, so that a reload still finds it.
 import { useEffect, useState } from 'preact/hooks';
 
-function take(key: string): string | undefined {
+function takeToken(key: string): string | undefined {
   const inLink = new URLSearchParams(location.hash.slice(1)).get('t');
   try {
     if (inLink) sessionStorage.setItem(key, inLink);
   } catch {
-    // Storage is switched off: then it stays in the address, where a reload finds it.
+    // Without storage the token stays in the address, where a reload finds it.
     return inLink ?? undefined;
   }
   if (inLink) history.replaceState(null, '', location.pathname + location.search);
@@ -17,21 +17,20 @@ function take(key: string): string | undefined {
 
 /** The token that this tab was opened with. */
 export function useLinkToken(key: string): string | undefined {
-  const [token, setToken] = useState(() => take(key));
+  const [token, setToken] = useState(() => takeToken(key));
   useEffect(() => {
-    // A second link that is opened in the same tab changes the fragment only.
-    const changed = () => setToken(take(key));
-    addEventListener('hashchange', changed);
-    return () => removeEventListener('hashchange', changed);
+    // A second link opened in the same tab changes only the fragment.
+    const onHashChange = () => setToken(takeToken(key));
+    addEventListener('hashchange', onHashChange);
+    return () => removeEventListener('hashchange', onHashChange);
   }, [key]);
   return token;
 }
 
-/** It was used. */
-export function dropLinkToken(key: string): void {
+export function removeLinkToken(key: string): void {
   try {
     sessionStorage.removeItem(key);
   } catch {
-    // There was none.
+    // No storage, so nothing to remove.
   }
 }

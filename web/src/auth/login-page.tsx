@@ -1,37 +1,37 @@
-// The door for those who have a password.
+// Login page: signs in with a name and a password.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { enter, gateway } from '../account';
-import { filled, Form } from '../parts/form';
+import { gateway, signIn } from '../auth';
+import { Form, requiredValue } from '../components/form';
 import { text } from '../text';
-import { Door } from './door';
-import { PasswordField, ShowBox } from './password';
+import { AuthCard } from './auth-card';
+import { PasswordField, ShowPasswordBox } from './password-fields';
 
-/** `why`: what to tell somebody who was signed in until now; `username`: who that was. */
-export function Login({ why, username }: { why: string | undefined; username: string | undefined }) {
+/** `notice`: why the user was signed out; `username`: that user. */
+export function LoginPage({ notice, username }: { notice: string | undefined; username: string | undefined }) {
   const [isShown, setShown] = useState(false);
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
     box.current?.querySelector<HTMLInputElement>(username ? '#password' : '#username')?.focus();
   }, []);
   const action = async (form: HTMLFormElement) => {
-    const name = filled(form, 'username', text.account.needUsername).trim();
-    enter(await gateway.login(name, filled(form, 'password', text.account.needPassword)));
+    const name = requiredValue(form, 'username', text.account.needUsername).trim();
+    signIn(await gateway.login(name, requiredValue(form, 'password', text.account.needPassword)));
   };
   return (
-    <Door>
+    <AuthCard>
       <h1>{text.account.login}</h1>
-      <p class={why ? 'why' : ''} role="status">{why}</p>
+      <p class={notice ? 'why' : ''} role="status">{notice}</p>
       <div ref={box}>
-        <Form id="login" action={action} label={text.account.login} busyLabel={text.account.loggingIn} fieldOfRefusal="password" after={<Help />}>
+        <Form id="login" action={action} label={text.account.login} busyLabel={text.account.loggingIn} refusedField="password" after={<Help />}>
           <label class="field">
             <span>{text.account.username}</span>
             <input class="input" id="username" name="username" autocomplete="username" autocapitalize="none" spellcheck={false} required defaultValue={username} />
           </label>
           <PasswordField id="password" label={text.account.password} isShown={isShown} />
-          <ShowBox label={text.account.showPassword} isShown={isShown} onChange={setShown} />
+          <ShowPasswordBox label={text.account.showPassword} isShown={isShown} onChange={setShown} />
         </Form>
       </div>
-    </Door>
+    </AuthCard>
   );
 }
 

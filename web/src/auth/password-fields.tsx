@@ -1,28 +1,28 @@
-// Fields for passwords.
+// Password fields: inputs for existing and new passwords.
 import { useState } from 'preact/hooks';
-import { Complaint, valueOf } from '../parts/form';
+import { FieldError, valueOf } from '../components/form';
 import { text } from '../text';
 
 const MIN_CHARS = 8;
 
-/** Characters as a person counts them, not UTF-16 units. */
-const missing = (password: string): number => MIN_CHARS - [...password].length;
+/** Characters, not UTF-16 units. */
+const missingChars = (password: string): number => MIN_CHARS - [...password].length;
 
-/** The types know of no field that is now this and now that. */
-const kindOf = (isShown: boolean) => (isShown ? 'text' : 'password') as 'password';
+/** Preact's types do not allow a type that changes. */
+const inputType = (isShown: boolean) => (isShown ? 'text' : 'password') as 'password';
 
-/** One password that exists already. */
+/** An existing password. */
 export function PasswordField({ id, name = id, label, isShown }: { id: string; name?: string; label: string; isShown: boolean }) {
   return (
     <label class="field">
       <span>{label}</span>
-      <input class="input" id={id} name={name} type={kindOf(isShown)} autocomplete="current-password" required />
+      <input class="input" id={id} name={name} type={inputType(isShown)} autocomplete="current-password" required />
     </label>
   );
 }
 
-/** The box that makes passwords readable. */
-export function ShowBox({ label, isShown, onChange }: { label: string; isShown: boolean; onChange: (isShown: boolean) => void }) {
+/** The checkbox that makes passwords readable. */
+export function ShowPasswordBox({ label, isShown, onChange }: { label: string; isShown: boolean; onChange: (isShown: boolean) => void }) {
   return (
     <label class="check">
       <input type="checkbox" checked={isShown} onChange={(event) => onChange(event.currentTarget.checked)} /> {label}
@@ -30,11 +30,11 @@ export function ShowBox({ label, isShown, onChange }: { label: string; isShown: 
   );
 }
 
-/** A new password, twice, with hints while it is typed. Fields `password` and `repeat`. */
-export function NewPassword({ labels, isShown, prefix = '' }: { labels: { password: string; repeat: string }; isShown: boolean; prefix?: string }) {
+/** A new password, twice, with hints while typing. Fields `password` and `repeat`. */
+export function NewPasswordFields({ labels, isShown, prefix = '' }: { labels: { password: string; repeat: string }; isShown: boolean; prefix?: string }) {
   const [password, setPassword] = useState('');
   const [repeat, setRepeat] = useState('');
-  const kind = kindOf(isShown);
+  const kind = inputType(isShown);
   const length = lengthHint(password);
   const same = repeatHint(password, repeat);
   return (
@@ -53,30 +53,30 @@ export function NewPassword({ labels, isShown, prefix = '' }: { labels: { passwo
   );
 }
 
-function Hint({ id, words, isGood }: { id: string; words: string; isGood: boolean }) {
+function Hint({ id, text, isMet }: { id: string; text: string; isMet: boolean }) {
   return (
-    <span id={id} class={`hint ${isGood ? 'good' : ''}`}>
-      {words}
+    <span id={id} class={`hint ${isMet ? 'good' : ''}`}>
+      {text}
     </span>
   );
 }
 
 function lengthHint(password: string) {
-  const more = missing(password);
-  if (password === '') return { words: text.account.minChars(MIN_CHARS), isGood: false };
-  return more > 0 ? { words: text.account.charsMissing(MIN_CHARS, more), isGood: false } : { words: text.account.longEnough, isGood: true };
+  const missing = missingChars(password);
+  if (password === '') return { text: text.account.minChars(MIN_CHARS), isMet: false };
+  return missing > 0 ? { text: text.account.charsMissing(MIN_CHARS, missing), isMet: false } : { text: text.account.longEnough, isMet: true };
 }
 
 function repeatHint(password: string, repeat: string) {
-  if (repeat !== '' && password === repeat) return { words: text.account.same, isGood: true };
-  // Half a word is not a mistake yet.
-  return { words: password.startsWith(repeat) ? text.account.onceMore : text.account.notSame, isGood: false };
+  if (repeat !== '' && password === repeat) return { text: text.account.same, isMet: true };
+  // An unfinished repetition is not a mistake yet.
+  return { text: password.startsWith(repeat) ? text.account.onceMore : text.account.notSame, isMet: false };
 }
 
-/** The new password in a form, or what is wrong with it. */
-export function newPasswordIn(form: HTMLFormElement): string {
+/** The new password of a form; throws a `FieldError` if it is not acceptable. */
+export function readNewPassword(form: HTMLFormElement): string {
   const password = valueOf(form, 'password');
-  if (missing(password) > 0) throw new Complaint(text.account.tooShort(MIN_CHARS), 'password');
-  if (password !== valueOf(form, 'repeat')) throw new Complaint(text.account.notSameError, 'repeat');
+  if (missingChars(password) > 0) throw new FieldError(text.account.tooShort(MIN_CHARS), 'password');
+  if (password !== valueOf(form, 'repeat')) throw new FieldError(text.account.notSameError, 'repeat');
   return password;
 }

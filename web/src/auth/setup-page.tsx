@@ -1,49 +1,49 @@
-// The door for whoever makes the first account.
+// Setup page: creates the first account.
 import { useState } from 'preact/hooks';
-import { enter, gateway } from '../account';
-import { filled, Form } from '../parts/form';
+import { gateway, signIn } from '../auth';
+import { Form, requiredValue } from '../components/form';
 import { text } from '../text';
-import { Door, ToLogin } from './door';
-import { dropLinkToken, useLinkToken } from './link';
-import { newPasswordIn, NewPassword, ShowBox } from './password';
+import { AuthCard, LoginLink } from './auth-card';
+import { removeLinkToken, useLinkToken } from './link-token';
+import { NewPasswordFields, readNewPassword, ShowPasswordBox } from './password-fields';
 
-const KEY = 'switchboard-setup';
+const STORAGE_KEY = 'switchboard-setup';
 
-export function Setup() {
-  const token = useLinkToken(KEY);
-  return <Door title={text.account.setupTab}>{token ? <SetupForm token={token} /> : <NoLink />}</Door>;
+export function SetupPage() {
+  const token = useLinkToken(STORAGE_KEY);
+  return <AuthCard title={text.account.setupTab}>{token ? <SetupForm token={token} /> : <NoLink />}</AuthCard>;
 }
 
 function SetupForm({ token }: { token: string }) {
   const [isShown, setShown] = useState(false);
   const action = async (form: HTMLFormElement) => {
-    const username = filled(form, 'username', text.account.needUsername).trim();
-    const account = await gateway.setUp(token, username, newPasswordIn(form));
-    dropLinkToken(KEY);
-    enter(account);
+    const username = requiredValue(form, 'username', text.account.needUsername).trim();
+    const account = await gateway.setUp(token, username, readNewPassword(form));
+    removeLinkToken(STORAGE_KEY);
+    signIn(account);
   };
   return (
     <>
       <h1>{text.account.welcome}</h1>
       <p>{text.account.welcomeWords}</p>
-      <Form id="setup" action={action} label={text.account.create} busyLabel={text.account.creating} after={<Refused />}>
+      <Form id="setup" action={action} label={text.account.create} busyLabel={text.account.creating} after={<RefusedHint />}>
         <label class="field">
           <span>{text.account.username}</span>
           <input class="input" id="username" name="username" defaultValue="admin" autocomplete="username" autocapitalize="none" spellcheck={false} required />
         </label>
-        <NewPassword labels={{ password: text.account.password, repeat: text.account.repeat }} isShown={isShown} />
-        <ShowBox label={text.account.showPasswords} isShown={isShown} onChange={setShown} />
+        <NewPasswordFields labels={{ password: text.account.password, repeat: text.account.repeat }} isShown={isShown} />
+        <ShowPasswordBox label={text.account.showPasswords} isShown={isShown} onChange={setShown} />
       </Form>
     </>
   );
 }
 
-function Refused() {
+function RefusedHint() {
   return (
     <p class="small soft">
       {text.account.refusedSetup[0]}
       <code>switchboard setup-url</code>
-      {text.account.refusedSetup[1]} <ToLogin />
+      {text.account.refusedSetup[1]} <LoginLink />
     </p>
   );
 }
@@ -57,7 +57,7 @@ function NoLink() {
         <code>switchboard setup-url</code>
       </pre>
       <p>
-        {text.account.alreadySetUp} <ToLogin />
+        {text.account.alreadySetUp} <LoginLink />
       </p>
     </>
   );

@@ -1,48 +1,36 @@
-// A question before something that cannot be taken back.
+// Confirm dialog: asks before an action that cannot be undone.
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
-import { explain } from '../account';
 import { text } from '../text';
 import { Dialog } from './dialog';
-import { useAlive } from './form';
+import { useAction } from './use-action';
+import { useIsMounted } from './use-is-mounted';
 
 interface ConfirmProps {
   title: string;
-  /** On the button that does it. */
+  /** The label of the button that confirms. */
   label: string;
   busyLabel: string;
   onClose: () => void;
-  /** Closes when it is done; what it throws is shown. */
+  /** The dialog closes when it is done; an error is shown. */
   action: () => Promise<void>;
   /** What will be lost. */
   children: ComponentChildren;
 }
 
-/** Asks, with the harmless answer first. */
-export function Confirm({ title, label, busyLabel, onClose, action, children }: ConfirmProps) {
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState('');
-  const isAlive = useAlive();
-  const act = async () => {
-    if (isBusy) return;
-    setBusy(true);
-    setError('');
-    try {
-      await action();
-      if (isAlive.current) onClose();
-    } catch (failure) {
-      if (isAlive.current) setError(explain(failure));
-    } finally {
-      if (isAlive.current) setBusy(false);
-    }
-  };
+/** Cancel comes first, so it has the focus. */
+export function ConfirmDialog({ title, label, busyLabel, onClose, action, children }: ConfirmProps) {
+  const isMounted = useIsMounted();
+  const { isBusy, error, run } = useAction(async () => {
+    await action();
+    if (isMounted.current) onClose();
+  });
   return (
     <Dialog title={title} onClose={onClose}>
       {children}
       <p class="error" role="alert">{error}</p>
       <div class="dialog-buttons">
         <button type="button" class="button quiet" onClick={onClose}>{text.common.cancel}</button>
-        <button type="button" class="button danger" data-part="confirm" aria-disabled={isBusy} onClick={() => void act()}>
+        <button type="button" class="button danger" data-part="confirm" aria-disabled={isBusy} onClick={() => void run()}>
           {isBusy ? busyLabel : label}
         </button>
       </div>

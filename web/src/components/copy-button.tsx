@@ -1,13 +1,13 @@
-// A button that copies, and says whether it did.
+// Copy button: copies a text and shows whether it worked.
 import { useEffect, useState } from 'preact/hooks';
-import { Icon } from '../../parts/icon';
-import { say } from '../../parts/toast';
-import { text } from '../../text';
+import { text } from '../text';
+import { Icon } from './icon';
+import { showToast } from './toast';
 
 const SHOWN_MS = 2_000;
 
-/** `what` is asked for when it is needed. `label`: what is copied, for ears. */
-export function CopyButton({ what, label = text.common.copy }: { what: () => string; label?: string }) {
+/** `content` is read on click. `label`: what is copied, for screen readers. */
+export function CopyButton({ content, label = text.common.copy }: { content: () => string; label?: string }) {
   const [isCopied, setCopied] = useState(false);
   useEffect(() => {
     if (!isCopied) return undefined;
@@ -15,8 +15,8 @@ export function CopyButton({ what, label = text.common.copy }: { what: () => str
     return () => clearTimeout(timer);
   }, [isCopied]);
   const onClick = async () => {
-    if (await copy(what())) setCopied(true);
-    else say(text.transcript.copyFailed, 'error');
+    if (await copyText(content())) setCopied(true);
+    else showToast(text.transcript.copyFailed, 'error');
   };
   return (
     <button type="button" class="quiet-button" aria-label={isCopied ? text.common.copied : label} onClick={() => void onClick()}>
@@ -26,22 +26,22 @@ export function CopyButton({ what, label = text.common.copy }: { what: () => str
   );
 }
 
-/** Whether it was copied. Browsers have a clipboard for pages that came over TLS only; the old way works without. */
-export async function copy(words: string): Promise<boolean> {
+/** Whether it was copied. The clipboard API needs https; the fallback works without. */
+async function copyText(content: string): Promise<boolean> {
   try {
-    await navigator.clipboard.writeText(words);
+    await navigator.clipboard.writeText(content);
     return true;
   } catch {
-    return copyByHand(words);
+    return copyBySelection(content);
   }
 }
 
-function copyByHand(words: string): boolean {
+function copyBySelection(content: string): boolean {
   const before = document.activeElement;
   const field = document.createElement('textarea');
-  field.value = words;
+  field.value = content;
   field.readOnly = true;
-  field.className = 'heard';
+  field.className = 'visually-hidden';
   document.body.append(field);
   field.select();
   try {

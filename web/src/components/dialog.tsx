@@ -1,11 +1,11 @@
-// Something that has to be decided before anything else.
+// Dialog: a modal dialog.
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
-/** Open as long as it is shown. The browser keeps the focus inside and gives it back afterwards. */
+/** Open while mounted. The browser traps the focus and restores it afterwards. */
 export function Dialog({ title, onClose, isWide = false, children }: { title: string; onClose: () => void; isWide?: boolean; children: ComponentChildren }) {
   const element = useRef<HTMLDialogElement>(null);
-  // Before it is taken out of the page: a dialog that is not in it any more cannot give the focus back.
+  // A layout effect: a dialog that has left the page can no longer restore the focus.
   useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();

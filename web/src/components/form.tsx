@@ -1,12 +1,14 @@
-// Forms that say what goes on, cannot be sent twice, and never lose what was typed.
+// Form: shows progress and errors, cannot be sent twice, and never loses what was typed.
 import type { ComponentChildren, TargetedSubmitEvent } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { Failure } from '@switchboard/client';
-import { explain } from '../account';
+import { explain } from '../auth';
 import { text } from '../text';
+import { useCountdown } from './use-countdown';
+import { useIsMounted } from './use-is-mounted';
 
-/** Something that the person has to put right in one of the fields. */
-export class Complaint extends Error {
+/** An error in one field, to be corrected by the user. */
+export class FieldError extends Error {
   constructor(
     message: string,
     /** The name of the field. */
@@ -18,20 +20,20 @@ export class Complaint extends Error {
 
 interface FormProps {
   id?: string;
-  /** What it does. The words that it answers are said; what it throws is shown. */
+  /** Runs on submit. A returned text is shown as status, a thrown error. */
   action: (form: HTMLFormElement) => Promise<string | void>;
   label: string;
   busyLabel: string;
   buttonClass?: string;
-  /** Where to go when the gateway refuses without naming a field. */
-  fieldOfRefusal?: string;
+  /** The field to focus when the gateway refuses without naming one. */
+  refusedField?: string;
   children?: ComponentChildren;
   /** Below the button. */
   after?: ComponentChildren;
 }
 
-/** A form with one button, a line for errors above it and one for news below. */
-export function Form({ id, action, label, busyLabel, buttonClass = '', fieldOfRefusal, children, after }: FormProps) {
+/** A form with one button, errors above it and status below. */
+export function Form({ id, action, label, busyLabel, buttonClass = '', refusedField, children, after }: FormProps) {
   const [state, setState] = useState<{ error?: string; status?: string }>({});
   const [isBusy, setBusy] = useState(false);
   const [waitUntil, setWaitUntil] = useState<number>();
@@ -39,7 +41,7 @@ export function Form({ id, action, label, busyLabel, buttonClass = '', fieldOfRe
     setWaitUntil(undefined);
     setState({ status: text.common.tryNow });
   });
-  const isAlive = useAlive();
+  const isAlive = useIsMounted();
   const isWaiting = isBusy || waitUntil !== undefined;
 
   const onSubmit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
@@ -48,16 +50,16 @@ export function Form({ id, action, label, busyLabel, buttonClass = '', fieldOfRe
     if (isWaiting) return;
     setBusy(true);
     setState({});
-    markAll(form);
+    clearMarks(form);
     try {
       const status = await action(form);
       if (isAlive.current) setState(status ? { status } : {});
     } catch (error) {
       if (!isAlive.current) return;
-      setState({ error: error instanceof Complaint ? error.message : explain(error) });
-      const named = fieldOf(error);
-      // The gateway may know the field by another name.
-      if (!(named && markOne(form, named)) && fieldOfRefusal && isRefusal(error)) markOne(form, fieldOfRefusal);
+      setState({ error: error instanceof FieldError ? error.message : explain(error) });
+      const named = fieldNameOf(error);
+      // The gateway may use another name for the field.
+      if (!(named && markInvalid(form, named)) && refusedField && isRefusal(error)) markInvalid(form, refusedField);
       if (error instanceof Failure && error.retryAfterMs) setWaitUntil(Date.now() + error.retryAfterMs);
     } finally {
       if (isAlive.current) setBusy(false);
@@ -71,8 +73,8 @@ export function Form({ id, action, label, busyLabel, buttonClass = '', fieldOfRe
     setState({});
   };
 
-  // Not `disabled`, which would take the focus away. The seconds stand on the button and not in the
-  // alert, which would be read out each time.
+  // `aria-disabled`, because `disabled` would lose the focus. The countdown is on the button: in the alert a
+  // screen reader would read it every second.
   return (
     <form id={id} method="post" noValidate onSubmit={(event) => void onSubmit(event)} onInput={onInput}>
       {children}
@@ -86,22 +88,22 @@ export function Form({ id, action, label, busyLabel, buttonClass = '', fieldOfRe
   );
 }
 
-function fieldOf(error: unknown): string | undefined {
-  if (error instanceof Complaint) return error.field;
-  const named = error instanceof Failure ? error.details['field'] : undefined;
-  return typeof named === 'string' ? named : undefined;
+function fieldNameOf(error: unknown): string | undefined {
+  if (error instanceof FieldError) return error.field;
+  const fieldName = error instanceof Failure ? error.details['field'] : undefined;
+  return typeof fieldName === 'string' ? fieldName : undefined;
 }
 
 function isRefusal(error: unknown): boolean {
   return error instanceof Failure && (error.status === 401 || error.status === 403 || error.status === 422);
 }
 
-function markAll(form: HTMLFormElement): void {
+function clearMarks(form: HTMLFormElement): void {
   for (const field of form.querySelectorAll('[aria-invalid]')) field.removeAttribute('aria-invalid');
 }
 
 /** False if there is no such field. */
-function markOne(form: HTMLFormElement, name: string): boolean {
+function markInvalid(form: HTMLFormElement, name: string): boolean {
   const field = form.elements.namedItem(name);
   if (!(field instanceof HTMLElement)) return false;
   field.setAttribute('aria-invalid', 'true');
@@ -109,46 +111,15 @@ function markOne(form: HTMLFormElement, name: string): boolean {
   return true;
 }
 
-/** The text of a field. */
+/** The value of a field. */
 export function valueOf(form: HTMLFormElement, name: string): string {
   const field = form.elements.namedItem(name);
   return field instanceof HTMLInputElement || field instanceof HTMLSelectElement || field instanceof HTMLTextAreaElement ? field.value : '';
 }
 
-/** The text of a field that may not be empty. */
-export function filled(form: HTMLFormElement, name: string, words: string): string {
+/** The value of a field that must not be empty. */
+export function requiredValue(form: HTMLFormElement, name: string, message: string): string {
   const value = valueOf(form, name);
-  if (value.trim() === '') throw new Complaint(words, name);
+  if (value.trim() === '') throw new FieldError(message, name);
   return value;
-}
-
-/** Whole seconds until then; `onEnd` is called once they are over. */
-export function useCountdown(until: number | undefined, onEnd?: () => void): number {
-  const [now, setNow] = useState(Date.now());
-  const end = useRef(onEnd);
-  end.current = onEnd;
-  useEffect(() => {
-    if (until === undefined) return;
-    setNow(Date.now());
-    const timer = setInterval(() => {
-      setNow(Date.now());
-      if (Date.now() < until) return;
-      clearInterval(timer);
-      end.current?.();
-    }, 250);
-    return () => clearInterval(timer);
-  }, [until]);
-  return until === undefined ? 0 : Math.max(0, Math.ceil((until - now) / 1000));
-}
-
-/** Whether the component is still shown, for what is awaited meanwhile. */
-export function useAlive(): { readonly current: boolean } {
-  const alive = useRef(true);
-  useEffect(() => {
-    alive.current = true;
-    return () => {
-      alive.current = false;
-    };
-  }, []);
-  return alive;
 }

@@ -1,4 +1,4 @@
-// Pictures for buttons, drawn as lines. They say nothing: whoever uses one gives the words.
+// Icon: line drawings for buttons. Hidden from screen readers: the button needs a label.
 
 const PATHS = {
   menu: 'M4 6h16M4 12h16M4 18h16',
@@ -40,7 +40,7 @@ export function Icon({ name }: { name: IconName }) {
   );
 }
 
-/** A button that is only a picture. */
+/** A button with only an icon. */
 export function IconButton({ name, label, ...rest }: { name: IconName; label: string; class?: string; onClick?: (event: MouseEvent) => void; [more: `data-${string}`]: string | undefined } & Record<string, unknown>) {
   return (
     <button type="button" {...rest} class={`icon-button ${rest.class ?? ''}`} aria-label={label} title={label}>

@@ -1,10 +1,14 @@
-// A button that opens a list of things to do.
+// Menu: a button that opens a list of actions.
 import type { ComponentChildren, TargetedKeyboardEvent } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { Icon } from './icon';
 
 const GAP_PX = 4;
 
-/** `button`: what is in the button; `label`: its words for ears and as a title. Children are `MenuItem`s, or whatever else. */
+/**
+ * `button`: the button's content; `label`: its tooltip and name for screen readers. Children are `MenuItem`s
+ * or anything else.
+ */
 export function Menu({ button, label, buttonClass = 'icon-button', part, children }: { button: ComponentChildren; label: string; buttonClass?: string; part?: string; children: ComponentChildren | ((close: () => void) => ComponentChildren) }) {
   const [isOpen, setOpen] = useState(false);
   const opener = useRef<HTMLButtonElement>(null);
@@ -18,25 +22,25 @@ export function Menu({ button, label, buttonClass = 'icon-button', part, childre
     const menu = list.current;
     if (!isOpen || !menu || !opener.current) return;
     menu.showPopover();
-    place(menu, opener.current);
+    positionMenu(menu, opener.current);
     menu.querySelector<HTMLElement>('input, [role^=menuitem]')?.focus();
-    // Closed by the browser: a click elsewhere, Escape.
-    const toggled = (event: Event) => {
+    // Closed by the browser: a click elsewhere, or Escape.
+    const onToggle = (event: Event) => {
       if ((event as ToggleEvent).newState === 'closed') setOpen(false);
     };
-    menu.addEventListener('toggle', toggled);
-    // What is in it may come later than it opens.
-    const watch = new ResizeObserver(() => opener.current && place(menu, opener.current));
-    watch.observe(menu);
+    menu.addEventListener('toggle', onToggle);
+    // The content may load after the menu has opened.
+    const resizeObserver = new ResizeObserver(() => opener.current && positionMenu(menu, opener.current));
+    resizeObserver.observe(menu);
     return () => {
-      watch.disconnect();
-      menu.removeEventListener('toggle', toggled);
+      resizeObserver.disconnect();
+      menu.removeEventListener('toggle', onToggle);
     };
   }, [isOpen]);
 
   const onKeyDown = (event: TargetedKeyboardEvent<HTMLDivElement>) => {
     if (event.key === 'Escape') {
-      // It has done its work: nothing around the menu is closed as well.
+      // Handled: Escape must not also close what is around the menu.
       event.preventDefault();
       return close();
     }
@@ -44,8 +48,8 @@ export function Menu({ button, label, buttonClass = 'icon-button', part, childre
     if (step === undefined) return;
     event.preventDefault();
     const items = [...event.currentTarget.querySelectorAll<HTMLElement>('[role^=menuitem], input')];
-    const now = items.indexOf(document.activeElement as HTMLElement);
-    items[(now + step + items.length) % items.length]?.focus();
+    const current = items.indexOf(document.activeElement as HTMLElement);
+    items[(current + step + items.length) % items.length]?.focus();
   };
 
   return (
@@ -62,7 +66,7 @@ export function Menu({ button, label, buttonClass = 'icon-button', part, childre
   );
 }
 
-/** One thing to do. */
+/** One action. */
 export function MenuItem({ onChoose, isChosen, isDangerous = false, part, children }: { onChoose: () => void; isChosen?: boolean; isDangerous?: boolean; part?: string; children: ComponentChildren }) {
   const role = isChosen === undefined ? 'menuitem' : 'menuitemradio';
   return (
@@ -72,8 +76,13 @@ export function MenuItem({ onChoose, isChosen, isDangerous = false, part, childr
   );
 }
 
-/** Below the button, or above it where there is no room; never beyond the edge of the window. */
-function place(menu: HTMLElement, opener: HTMLElement): void {
+/** The mark of a chosen item. */
+export function CheckMark({ isOn }: { isOn: boolean }) {
+  return <span class={`tick ${isOn ? '' : 'off'}`}><Icon name="check" /></span>;
+}
+
+/** Below the button, or above it if there is no space; never outside of the window. */
+function positionMenu(menu: HTMLElement, opener: HTMLElement): void {
   const from = opener.getBoundingClientRect();
   const { width, height } = menu.getBoundingClientRect();
   const isBelow = from.bottom + GAP_PX + height <= innerHeight || from.top < height;

@@ -1,4 +1,4 @@
-// Times as people say them.
+// Relative time: how long ago something was.
 import { signal } from '@preact/signals';
 
 const now = signal(Date.now());
@@ -15,8 +15,8 @@ const STEPS: readonly [Intl.RelativeTimeFormatUnit, number][] = [
   ['minute', 60],
 ];
 
-/** How long ago that was, and exactly when as a title. */
-export function When({ at }: { at: string }) {
+/** The exact time is the tooltip. */
+export function RelativeTime({ at }: { at: string }) {
   const moment = new Date(at);
   return (
     <time dateTime={at} title={exact.format(moment)}>

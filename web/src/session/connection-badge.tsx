@@ -1,78 +1,78 @@
-// How the line to the gateway is, in words.
+// Connection badge: the state of the connection as text.
 import type { Failure } from '@switchboard/client';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { useCountdown } from '../parts/form';
+import { useCountdown } from '../components/use-countdown';
 import { text } from '../text';
-import type { Connection, OpenSession } from './open';
+import type { ConnectionState, OpenSession } from './open-session';
 
-/** A break that is over by then is not worth a word. */
-const CALM_MS = 700;
-const words = text.sessions.connection;
+/** Shorter interruptions are not shown. */
+const MIN_SHOWN_BREAK_MS = 700;
+const strings = text.sessions.connection;
 
-/** What to show: a short break is not shown at all. */
-function useCalm(now: Connection): Connection {
-  const [shown, setShown] = useState(now);
-  const since = useRef<number | undefined>(undefined);
+/** Hides short interruptions. */
+function useStableConnection(connection: ConnectionState): ConnectionState {
+  const [shown, setShown] = useState(connection);
+  const breakSince = useRef<number | undefined>(undefined);
   useEffect(() => {
-    const isBreak = now.is === 'reconnecting' || now.is === 'offline' || now.is === 'connecting';
+    const isBreak = connection.is === 'reconnecting' || connection.is === 'offline' || connection.is === 'connecting';
     if (isBreak && shown.is === 'live') {
-      since.current ??= Date.now();
-      const timer = setTimeout(() => setShown(now), since.current + CALM_MS - Date.now());
+      breakSince.current ??= Date.now();
+      const timer = setTimeout(() => setShown(connection), breakSince.current + MIN_SHOWN_BREAK_MS - Date.now());
       return () => clearTimeout(timer);
     }
-    since.current = undefined;
-    setShown(now.is === 'resumed' && shown.is === 'live' ? { is: 'live' } : now);
+    breakSince.current = undefined;
+    setShown(connection.is === 'resumed' && shown.is === 'live' ? { is: 'live' } : connection);
     return undefined;
-  }, [now]);
+  }, [connection]);
   return shown;
 }
 
 export function ConnectionBadge({ session }: { session: OpenSession }) {
-  const shown = useCalm(session.connection.value);
+  const shown = useStableConnection(session.connection.value);
   return (
     <div class={`connection ${shown.is}`} data-part="connection" data-state={shown.is} role="status">
       <span class="mark" aria-hidden="true" />
-      {shown.is === 'reconnecting' ? <Reconnecting retryAt={shown.retryAt} onNow={() => session.hurry()} /> : <span class="connection-words">{wordsFor(shown)}</span>}
+      {shown.is === 'reconnecting' ? <Reconnecting retryAt={shown.retryAt} onReconnect={() => session.reconnectNow()} /> : <span class="connection-text">{describeConnection(shown)}</span>}
     </div>
   );
 }
 
-/** The seconds are for eyes only: they would be read out each time. */
-function Reconnecting({ retryAt, onNow }: { retryAt: number | undefined; onNow: () => void }) {
+/** The countdown is hidden from screen readers, which would read it every second. */
+function Reconnecting({ retryAt, onReconnect }: { retryAt: number | undefined; onReconnect: () => void }) {
   const seconds = useCountdown(retryAt);
   return (
     <>
-      <span class="heard">{words.reconnecting}</span>
-      <span class="connection-words" aria-hidden="true">{seconds > 0 ? words.reconnectingIn(seconds) : words.reconnecting}</span>
-      <button type="button" class="button quiet small" data-part="hurry" onClick={onNow}>{words.now}</button>
+      <span class="visually-hidden">{strings.reconnecting}</span>
+      <span class="connection-text" aria-hidden="true">{seconds > 0 ? strings.reconnectingIn(seconds) : strings.reconnecting}</span>
+      <button type="button" class="button quiet small" data-part="hurry" onClick={onReconnect}>{strings.now}</button>
     </>
   );
 }
 
-function wordsFor(now: Connection): string {
-  switch (now.is) {
+function describeConnection(connection: ConnectionState): string {
+  switch (connection.is) {
     case 'resumed':
-      return words.resumed(now.missed);
+      return strings.resumed(connection.missed);
     case 'ended':
-      return whyEnded(now.failure);
+      return describeEnd(connection.failure);
     default:
-      return words[now.is];
+      return strings[connection.is];
   }
 }
 
-/** Why a session will not come back. */
-export function whyEnded(failure: Failure): string {
+/** Why a session will not reconnect. */
+export function describeEnd(failure: Failure): string {
   switch (failure.status) {
     case 4401:
     case 401:
-      return words.signedOut;
+      return strings.signedOut;
     case 4403:
-      return words.forbidden;
+      return strings.forbidden;
     case 4404:
-      return words.notFound;
+      return strings.notFound;
     case 4409:
-      return words.deleted;
+      return strings.deleted;
     default:
-      return words.other(failure.message);
+      return strings.other(failure.message);
   }
 }

@@ -1,76 +1,76 @@
-// The page on which a session begins: who shall work, and at what.
+// New session page: chooses an agent and sends the first prompt.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Failure } from '@switchboard/client';
-import { account, explain, noticeEnd, request } from '../../account';
-import { Icon } from '../../parts/icon';
-import { go } from '../../place';
-import { text } from '../../text';
-import { create } from '../open';
-import { AgentChoice, readAgents, rememberAgent } from './agents';
-import type { Agents } from './agents';
-import { Box } from './box';
-import { Writing } from './writing';
+import { account, explain, request, signOutIfEnded } from '../auth';
+import { Icon } from '../components/icon';
+import { navigate } from '../route';
+import { text } from '../text';
+import { AgentChoice, readAgents, rememberAgent } from './composer/agent-choice';
+import type { Agents } from './composer/agent-choice';
+import { ComposerState } from './composer/composer-state';
+import { PromptBox } from './composer/prompt-box';
+import { createSession } from './open-session';
 
-const words = text.composer;
-/** What shows best what the page can do. */
+const strings = text.composer;
+/** Prompts that show what the page can do. */
 const EXAMPLES = ['/markdown', '/tool', '/edit', '/plan', '/think', '/pick multi', '/stream 40 50'];
 
-export function NewSession() {
+export function NewSessionPage() {
   const [agents, setAgents] = useState<Agents>({ is: 'loading' });
   const [agent, setAgent] = useState<string>();
-  const [writing, setWriting] = useState<Writing>();
+  const [composer, setComposer] = useState<ComposerState>();
   const chosen = useRef<string | undefined>(undefined);
   chosen.current = agent;
   const load = () => {
     setAgents({ is: 'loading' });
-    const mine = account();
-    readAgents(mine).then(
+    const current = account();
+    readAgents(current).then(
       (found) => {
         setAgents({ is: 'there', ...found });
         setAgent((already) => already ?? found.first);
       },
       (error: unknown) => {
-        noticeEnd(mine, error);
-        setAgents({ is: 'failed', why: explain(error) });
+        signOutIfEnded(current, error);
+        setAgents({ is: 'failed', error: explain(error) });
       },
     );
   };
   useEffect(load, []);
   useEffect(() => {
-    const opened: Writing = new Writing('new', (): Promise<string> => sessionFor(opened, chosen.current));
-    // The files of a draft are in the session that was made for them, which has its agent.
-    if (opened.made.value && opened.files.list.value.length > 0) setAgent(opened.made.value.agent);
-    setWriting(opened);
+    const opened: ComposerState = new ComposerState('new', (): Promise<string> => ensureSession(opened, chosen.current));
+    // The files of a draft belong to the session created for them, which has its agent.
+    if (opened.createdSession.value && opened.files.list.value.length > 0) setAgent(opened.createdSession.value.agent);
+    setComposer(opened);
     return () => opened.close();
   }, []);
   return (
     <div class="new" data-part="new">
-      <h1>{words.newTitle}</h1>
-      <AgentChoice agents={agents} chosen={agent} isFixed={(writing?.files.list.value.length ?? 0) > 0} retry={load} choose={(name) => {
+      <h1>{strings.newTitle}</h1>
+      <AgentChoice agents={agents} chosen={agent} isFixed={(composer?.files.list.value.length ?? 0) > 0} retry={load} choose={(name) => {
         rememberAgent(name);
         setAgent(name);
       }} />
-      {writing && agent !== undefined && agents.is === 'there' && <Start writing={writing} agent={agent} abilities={agents.abilities[agent] ?? []} />}
+      {composer && agent !== undefined && agents.is === 'there' && <NewSessionForm composer={composer} agent={agent} capabilities={agents.capabilities[agent] ?? []} />}
     </div>
   );
 }
 
-function Start({ writing, agent, abilities }: { writing: Writing; agent: string; abilities: readonly string[] }) {
+function NewSessionForm({ composer, agent, capabilities }: { composer: ComposerState; agent: string; capabilities: readonly string[] }) {
   const [isBusy, setBusy] = useState(false);
   const [isWaiting, setWaiting] = useState(false);
-  const isUploading = writing.files.isUploading.value;
-  const begin = async () => {
-    const why = whyNot(writing);
-    if (why !== undefined) return void (writing.error.value = why);
+  const isUploading = composer.files.isUploading.value;
+  const startSession = async () => {
+    const refusal = refusalOf(composer);
+    if (refusal !== undefined) return void (composer.error.value = refusal);
     setBusy(true);
     try {
-      if (!(await isStillThere(writing))) return void (writing.error.value = words.filesGone);
-      const id = await sessionFor(writing, agent);
+      if (!(await doesSessionExist(composer))) return void (composer.error.value = strings.filesGone);
+      const id = await ensureSession(composer, agent);
       rememberAgent(agent);
-      writing.handOver(id);
-      go({ page: 'session', id });
+      composer.moveToSession(id);
+      navigate({ page: 'session', id });
     } catch (error) {
-      writing.error.value = explain(error);
+      composer.error.value = explain(error);
     } finally {
       setBusy(false);
     }
@@ -78,47 +78,47 @@ function Start({ writing, agent, abilities }: { writing: Writing; agent: string;
   useEffect(() => {
     if (!isWaiting || isUploading) return;
     setWaiting(false);
-    void begin();
+    void startSession();
   }, [isWaiting, isUploading]);
   const onSend = () => {
     if (isBusy) return;
     if (isUploading) return setWaiting(!isWaiting);
-    if (writing.text.value.trim() === '' && writing.files.list.value.length === 0) return document.getElementById('prompt')?.focus();
-    void begin();
+    if (composer.text.value.trim() === '' && composer.files.list.value.length === 0) return document.getElementById('prompt')?.focus();
+    void startSession();
   };
   useEffect(() => {
     if (!matchMedia('(hover: none)').matches) document.getElementById('prompt')?.focus();
   }, []);
   return (
     <>
-      <p class="small soft waiting-for-files" role="status">{isBusy ? words.starting : isWaiting ? words.waitingForFiles : ''}</p>
-      <Box
-        writing={writing}
-        label={words.label}
-        placeholder={words.placeholder(agent)}
-        most={undefined}
-        mostBytes={undefined}
-        readsFiles={abilities.includes('attachments') || abilities.includes('images')}
+      <p class="small soft waiting-for-files" role="status">{isBusy ? strings.starting : isWaiting ? strings.waitingForFiles : ''}</p>
+      <PromptBox
+        composer={composer}
+        label={strings.label}
+        placeholder={strings.placeholder(agent)}
+        maxChars={undefined}
+        maxFileBytes={undefined}
+        readsFiles={capabilities.includes('attachments') || capabilities.includes('images')}
         commands={() => []}
         onSend={onSend}
         right={
-          <button type="button" class="button send-button" data-part="send" aria-label={isWaiting ? words.stopWaiting : words.send} title={words.send} aria-disabled={isBusy || writing.text.value.trim() === ''} onClick={onSend}>
+          <button type="button" class="button send-button" data-part="send" aria-label={isWaiting ? strings.stopWaiting : strings.send} title={strings.send} aria-disabled={isBusy || composer.text.value.trim() === ''} onClick={onSend}>
             <Icon name={isWaiting ? 'close' : 'send'} />
           </button>
         }
       />
-      {agent === 'demo' && <Examples writing={writing} />}
+      {agent === 'demo' && <Examples composer={composer} />}
     </>
   );
 }
 
-function Examples({ writing }: { writing: Writing }) {
+function Examples({ composer }: { composer: ComposerState }) {
   return (
-    <p class="examples" role="group" aria-label={words.examples}>
-      <span class="soft small" aria-hidden="true">{words.examples}</span>
+    <p class="examples" role="group" aria-label={strings.examples}>
+      <span class="soft small" aria-hidden="true">{strings.examples}</span>
       {EXAMPLES.map((example) => (
         <button key={example} type="button" class="example mono" onClick={() => {
-          writing.text.value = example;
+          composer.text.value = example;
           document.getElementById('prompt')?.focus();
         }}>{example}</button>
       ))}
@@ -126,41 +126,41 @@ function Examples({ writing }: { writing: Writing }) {
   );
 }
 
-function whyNot(writing: Writing): string | undefined {
-  if (writing.text.value.trim() === '') return words.needsText;
-  return writing.files.hasFailed.value ? words.failedFiles : undefined;
+function refusalOf(composer: ComposerState): string | undefined {
+  if (composer.text.value.trim() === '') return strings.needsText;
+  return composer.files.hasFailed.value ? strings.failedFiles : undefined;
 }
 
-/** Whether the session that was made for files still exists. If not, the files have to be brought again. */
-async function isStillThere(writing: Writing): Promise<boolean> {
-  const made = writing.made.value;
-  if (!made) return true;
+/** Whether the session created for the files still exists. If not, they must be uploaded again. */
+async function doesSessionExist(composer: ComposerState): Promise<boolean> {
+  const created = composer.createdSession.value;
+  if (!created) return true;
   try {
-    await request('GET', `/api/sessions/${made.id}`);
+    await request('GET', `/api/sessions/${created.id}`);
     return true;
   } catch (error) {
     if (!(error instanceof Failure) || error.status !== 404) throw error;
   }
-  const hadFiles = writing.files.list.value.length > 0;
-  making.delete(writing);
-  writing.made.value = undefined;
-  writing.files.clear();
+  const hadFiles = composer.files.list.value.length > 0;
+  creations.delete(composer);
+  composer.createdSession.value = undefined;
+  composer.files.clear();
   return !hadFiles;
 }
 
-const making = new WeakMap<Writing, { agent: string | undefined; id: Promise<string> }>();
+const creations = new WeakMap<ComposerState, { agent: string | undefined; id: Promise<string> }>();
 
-/** The session that the box writes to; made when the first file or the prompt needs it, and once. */
-function sessionFor(writing: Writing, agent: string | undefined): Promise<string> {
-  const made = writing.made.value;
-  if (made && made.agent === agent) return Promise.resolve(made.id);
-  const known = making.get(writing);
-  if (known && known.agent === agent) return known.id;
-  const id = create(agent).then((id) => {
-    writing.made.value = { id, agent: agent ?? '' };
+/** The session of this composer; created once, when the first file or the prompt needs it. */
+function ensureSession(composer: ComposerState, agent: string | undefined): Promise<string> {
+  const existing = composer.createdSession.value;
+  if (existing && existing.agent === agent) return Promise.resolve(existing.id);
+  const creation = creations.get(composer);
+  if (creation && creation.agent === agent) return creation.id;
+  const id = createSession(agent).then((id) => {
+    composer.createdSession.value = { id, agent: agent ?? '' };
     return id;
   });
-  making.set(writing, { agent, id });
-  id.catch(() => making.delete(writing));
+  creations.set(composer, { agent, id });
+  id.catch(() => creations.delete(composer));
   return id;
 }

@@ -1,187 +1,181 @@
-// The session that is open: one seat in it, what is shown of it, and what can be done in it.
+// Open session: a joined session as signals for the page, with its conversation and commands.
 import { batch, computed, signal } from '@preact/signals';
 import type { Protocol, Reply, SendOptions, Session, SessionEvent, View } from '@switchboard/client';
 import { Failure } from '@switchboard/client';
-import { account, noticeEnd, request } from '../account';
+import { account, request, signOutIfEnded } from '../auth';
 import { text } from '../text';
-import { emptyTimeline, foldAll, join, ofState } from './timeline';
+import { emptyTimeline, foldAll, join, timelineOfState } from './timeline';
 import type { Timeline } from './timeline';
 
-/** The line to the gateway, as a person is told of it. */
-export type Connection =
+/** The state of the connection, as shown to the user. */
+export type ConnectionState =
   | { is: 'connecting' }
   | { is: 'live' }
-  /** The line is there, but nothing has come for longer than it should. */
+  /** Connected, but an answer is overdue. */
   | { is: 'slow' }
-  /** Back again; `missed` events came meanwhile. Becomes `live` after a moment. */
+  /** Reconnected; `missed` events arrived meanwhile. Becomes `live` after a moment. */
   | { is: 'resumed'; missed: number }
   /** `retryAt`: in milliseconds since 1970. */
   | { is: 'reconnecting'; retryAt?: number }
   | { is: 'offline' }
   | { is: 'ended'; failure: Failure };
 
-/** How many events are loaded at a time. */
-const PAGE = 500;
-/** How long it is said that the line is back. */
-const RESUMED_MS = 4_000;
-/** So many notices are kept. */
-const NOTICES = 20;
+/** Events per page. */
+const PAGE_EVENTS = 500;
+const RESUMED_SHOWN_MS = 4_000;
+const MAX_NOTICES = 20;
 
-/** A session that is open on the screen. */
 export class OpenSession {
-  readonly connection = signal<Connection>({ is: 'connecting' });
-  /** The state of the session; another object after each change. At most one change per frame. */
+  readonly connection = signal<ConnectionState>({ is: 'connecting' });
+  /** The state of the session. Replaced at most once per frame. */
   readonly view;
   readonly timeline = signal<Timeline>(emptyTimeline());
-  /** Older events: whether there are some, and whether they are being loaded. */
+  /** Whether there are older events to load. */
   readonly older = signal<'loading' | 'some' | 'none' | 'failed'>('loading');
-  /** The first page of the conversation is there. */
+  /** The first page of the conversation is loaded. */
   readonly isReady = signal(false);
-  /** From an administrator, to everybody. */
+  /** Notices from administrators. */
   readonly notices = signal<readonly (Protocol.Notice & { at: number })[]>([]);
   readonly limits = signal<Protocol.AckLimits | undefined>(undefined);
   readonly agent = signal('');
-  /** Is a run under way? */
   readonly isRunning;
+  /** Connected, and neither slow nor reconnecting. */
+  readonly isLive = computed(() => this.connection.value.is === 'live' || this.connection.value.is === 'resumed');
   readonly #session: Session;
-  readonly #mine = account();
-  #waiting: SessionEvent[] = [];
-  #isDue = false;
-  /** The first page is being read; what comes meanwhile waits for it. */
-  #isBeginning = true;
-  /** The journal could not be read: only what the state has is shown. */
-  #isMakeshift = false;
+  readonly #account = account();
+  #pendingEvents: SessionEvent[] = [];
+  #isDrawScheduled = false;
+  /** The first page is being loaded; events that arrive meanwhile are held back. */
+  #isLoadingFirstPage = true;
+  /** The journal could not be read: the timeline shows only what the state contains. */
+  #isStateOnly = false;
   #wasOpen = false;
-  #loading = 0;
+  #loadCount = 0;
 
   constructor(readonly id: string) {
-    const session = this.#mine.join(id);
+    const session = this.#account.join(id);
     this.#session = session;
     const view = signal<View>(session.store.view);
     this.view = view;
     this.isRunning = computed(() => view.value.currentTask?.status === 'running' || view.value.currentTask?.status === 'starting');
-    session.store.subscribe(() => this.#draw());
+    session.store.subscribe(() => this.#scheduleDraw());
     session.on('event', (event) => {
-      this.#waiting.push(event);
-      this.#draw();
+      this.#pendingEvents.push(event);
+      this.#scheduleDraw();
     });
-    session.on('snapshot', (state) => void this.#begin(state));
-    session.on('open', (ack) => this.#opened(ack));
-    session.on('status', () => this.#lineChanged());
+    session.on('snapshot', (state) => void this.#loadFirstPage(state));
+    session.on('open', (ack) => this.#acknowledged(ack));
+    session.on('status', () => this.#connectionChanged());
     session.on('slow', (isSlow) => {
-      const now = this.connection.value.is;
-      if (now === 'live' || now === 'resumed' || now === 'slow') this.connection.value = { is: isSlow ? 'slow' : 'live' };
+      const current = this.connection.value.is;
+      if (current === 'live' || current === 'resumed' || current === 'slow') this.connection.value = { is: isSlow ? 'slow' : 'live' };
     });
-    session.on('notice', (notice) => (this.notices.value = [...this.notices.value, { ...notice, at: Date.now() }].slice(-NOTICES)));
+    session.on('notice', (notice) => (this.notices.value = [...this.notices.value, { ...notice, at: Date.now() }].slice(-MAX_NOTICES)));
     session.on('ended', (failure) => {
       this.connection.value = { is: 'ended', failure };
-      noticeEnd(this.#mine, failure);
+      signOutIfEnded(this.#account, failure);
     });
-    addEventListener('offline', this.#lineChanged);
-    addEventListener('online', this.#lineChanged);
+    addEventListener('offline', this.#connectionChanged);
+    addEventListener('online', this.#connectionChanged);
   }
 
-  /** Leaves it. */
+  /** Leaves the session. */
   close(): void {
-    removeEventListener('offline', this.#lineChanged);
-    removeEventListener('online', this.#lineChanged);
-    this.#loading += 1;
+    removeEventListener('offline', this.#connectionChanged);
+    removeEventListener('online', this.#connectionChanged);
+    this.#loadCount += 1;
     this.#session.close();
   }
 
-  /** Tries to connect at once instead of waiting on. */
-  hurry(): void {
-    this.#session.hurry();
+  /** Reconnects at once instead of waiting for the next attempt. */
+  reconnectNow(): void {
+    this.#session.reconnectNow();
   }
 
-  /** Any command of the protocol. */
+  /** Sends any command of the protocol. */
   send<T extends keyof Protocol.ClientPayloads>(type: T, payload: Protocol.ClientPayloads[T], options: SendOptions = {}): Promise<Reply<T>> {
     return this.#session.send(type, payload, options);
-  }
-
-  prompt(text: string, more: Partial<Omit<Protocol.SubmitPrompt, 'text'>> = {}) {
-    return this.#session.prompt(text, more);
   }
 
   cancel(): Promise<Protocol.Done> {
     return this.#session.cancel();
   }
 
-  answer(questionId: string, said: Protocol.SaidOnce & { remember?: boolean; reason?: string }): Promise<Protocol.Done> {
-    return this.#session.answer(questionId, said);
+  answer(questionId: string, answer: Protocol.SaidOnce & { remember?: boolean; reason?: string }): Promise<Protocol.Done> {
+    return this.#session.answer(questionId, answer);
   }
 
-  /** Whether the agent of this session can do that, in the words of `capabilities`. */
-  can(ability: string): boolean {
-    return this.view.value.capabilities.includes(ability);
+  /** Whether the session's agent has a capability. */
+  can(capability: string): boolean {
+    return this.view.value.capabilities.includes(capability);
   }
 
   /** Loads the page before the first entry. */
   async loadOlder(): Promise<void> {
     if (this.older.value === 'loading' || this.older.value === 'none') return;
-    if (this.#isMakeshift) return this.#begin(this.#session.store.state);
+    if (this.#isStateOnly) return this.#loadFirstPage(this.#session.store.state);
     this.older.value = 'loading';
-    const turn = this.#loading;
+    const loadCount = this.#loadCount;
     const { from } = this.timeline.value;
     try {
-      const events = await this.#before(from);
+      const events = await this.#eventsBefore(from);
       let page = foldAll(emptyTimeline(), events);
-      // Pieces were joined since, across the border: what is newer is read again.
-      if (page.offset >= from) page = await this.#onwards(page);
-      if (turn !== this.#loading) return;
+      // Chunks were merged across the page boundary since: read everything newer again.
+      if (page.offset >= from) page = await this.#readForward(page);
+      if (loadCount !== this.#loadCount) return;
       batch(() => {
-        const now = this.timeline.value;
-        this.timeline.value = page.offset >= now.offset ? page : join(page, now);
+        const current = this.timeline.value;
+        this.timeline.value = page.offset >= current.offset ? page : join(page, current);
         this.older.value = events.length > 0 && this.timeline.value.from > 1 ? 'some' : 'none';
       });
     } catch {
-      if (turn === this.#loading) this.older.value = 'failed';
+      if (loadCount === this.#loadCount) this.older.value = 'failed';
     }
   }
 
-  /** A state stands in the place of what came before: the newest page of the journal is read anew. */
-  async #begin(state: Protocol.FullState): Promise<void> {
-    const turn = (this.#loading += 1);
-    this.#isBeginning = true;
+  /** A state replaced the events: loads the newest page of the journal. */
+  async #loadFirstPage(state: Protocol.FullState): Promise<void> {
+    const loadCount = (this.#loadCount += 1);
+    this.#isLoadingFirstPage = true;
     this.older.value = 'loading';
-    this.#waiting = [];
-    let begun = ofState(state);
-    let isMakeshift = false;
+    this.#pendingEvents = [];
+    let timeline = timelineOfState(state);
+    let isStateOnly = false;
     try {
-      const events = state.offset === 0 ? [] : await this.#before(state.offset + 1);
-      if (events.length > 0) begun = foldAll(emptyTimeline(), events);
+      const events = state.offset === 0 ? [] : await this.#eventsBefore(state.offset + 1);
+      if (events.length > 0) timeline = foldAll(emptyTimeline(), events);
     } catch {
-      isMakeshift = true;
+      isStateOnly = true;
     }
-    if (turn !== this.#loading) return;
+    if (loadCount !== this.#loadCount) return;
     batch(() => {
-      this.#isMakeshift = isMakeshift;
-      this.timeline.value = begun;
-      this.older.value = isMakeshift ? 'failed' : begun.from > 1 ? 'some' : 'none';
+      this.#isStateOnly = isStateOnly;
+      this.timeline.value = timeline;
+      this.older.value = isStateOnly ? 'failed' : timeline.from > 1 ? 'some' : 'none';
       this.isReady.value = true;
-      this.#isBeginning = false;
-      this.#drawNow();
+      this.#isLoadingFirstPage = false;
+      this.#draw();
     });
   }
 
   /** The last page of events before an offset. */
-  async #before(offset: number): Promise<SessionEvent[]> {
-    const text = await lines(`/api/sessions/${this.id}/events?before=${offset}&limit=${PAGE}`);
+  async #eventsBefore(offset: number): Promise<SessionEvent[]> {
+    const text = await fetchLines(`/api/sessions/${this.id}/events?before=${offset}&limit=${PAGE_EVENTS}`);
     return text.map((line) => JSON.parse(line) as SessionEvent);
   }
 
-  /** A part of the conversation with everything that came after it, as far as it is known here. */
-  async #onwards(page: Timeline): Promise<Timeline> {
+  /** Extends a page with all later events, up to what is already known. */
+  async #readForward(page: Timeline): Promise<Timeline> {
     let read = page;
     while (read.offset < this.timeline.value.offset) {
-      const text = await lines(`/api/sessions/${this.id}/events?after=${read.offset}&limit=${PAGE}`);
+      const text = await fetchLines(`/api/sessions/${this.id}/events?after=${read.offset}&limit=${PAGE_EVENTS}`);
       if (text.length === 0) break;
       read = foldAll(read, text.map((line) => JSON.parse(line) as SessionEvent));
     }
     return read;
   }
 
-  #opened(ack: Protocol.ConnectionAck): void {
+  #acknowledged(ack: Protocol.ConnectionAck): void {
     this.limits.value = ack.limits;
     this.agent.value = ack.agent;
     const missed = ack.offset - (this.#session.cursor?.offset ?? ack.offset);
@@ -193,10 +187,10 @@ export class OpenSession {
     this.connection.value = { is: 'resumed', missed };
     setTimeout(() => {
       if (this.connection.value.is === 'resumed') this.connection.value = { is: 'live' };
-    }, RESUMED_MS);
+    }, RESUMED_SHOWN_MS);
   }
 
-  readonly #lineChanged = () => {
+  readonly #connectionChanged = () => {
     switch (this.#session.status) {
       case 'open':
       case 'ended':
@@ -211,48 +205,47 @@ export class OpenSession {
     }
   };
 
-  /** Draws with the next frame, however much comes until then. */
-  #draw(): void {
-    if (this.#isDue) return;
-    this.#isDue = true;
-    // A hidden page has no frames, and is to know all the same when a question waits; so is one that is hidden
-    // before the frame comes.
-    setTimeout(() => this.#isDue && this.#drawNow(), document.hidden ? 100 : 500);
-    if (!document.hidden) requestAnimationFrame(() => this.#isDue && this.#drawNow());
+  /** Draws on the next frame, however much arrives before it. */
+  #scheduleDraw(): void {
+    if (this.#isDrawScheduled) return;
+    this.#isDrawScheduled = true;
+    // The timer covers hidden pages, which get no frames but must still notice questions.
+    setTimeout(() => this.#isDrawScheduled && this.#draw(), document.hidden ? 100 : 500);
+    if (!document.hidden) requestAnimationFrame(() => this.#isDrawScheduled && this.#draw());
   }
 
-  #drawNow(): void {
-    this.#isDue = false;
+  #draw(): void {
+    this.#isDrawScheduled = false;
     batch(() => {
       this.view.value = this.#session.store.view;
-      if (this.#isBeginning) return;
-      const waiting = this.#waiting;
-      this.#waiting = [];
-      if (waiting.length > 0) this.timeline.value = foldAll(this.timeline.value, waiting);
+      if (this.#isLoadingFirstPage) return;
+      const events = this.#pendingEvents;
+      this.#pendingEvents = [];
+      if (events.length > 0) this.timeline.value = foldAll(this.timeline.value, events);
     });
   }
 }
 
-/** What the gateway answers to whoever is signed in, as it is. */
-export async function ask(path: string): Promise<Response> {
+/** A request as the signed-in user, with the raw response. */
+export async function fetchFromGateway(path: string): Promise<Response> {
   return account().login.fetch(path);
 }
 
-/** The lines of an NDJSON answer. */
-async function lines(path: string): Promise<string[]> {
-  const answer = await ask(path);
+/** The lines of an NDJSON response. */
+async function fetchLines(path: string): Promise<string[]> {
+  const answer = await fetchFromGateway(path);
   return (await answer.text()).split('\n').filter((line) => line !== '');
 }
 
-/** Branches off a session after one of its events; answers the id of the new one. */
-export async function branch(session: OpenSession, fromOffset: number): Promise<string> {
+/** Branches a session after an event; returns the id of the new session. */
+export async function branchSession(session: OpenSession, fromOffset: number): Promise<string> {
   const { sessionId } = await session.send('BRANCH_SESSION', { fromOffset });
   if (!sessionId) throw new Failure('INTERNAL', text.common.fault);
   return sessionId;
 }
 
-/** Makes a session. */
-export async function create(agent: string | undefined): Promise<string> {
-  const made = await request<{ id: string }>('POST', '/api/sessions', agent === undefined ? {} : { agent });
-  return made.id;
+/** Creates a session; returns its id. */
+export async function createSession(agent: string | undefined): Promise<string> {
+  const created = await request<{ id: string }>('POST', '/api/sessions', agent === undefined ? {} : { agent });
+  return created.id;
 }

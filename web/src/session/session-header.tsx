@@ -1,20 +1,20 @@
-// The head of a session: what it is called, who is in it, and how the line to it is.
+// Session header: title, members, connection and menu of a session.
 import { useRef } from 'preact/hooks';
-import { standing } from '../account';
-import { Icon } from '../parts/icon';
-import { list } from '../sessions/list';
-import type { Row } from '../sessions/list';
-import { SessionMenu } from '../sessions/menu';
-import { nameOf } from '../sessions/naming';
-import { isRenamed, Rename, rename } from '../sessions/rename';
+import { currentUser } from '../auth';
+import { Icon } from '../components/icon';
+import { isRenaming, RenameField, startRename } from '../sessions/rename-field';
+import { sessionList } from '../sessions/session-list';
+import type { Row } from '../sessions/session-list';
+import { SessionMenu } from '../sessions/session-menu';
+import { sessionName } from '../sessions/session-name';
 import { text } from '../text';
-import { ConnectionBadge } from './connection';
+import { ConnectionBadge } from './connection-badge';
 import { Control } from './control';
-import type { OpenSession } from './open';
-import { Usage } from './transcript/usage';
+import type { OpenSession } from './open-session';
+import { TokenUsage } from './transcript/token-usage';
 
 export function SessionHeader({ session }: { session: OpenSession }) {
-  const row = list.row(session.id);
+  const row = sessionList.row(session.id);
   return (
     <>
       <div class="head">
@@ -23,13 +23,13 @@ export function SessionHeader({ session }: { session: OpenSession }) {
           <ConnectionBadge session={session} />
           <span class="head-agent" title={text.sessions.agent(session.agent.value)}>{session.agent.value || row?.agent}</span>
           {row && text.sessions.access[row.access] && <span>{text.sessions.access[row.access]}</span>}
-          <Present session={session} />
+          <Presence session={session} />
           <Control session={session} row={row} />
         </div>
       </div>
       <div class="head-side">
-        <Usage session={session} />
-        {row && <SessionMenu row={row} onRename={() => rename(row, 'head')} />}
+        <TokenUsage session={session} />
+        {row && <SessionMenu row={row} onRename={() => startRename(row, 'head')} />}
       </div>
     </>
   );
@@ -37,13 +37,13 @@ export function SessionHeader({ session }: { session: OpenSession }) {
 
 function Title({ session, row }: { session: OpenSession; row: Row | undefined }) {
   const button = useRef<HTMLButtonElement>(null);
-  const name = row ? nameOf(row) : (session.view.value.title ?? text.sessions.untitled);
+  const name = row ? sessionName(row) : (session.view.value.title ?? text.sessions.untitled);
   const done = () => requestAnimationFrame(() => button.current?.focus());
-  if (row && isRenamed(row.id, 'head')) return <Rename row={row} onDone={done} />;
+  if (row && isRenaming(row.id, 'head')) return <RenameField row={row} onDone={done} />;
   return (
     <h1 class="head-title" title={name}>
       {row?.access === 'owner' ? (
-        <button ref={button} type="button" data-part="title" title={text.sessions.renameThis} onClick={() => rename(row, 'head')}>
+        <button ref={button} type="button" data-part="title" title={text.sessions.renameThis} onClick={() => startRename(row, 'head')}>
           {name}
         </button>
       ) : (
@@ -53,10 +53,9 @@ function Title({ session, row }: { session: OpenSession; row: Row | undefined })
   );
 }
 
-/** Who else is here. */
-function Present({ session }: { session: OpenSession }) {
-  const now = standing.value;
-  const me = now.is === 'in' ? now.user.id : '';
+/** The other connected members. */
+function Presence({ session }: { session: OpenSession }) {
+  const me = currentUser()?.id;
   const others = session.view.value.presence.filter((member) => member.userId !== me).map((member) => member.username);
   if (others.length === 0) return null;
   return (

@@ -1,32 +1,32 @@
-// A session on the screen: its head, what was said, what is asked, and where to say more.
+// Session page: header, transcript, open questions and composer of one session.
 import { useEffect, useState } from 'preact/hooks';
-import { Bar } from '../bar';
-import { notice } from '../notices';
-import { address } from '../place';
+import { showNotice } from '../notices';
+import { hrefOf } from '../route';
 import { text } from '../text';
+import { TopBar } from '../top-bar';
 import { Composer } from './composer/composer';
-import { Kept } from './composer/kept';
-import { whyEnded } from './connection';
-import { current } from './current';
-import { SessionHeader } from './header';
-import { OpenSession } from './open';
-import { OpenQuestions } from './questions/open';
+import { UnsentDraft } from './composer/unsent-draft';
+import { describeEnd } from './connection-badge';
+import { currentSession } from './current-session';
+import { OpenSession } from './open-session';
+import { OpenQuestionBar } from './questions/open-question-bar';
+import { SessionHeader } from './session-header';
 import { Transcript } from './transcript/transcript';
 
-/** Give it the id as `key`, too: another session is another page. */
+/** Pass the id as `key` too: each session has its own page instance. */
 export function SessionPage({ id }: { id: string }) {
   const [session, setSession] = useState<OpenSession>();
   useEffect(() => {
     const opened = new OpenSession(id);
-    current.value = opened;
-    const told = new Set<unknown>();
+    currentSession.value = opened;
+    const shown = new Set<unknown>();
     const stop = opened.notices.subscribe((notices) => {
-      notices.filter((one) => !told.has(one)).forEach(notice);
-      notices.forEach((one) => told.add(one));
+      notices.filter((one) => !shown.has(one)).forEach(showNotice);
+      notices.forEach((one) => shown.add(one));
     });
     setSession(opened);
     return () => {
-      if (current.value === opened) current.value = undefined;
+      if (currentSession.value === opened) currentSession.value = undefined;
       stop();
       opened.close();
     };
@@ -34,32 +34,32 @@ export function SessionPage({ id }: { id: string }) {
   if (!session) return null;
   return (
     <>
-      <Bar>
+      <TopBar>
         <SessionHeader session={session} />
-      </Bar>
+      </TopBar>
       <main class="session">
-        <Inside session={session} />
+        <SessionContent session={session} />
       </main>
     </>
   );
 }
 
-function Inside({ session }: { session: OpenSession }) {
-  const line = session.connection.value;
+function SessionContent({ session }: { session: OpenSession }) {
+  const connection = session.connection.value;
   // It ended before there was anything to show.
-  if (line.is === 'ended' && !session.isReady.value) {
+  if (connection.is === 'ended' && !session.isReady.value) {
     return (
       <div class="session-over card" data-part="ended">
-        <p>{whyEnded(line.failure)}</p>
-        <Kept session={session.id} />
-        <a class="button" href={address({ page: 'new' })}>{text.sessions.create}</a>
+        <p>{describeEnd(connection.failure)}</p>
+        <UnsentDraft sessionId={session.id} />
+        <a class="button" href={hrefOf({ page: 'new' })}>{text.sessions.create}</a>
       </div>
     );
   }
   return (
     <>
       <Transcript session={session} />
-      <OpenQuestions session={session} />
+      <OpenQuestionBar session={session} />
       <Composer session={session} />
     </>
   );

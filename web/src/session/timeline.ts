@@ -1,18 +1,17 @@
-// A conversation as it is read from top to bottom. Pure: events in, entries out.
+// Timeline: the conversation as a list of entries, folded from journal events. Pure.
 //
-// The state that a session tells has the newest messages and what goes on now. What people scroll
-// through has more: thoughts, tools, questions and how each run ended, in the order in which they came.
-// It is folded from the journal, page by page, the newest page first.
+// A session's state has only the newest messages and the current run. The timeline also has thoughts, tools,
+// questions and the end of each run, in order. It is folded from the journal page by page, newest page first.
 import type { Protocol } from '@switchboard/client';
-import { openBorder } from './timeline/border';
-import type { Border } from './timeline/border';
+import { unknownBoundary } from './timeline/boundary';
+import type { Boundary } from './timeline/boundary';
 
 export { foldAll } from './timeline/fold';
 export { join } from './timeline/join';
-export { ofState } from './timeline/state';
+export { timelineOfState } from './timeline/from-state';
 
-/** What all entries have. `key` is the same for ever; `offset` is the first event of it that is known, `through` the last. */
-interface Any {
+/** `key` never changes; `offset` is the first known event of the entry, `through` the last. */
+interface EntryBase {
   readonly key: string;
   readonly offset: number;
   readonly through: number;
@@ -20,8 +19,8 @@ interface Any {
   readonly taskId?: string;
 }
 
-/** What somebody asked. */
-export interface PromptEntry extends Any {
+/** A prompt. */
+export interface PromptEntry extends EntryBase {
   readonly kind: 'prompt';
   readonly text: string;
   readonly by?: string;
@@ -29,48 +28,47 @@ export interface PromptEntry extends Any {
   readonly files: readonly Protocol.AskedFile[];
 }
 
-/** What the agent said, as markdown. `system`: what was put into the conversation by somebody else. */
-export interface AnswerEntry extends Any {
+/** An answer, as markdown. `system`: a message from neither the agent nor a user. */
+export interface AnswerEntry extends EntryBase {
   readonly kind: 'answer';
   readonly role: 'assistant' | 'system';
   readonly text: string;
   readonly isComplete: boolean;
 }
 
-/** What the agent thought aloud. */
-export interface ThoughtEntry extends Any {
+/** Reasoning that the agent made visible. */
+export interface ThoughtEntry extends EntryBase {
   readonly kind: 'thought';
   readonly text: string;
-  /** When the last of it came. */
+  /** When its last part arrived. */
   readonly until: string;
   readonly isComplete: boolean;
 }
 
-/** One use of a tool. */
-export interface ToolEntry extends Any {
+/** One tool call. */
+export interface ToolEntry extends EntryBase {
   readonly kind: 'tool';
   readonly tool: Protocol.ToolState;
 }
 
-/** A question, and how it ended. */
-export interface QuestionEntry extends Any {
+/** A question and its resolution. */
+export interface QuestionEntry extends EntryBase {
   readonly kind: 'question';
   readonly question: Protocol.Question;
   readonly resolved?: Protocol.Resolved;
-  /** When that was told. */
   readonly resolvedAt?: string;
 }
 
-/** Something to know about the agent, or a suggestion of somebody who only looks on. */
-export interface NoteEntry extends Any {
+/** A notice from the agent, or a suggestion by a member who is not in control. */
+export interface NoteEntry extends EntryBase {
   readonly kind: 'note';
   readonly level: 'info' | 'warn' | 'error';
   readonly text: string;
   readonly by?: string;
 }
 
-/** The end of a run that did not simply complete. */
-export interface EndEntry extends Any {
+/** The end of a run that was cancelled or failed. */
+export interface EndEntry extends EntryBase {
   readonly kind: 'end';
   readonly status: 'cancelled' | 'error';
   readonly error?: Protocol.TaskError;
@@ -78,34 +76,33 @@ export interface EndEntry extends Any {
 
 export type Entry = PromptEntry | AnswerEntry | ThoughtEntry | ToolEntry | QuestionEntry | NoteEntry | EndEntry;
 
-/** The entries from some offset on. Never changed, but replaced; what stayed the same is the same object. */
+/** Entries from one offset on. Immutable; unchanged entries stay the same objects. */
 export interface Timeline {
   readonly entries: readonly Entry[];
-  /** The first event that it was folded from; everything before is still to be loaded. */
+  /** The first event folded; everything before it is still to be loaded. */
   readonly from: number;
-  /** The last event. */
+  /** The last event folded. */
   readonly offset: number;
-  /** What was said here about entries that began before it. */
-  readonly border: Border;
+  /** What these events say about entries that began before them. */
+  readonly boundary: Boundary;
 }
 
-/** A conversation of which nothing is known from `offset` on. */
+/** A timeline without events that continues after `offset`. */
 export function emptyTimeline(offset = 0): Timeline {
-  return { entries: [], from: offset + 1, offset, border: openBorder() };
+  return { entries: [], from: offset + 1, offset, boundary: unknownBoundary() };
 }
 
-/** Has nothing been folded yet? */
-export function isUnread(timeline: Timeline): boolean {
+export function isEmptyTimeline(timeline: Timeline): boolean {
   return timeline.from > timeline.offset;
 }
 
 /**
- * Up to which event to go on from an entry in another session. After the last entry of a run that is its
- * end: cut before it, the run would count as cancelled.
+ * The offset to branch at after an entry. After the last entry of a run it includes the run's end: without it
+ * the run would count as cancelled.
  */
 export function branchPoint(timeline: Timeline, entry: Entry): number {
   const { taskId, key } = entry;
   const last = [...timeline.entries].reverse().find((other) => other.taskId === taskId);
-  const end = taskId === undefined || last?.key !== key ? undefined : timeline.border.ended.get(taskId);
+  const end = taskId === undefined || last?.key !== key ? undefined : timeline.boundary.ended.get(taskId);
   return Math.max(entry.through, end ?? 0);
 }

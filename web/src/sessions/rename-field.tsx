@@ -1,57 +1,54 @@
-// The title of a session, being changed where it stands.
+// Rename field: edits a session's title in place.
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { explain } from '../account';
-import { say } from '../parts/toast';
+import { explain } from '../auth';
+import { showToast } from '../components/toast';
 import { text } from '../text';
-import { change } from './acts';
-import type { Row } from './list';
+import { changeSession } from './session-actions';
+import type { Row } from './session-list';
 
 const MAX_CHARS = 200;
 
-/** What is being renamed where, and how far. Here, because a row is made anew when it moves. */
-const renaming = signal<{ id: string; where: Where; title: string } | undefined>(undefined);
+/** Kept outside of the row, which is recreated when it moves in the list. */
+const renaming = signal<{ id: string; where: RenamePlace; title: string } | undefined>(undefined);
 
-type Where = 'list' | 'head';
+type RenamePlace = 'list' | 'head';
 
-/** Begins to rename. */
-export function rename(row: Row, where: Where): void {
+export function startRename(row: Row, where: RenamePlace): void {
   renaming.value = { id: row.id, where, title: row.title ?? '' };
 }
 
-/** Forgets what was being renamed. */
-export function dropRename(): void {
+export function cancelRename(): void {
   renaming.value = undefined;
 }
 
-/** Is it being renamed there? */
-export function isRenamed(id: string, where: Where): boolean {
+export function isRenaming(id: string, where: RenamePlace): boolean {
   return renaming.value?.id === id && renaming.value.where === where;
 }
 
-/** Enter and leaving it save, Escape does not. `onDone`: it is over, and the focus needs a place. */
-export function Rename({ row, onDone }: { row: Row; onDone: () => void }) {
+/** Enter and blur save, Escape does not. `onDone`: closed; move the focus. */
+export function RenameField({ row, onDone }: { row: Row; onDone: () => void }) {
   const title = renaming.value?.title ?? '';
   const [isBusy, setBusy] = useState(false);
   const field = useRef<HTMLInputElement>(null);
-  const isOver = useRef(false);
+  const isDone = useRef(false);
   useEffect(() => field.current?.select(), []);
 
   const done = () => {
-    isOver.current = true;
+    isDone.current = true;
     renaming.value = undefined;
     onDone();
   };
   const save = async () => {
-    if (isOver.current || isBusy) return;
-    const wanted = title.trim();
-    if (wanted === '' || wanted === row.title) return done();
+    if (isDone.current || isBusy) return;
+    const newTitle = title.trim();
+    if (newTitle === '' || newTitle === row.title) return done();
     setBusy(true);
     try {
-      await change(row, { title: wanted });
+      await changeSession(row, { title: newTitle });
       done();
     } catch (error) {
-      say(explain(error), 'error');
+      showToast(explain(error), 'error');
       setBusy(false);
       field.current?.focus();
     }

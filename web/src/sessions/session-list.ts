@@ -1,124 +1,123 @@
-// The sessions of whoever is signed in, kept up to date by asking for them again.
+// Session list: the user's sessions, kept up to date by polling.
 //
-// One request at a time. What was changed here while one was under way makes its answer worthless: it is
-// thrown away, and asked for again.
+// One request at a time. A change made here while a request is under way makes its answer stale: it is
+// discarded and the request repeated.
 import { computed, signal } from '@preact/signals';
 import { Backoff, Failure } from '@switchboard/client';
 import type { Http } from '@switchboard/client';
-import { request, standing } from '../account';
-import { place } from '../place';
-import { onTabs, tellTabs } from '../tabs';
+import { authState, request } from '../auth';
+import { route } from '../route';
+import { onTabMessage, postToTabs } from '../tab-channel';
 
-/** A session in the list. */
 export type Row = Http.SessionBody;
 
-const PAGE = 50;
-/** A question may wait in a session that nobody touched for long: now and then, more are looked through. */
-const DEEP_PAGE = 500;
-const DEEP_MS = 120_000;
-/** How often to ask: while something goes on, otherwise, and while nobody looks. */
-const BUSY_MS = 3_000;
-const CALM_MS = 10_000;
-const HIDDEN_MS = 20_000;
-/** What was just said to the gateway in another way is in the list a moment later. */
-const SOON_MS = 300;
+const PAGE_ROWS = 50;
+/** A question may wait in a session that has not changed for long, so a larger page is polled now and then. */
+const DEEP_PAGE_ROWS = 500;
+const DEEP_POLL_MS = 120_000;
+/** Poll intervals: while a session runs, otherwise, and while the page is hidden. */
+const BUSY_POLL_MS = 3_000;
+const IDLE_POLL_MS = 10_000;
+const HIDDEN_POLL_MS = 20_000;
+/** A command sent over a socket shows up in the list after about this long. */
+const SETTLE_MS = 300;
 
 export class SessionList {
-  /** The newest change first. What stayed the same is the same object. */
+  /** Last changed first. Unchanged rows stay the same objects. */
   readonly rows = signal<readonly Row[]>([]);
-  /** `away`: the rows are those of a while ago. */
-  readonly state = signal<'loading' | 'ready' | 'away'>('loading');
-  /** Whether there are more than those that were loaded. */
+  /** `stale`: the latest poll failed. */
+  readonly state = signal<'loading' | 'ready' | 'stale'>('loading');
+  /** Whether there are more pages to load. */
   readonly more = signal<'some' | 'loading' | 'none'>('none');
-  /** Those in which the agent waits for an answer that is mine to give. */
-  readonly waiting = computed(() => this.rows.value.filter(isMineToAnswer));
-  /** The session on the screen, if it is too old to be among the rows. */
-  readonly #single = signal<Row | undefined>(undefined);
+  /** Sessions with a question that the user may answer. */
+  readonly waiting = computed(() => this.rows.value.filter(isWaitingForMe));
+  /** The open session, if it is too old to be among the rows. */
+  readonly #openRow = signal<Row | undefined>(undefined);
   readonly #backoff = new Backoff({ baseMs: 2_000 });
-  #next: string | undefined;
-  #lookedDeep = 0;
+  #nextPage: string | undefined;
+  #deepPolledAt = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #isAsking = false;
-  #isRunning = false;
-  /** How often something was changed here. */
+  #isPolling = false;
+  #isStarted = false;
+  /** Counts changes made here. */
   #version = 0;
 
-  /** Begins, until the returned function is called. */
+  /** Starts polling; the returned function stops it. */
   start(): () => void {
-    this.#isRunning = true;
-    const now = () => this.refresh();
-    const seen = () => (document.hidden ? undefined : now());
-    const leave = onTabs((news) => news.is === 'sessions' && now());
-    addEventListener('focus', now);
-    addEventListener('online', now);
-    document.addEventListener('visibilitychange', seen);
+    this.#isStarted = true;
+    const refresh = () => this.refresh();
+    const onVisible = () => (document.hidden ? undefined : refresh());
+    const stopTabMessages = onTabMessage((message) => message.is === 'sessions' && refresh());
+    addEventListener('focus', refresh);
+    addEventListener('online', refresh);
+    document.addEventListener('visibilitychange', onVisible);
     this.refresh();
     return () => {
-      leave();
-      removeEventListener('focus', now);
-      removeEventListener('online', now);
-      document.removeEventListener('visibilitychange', seen);
+      stopTabMessages();
+      removeEventListener('focus', refresh);
+      removeEventListener('online', refresh);
+      document.removeEventListener('visibilitychange', onVisible);
       this.#stop();
     };
   }
 
   #stop(): void {
-    this.#isRunning = false;
+    this.#isStarted = false;
     this.#version += 1;
     clearTimeout(this.#timer);
     this.rows.value = [];
     this.state.value = 'loading';
     this.more.value = 'none';
-    this.#single.value = undefined;
-    this.#next = undefined;
-    this.#lookedDeep = 0;
+    this.#openRow.value = undefined;
+    this.#nextPage = undefined;
+    this.#deepPolledAt = 0;
   }
 
-  /** The row of a session, if it is known. */
+  /** The row of a session, if known. */
   row(id: string): Row | undefined {
-    const single = this.#single.value;
-    return this.rows.value.find((row) => row.id === id) ?? (single?.id === id ? single : undefined);
+    const openRow = this.#openRow.value;
+    return this.rows.value.find((row) => row.id === id) ?? (openRow?.id === id ? openRow : undefined);
   }
 
-  /** Asks now, or as soon as the request under way is answered. */
+  /** Polls now, or as soon as the current request is answered. */
   refresh(): void {
     this.#version += 1;
     this.#schedule(0);
   }
 
-  /** Asks in a moment. */
+  /** Polls in a moment. */
   refreshSoon(): void {
     this.#version += 1;
-    this.#schedule(SOON_MS);
+    this.#schedule(SETTLE_MS);
   }
 
-  /** Shows a change before the gateway tells of it. */
-  patch(id: string, changes: Partial<Row>): void {
+  /** Shows a change before a poll brings it. */
+  patchRow(id: string, changes: Partial<Row>): void {
     this.#version += 1;
     const change = (row: Row) => (row.id === id ? { ...row, ...changes } : row);
     this.rows.value = this.rows.value.map(change);
-    if (this.#single.value?.id === id) this.#single.value = change(this.#single.value);
+    if (this.#openRow.value?.id === id) this.#openRow.value = change(this.#openRow.value);
   }
 
-  /** Something was changed by a request of this tab. */
-  changed(id: string, changes: Partial<Row> | 'gone'): void {
+  /** A request of this tab changed a session. */
+  rowChanged(id: string, changes: Partial<Row> | 'gone'): void {
     if (changes === 'gone') this.rows.value = this.rows.value.filter((row) => row.id !== id);
-    else this.patch(id, changes);
-    tellTabs({ is: 'sessions' });
+    else this.patchRow(id, changes);
+    postToTabs({ is: 'sessions' });
     this.refresh();
   }
 
   /** Loads the next page. */
   async loadMore(): Promise<void> {
-    if (this.more.value !== 'some' || !this.#next) return;
+    if (this.more.value !== 'some' || !this.#nextPage) return;
     this.more.value = 'loading';
-    const mine = standing.value;
+    const signedInAs = authState.value;
     try {
-      const page = await ask(this.#next);
-      // Somebody else may be signed in by now.
-      if (!this.#isRunning || standing.value !== mine) return;
-      const known = new Set(this.rows.value.map((row) => row.id));
-      this.rows.value = sorted([...this.rows.value, ...page.sessions.filter((row) => !known.has(row.id))]);
+      const page = await fetchPage(this.#nextPage);
+      // Another user may have signed in meanwhile.
+      if (!this.#isStarted || authState.value !== signedInAs) return;
+      const knownIds = new Set(this.rows.value.map((row) => row.id));
+      this.rows.value = sortRows([...this.rows.value, ...page.sessions.filter((row) => !knownIds.has(row.id))]);
       this.#setNext(page.next);
     } catch (error) {
       this.more.value = 'some';
@@ -127,109 +126,108 @@ export class SessionList {
   }
 
   #setNext(next: string | null | undefined): void {
-    this.#next = next ?? undefined;
-    this.more.value = this.#next ? 'some' : 'none';
+    this.#nextPage = next ?? undefined;
+    this.more.value = this.#nextPage ? 'some' : 'none';
   }
 
   #schedule(waitMs: number): void {
     clearTimeout(this.#timer);
-    if (this.#isRunning) this.#timer = setTimeout(() => void this.#poll(), waitMs);
+    if (this.#isStarted) this.#timer = setTimeout(() => void this.#poll(), waitMs);
   }
 
   async #poll(): Promise<void> {
-    // It comes back here when it is answered, because the version has changed.
-    if (this.#isAsking) return;
-    this.#isAsking = true;
+    // The current poll schedules the next one at once, because the version has changed.
+    if (this.#isPolling) return;
+    this.#isPolling = true;
     const version = this.#version;
     let wait: number;
     try {
-      const page = await ask();
-      const single = await this.#askSingle(page.sessions);
-      if (version === this.#version) this.#take(page, single);
-      if (version === this.#version && page.next) await this.#lookDeep(page.next, version);
+      const page = await fetchPage();
+      const openRow = await this.#fetchOpenRow(page.sessions);
+      if (version === this.#version) this.#applyPage(page, openRow);
+      if (version === this.#version && page.next) await this.#pollDeep(page.next, version);
       this.#backoff.reset();
-      wait = this.#pace();
+      wait = this.#pollInterval();
     } catch (error) {
-      if (version === this.#version) this.state.value = 'away';
+      if (version === this.#version) this.state.value = 'stale';
       wait = (error instanceof Failure ? error.retryAfterMs : undefined) ?? this.#backoff.next();
     }
-    this.#isAsking = false;
-    this.#schedule(version === this.#version || this.state.value === 'away' ? wait : SOON_MS);
+    this.#isPolling = false;
+    this.#schedule(version === this.#version || this.state.value === 'stale' ? wait : SETTLE_MS);
   }
 
-  async #askSingle(rows: readonly Row[]): Promise<Row | undefined> {
-    const at = place.value;
-    if (at.page !== 'session' || rows.some((row) => row.id === at.id)) return undefined;
+  async #fetchOpenRow(rows: readonly Row[]): Promise<Row | undefined> {
+    const current = route.value;
+    if (current.page !== 'session' || rows.some((row) => row.id === current.id)) return undefined;
     try {
-      return await request<Row>('GET', `/api/sessions/${encodeURIComponent(at.id)}`);
+      return await request<Row>('GET', `/api/sessions/${encodeURIComponent(current.id)}`);
     } catch (error) {
       if (error instanceof Failure && error.status === 404) return undefined;
       throw error;
     }
   }
 
-  #take(page: Http.SessionsBody, single: Row | undefined): void {
+  #applyPage(page: Http.SessionsBody, openRow: Row | undefined): void {
     const before = new Map(this.rows.value.map((row) => [row.id, row]));
     const isFirst = this.state.value === 'loading';
-    const rows = merge(page, this.rows.value).map((row) => keep(row, before.get(row.id)));
-    const isSame = rows.length === this.rows.value.length && rows.every((row, place) => row === this.rows.value[place]);
+    const rows = mergePage(page, this.rows.value).map((row) => keepIfEqual(row, before.get(row.id)));
+    const isSame = rows.length === this.rows.value.length && rows.every((row, index) => row === this.rows.value[index]);
     if (!isSame) this.rows.value = rows;
-    this.#single.value = single;
+    this.#openRow.value = openRow;
     this.state.value = 'ready';
-    // Of the older pages, the last one that was loaded knows what comes next.
+    // If more pages were loaded, the last of them already knows the next one.
     if (isFirst || !page.next || this.more.value === 'none') this.#setNext(page.next);
   }
 
-  /** Finds those beyond the newest page that wait, and refreshes those that were loaded. */
-  async #lookDeep(before: string, version: number): Promise<void> {
-    if (Date.now() - this.#lookedDeep < DEEP_MS) return;
-    const page = await ask(before, DEEP_PAGE);
+  /** Finds waiting sessions beyond the newest page, and refreshes the older rows. */
+  async #pollDeep(before: string, version: number): Promise<void> {
+    if (Date.now() - this.#deepPolledAt < DEEP_POLL_MS) return;
+    const page = await fetchPage(before, DEEP_PAGE_ROWS);
     if (version !== this.#version) return;
-    this.#lookedDeep = Date.now();
-    this.rows.value = deepened(this.rows.value, page);
+    this.#deepPolledAt = Date.now();
+    this.rows.value = mergeDeepPage(this.rows.value, page);
   }
 
-  #pace(): number {
-    if (document.hidden) return HIDDEN_MS;
-    return this.rows.value.some(({ status }) => status === 'running' || status === 'waiting') ? BUSY_MS : CALM_MS;
+  #pollInterval(): number {
+    if (document.hidden) return HIDDEN_POLL_MS;
+    return this.rows.value.some(({ status }) => status === 'running' || status === 'waiting') ? BUSY_POLL_MS : IDLE_POLL_MS;
   }
 }
 
-function ask(before?: string, limit = PAGE): Promise<Http.SessionsBody> {
+function fetchPage(before?: string, limit = PAGE_ROWS): Promise<Http.SessionsBody> {
   const query = before === undefined ? '' : `&before=${encodeURIComponent(before)}`;
   return request('GET', `/api/sessions?limit=${limit}${query}`);
 }
 
-/** The newest page before the older ones. What should be in it and is not has gone. */
-function merge(page: Http.SessionsBody, before: readonly Row[]): Row[] {
+/** The newest page followed by the older rows. A row that should be on the page and is not was deleted. */
+function mergePage(page: Http.SessionsBody, before: readonly Row[]): Row[] {
   const last = page.sessions.at(-1);
   if (!page.next || !last) return page.sessions;
-  const known = new Set(page.sessions.map((row) => row.id));
-  return [...page.sessions, ...before.filter((row) => !known.has(row.id) && row.updatedAt < last.updatedAt)];
+  const knownIds = new Set(page.sessions.map((row) => row.id));
+  return [...page.sessions, ...before.filter((row) => !knownIds.has(row.id) && row.updatedAt < last.updatedAt)];
 }
 
-/** With the rows of an older page as they are now, and those of it that wait. */
-function deepened(rows: readonly Row[], page: Http.SessionsBody): Row[] {
+/** The rows updated from an older page, plus its sessions that wait. */
+function mergeDeepPage(rows: readonly Row[], page: Http.SessionsBody): Row[] {
   const fresh = new Map(page.sessions.map((row) => [row.id, row]));
   const newest = page.sessions[0]?.updatedAt ?? '';
   const oldest = page.next ? (page.sessions.at(-1)?.updatedAt ?? '') : '';
   const isThere = (row: Row) => fresh.has(row.id) || row.updatedAt > newest || row.updatedAt < oldest;
-  const kept = rows.filter(isThere).map((row) => keep(fresh.get(row.id) ?? row, row));
-  const known = new Set(kept.map((row) => row.id));
-  return sorted([...kept, ...page.sessions.filter((row) => row.status === 'waiting' && !known.has(row.id))]);
+  const kept = rows.filter(isThere).map((row) => keepIfEqual(fresh.get(row.id) ?? row, row));
+  const knownIds = new Set(kept.map((row) => row.id));
+  return sortRows([...kept, ...page.sessions.filter((row) => row.status === 'waiting' && !knownIds.has(row.id))]);
 }
 
-function sorted(rows: readonly Row[]): Row[] {
+function sortRows(rows: readonly Row[]): Row[] {
   return [...rows].sort((one, other) => (one.updatedAt === other.updatedAt ? 0 : one.updatedAt < other.updatedAt ? 1 : -1));
 }
 
-function keep(row: Row, before: Row | undefined): Row {
+function keepIfEqual(row: Row, before: Row | undefined): Row {
   return before && JSON.stringify(before) === JSON.stringify(row) ? before : row;
 }
 
-function isMineToAnswer(row: Row): boolean {
+function isWaitingForMe(row: Row): boolean {
   return row.status === 'waiting' && row.access !== 'viewer';
 }
 
-/** The sessions of whoever is signed in. */
-export const list = new SessionList();
+export const sessionList = new SessionList();

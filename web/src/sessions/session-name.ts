@@ -1,8 +1,8 @@
-// How a session is called where it has no title.
+// Session name: what to call a session.
 import { text } from '../text';
-import type { Row } from './list';
+import type { Row } from './session-list';
 
-/** Its title, or how the last prompt in it begins. */
-export function nameOf(row: Pick<Row, 'title' | 'lastUserMessage'> | undefined): string {
+/** The title, or the first line of the last prompt. */
+export function sessionName(row: Pick<Row, 'title' | 'lastUserMessage'> | undefined): string {
   return row?.title || row?.lastUserMessage?.split('\n')[0] || text.sessions.untitled;
 }

@@ -1,46 +1,47 @@
-// With whom a session is shared. Only its owner sees this.
+// Share dialog: the members of a session and their roles, for its owner.
 import { useEffect, useState } from 'preact/hooks';
-import { explain } from '../account';
-import { Dialog } from '../parts/dialog';
-import { Complaint, filled, Form, useAlive, valueOf } from '../parts/form';
-import { IconButton } from '../parts/icon';
-import { grant, grants, revoke } from '../sessions/acts';
-import type { Grants } from '../sessions/acts';
-import { list } from '../sessions/list';
-import type { Row } from '../sessions/list';
+import { explain } from '../auth';
+import { Dialog } from '../components/dialog';
+import { FieldError, Form, requiredValue, valueOf } from '../components/form';
+import { IconButton } from '../components/icon';
+import { useIsMounted } from '../components/use-is-mounted';
 import { text } from '../text';
+import { grantAccess, listGrants, revokeAccess } from './session-actions';
+import type { Grants } from './session-actions';
+import { sessionList } from './session-list';
+import type { Row } from './session-list';
 
 const ROLES = ['viewer', 'editor'] as const;
 
-export function Share({ row, onClose }: { row: Row; onClose: () => void }) {
-  const [shared, setShared] = useState<Grants>();
+export function ShareDialog({ row, onClose }: { row: Row; onClose: () => void }) {
+  const [grants, setGrants] = useState<Grants>();
   const [error, setError] = useState('');
-  const isAlive = useAlive();
+  const isAlive = useIsMounted();
   const load = async () => {
     try {
-      const now = await grants(row);
-      if (isAlive.current) setShared(now);
+      const loaded = await listGrants(row);
+      if (isAlive.current) setGrants(loaded);
     } catch (failure) {
       if (isAlive.current) setError(explain(failure));
     }
   };
   useEffect(() => void load(), []);
 
-  /** Does it, and shows how things are then. */
-  const act = async (task: () => Promise<void>) => {
+  /** Runs a change and reloads the list. */
+  const run = async (task: () => Promise<void>) => {
     setError('');
     try {
       await task();
     } catch (failure) {
       if (isAlive.current) setError(explain(failure));
     }
-    list.refreshSoon();
+    sessionList.refreshSoon();
     await load();
   };
   const add = async (form: HTMLFormElement) => {
-    const username = filled(form, 'username', text.sessions.needUsername).trim();
-    if (username === row.owner) throw new Complaint(text.sessions.isOwner, 'username');
-    await grant(row, username, valueOf(form, 'role'));
+    const username = requiredValue(form, 'username', text.sessions.needUsername).trim();
+    if (username === row.owner) throw new FieldError(text.sessions.isOwner, 'username');
+    await grantAccess(row, username, valueOf(form, 'role'));
     form.reset();
     await load();
     return text.sessions.sharedWith(username);
@@ -48,9 +49,9 @@ export function Share({ row, onClose }: { row: Row; onClose: () => void }) {
   return (
     <Dialog title={text.sessions.shareTitle} onClose={onClose}>
       <p class="small soft">{text.sessions.shareWords}</p>
-      <Shared shared={shared} onRole={(name, role) => act(() => grant(row, name, role))} onRemove={(name) => act(() => revoke(row, name))} />
+      <GrantList grants={grants} onRole={(name, role) => run(() => grantAccess(row, name, role))} onRemove={(name) => run(() => revokeAccess(row, name))} />
       <p class="error" role="alert">{error}</p>
-      <Form action={add} label={text.sessions.shareAdd} busyLabel={text.sessions.shareAdding} fieldOfRefusal="username">
+      <Form action={add} label={text.sessions.shareAdd} busyLabel={text.sessions.shareAdding} refusedField="username">
         <div class="share-add">
           <label class="field">
             <span>{text.account.username}</span>
@@ -69,12 +70,12 @@ export function Share({ row, onClose }: { row: Row; onClose: () => void }) {
   );
 }
 
-function Shared({ shared, onRole, onRemove }: { shared: Grants | undefined; onRole: (name: string, role: string) => Promise<void>; onRemove: (name: string) => Promise<void> }) {
-  if (!shared) return <p class="soft" role="status">{text.common.loading}</p>;
-  if (shared.length === 0) return <p class="soft">{text.sessions.sharedWithNobody}</p>;
+function GrantList({ grants, onRole, onRemove }: { grants: Grants | undefined; onRole: (name: string, role: string) => Promise<void>; onRemove: (name: string) => Promise<void> }) {
+  if (!grants) return <p class="soft" role="status">{text.common.loading}</p>;
+  if (grants.length === 0) return <p class="soft">{text.sessions.sharedWithNobody}</p>;
   return (
     <ul class="plain shared" data-part="grants">
-      {shared.map(({ userId, username, role }) => (
+      {grants.map(({ userId, username, role }) => (
         <li key={userId} data-user={username}>
           <strong>{username}</strong>
           <RoleSelect label={text.sessions.roleOf(username)} value={role} onChange={(chosen) => void onRole(username, chosen)} />

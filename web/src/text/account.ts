@@ -1,4 +1,4 @@
-/** Words of the doors and of one's own account. */
+// Account text: the sign-in pages and the account page.
 export const account = {
   signedOut: 'You were signed out. Log in again to go on; if that is refused, ask an administrator.',
   loggedOut: 'You are logged out.',

@@ -1,10 +1,10 @@
-/** A number and what it counts. */
-const count = (number: number, one: string, many: string) => `${number.toLocaleString()} ${number === 1 ? one : many}`;
+// Admin text: the administration.
+import { count } from './count';
 
-/** Never 0: it took some time. */
+/** At least 0.1: it took some time. */
 const tenths = (seconds: number) => Math.max(0.1, seconds).toLocaleString(undefined, { maximumFractionDigits: 1 });
 
-/** How a session stands, in the order of their list. */
+/** Session statuses, in the order of the filter. */
 const STATUS: Record<string, string> = { running: 'Running', idle: 'Idle', archived: 'Archived' };
 
 const LIMITS: Record<string, string> = {
@@ -18,7 +18,7 @@ const LIMITS: Record<string, string> = {
   promptChars: 'Characters in one prompt',
 };
 
-/** Everything that the audit log tells, by what it is about. */
+/** The actions in the audit log, by subject. */
 const ACTIONS: Record<string, { all: string; each: Record<string, string> }> = {
   login: {
     all: 'Logins',
@@ -70,7 +70,6 @@ const ACTIONS: Record<string, { all: string; each: Record<string, string> }> = {
   gateway: { all: 'The server', each: { 'gateway.set_up': 'Made the first administrator' } },
 };
 
-/** Words of the administration. */
 export const admin = {
   title: 'Administration',
   parts: 'Parts of the administration',

@@ -1,4 +1,4 @@
-/** Words that more than one part of the page uses. */
+// Common text: used by several parts of the page.
 export const common = {
   name: 'Switchboard',
   titled: (title: string) => `${title} · Switchboard`,

@@ -1,4 +1,4 @@
-/** Words around the box in which people write. */
+// Composer text: the prompt box and what is around it.
 export const composer = {
   label: 'Your prompt',
   placeholder: (agent: string) => (agent === '' ? 'Ask for something' : `Ask ${agent}`),
@@ -129,7 +129,7 @@ export const composer = {
   examples: 'Try',
 };
 
-/** Bytes as people say them. */
+/** A readable size. */
 function size(bytes: number): string {
   if (bytes < 1_000) return `${bytes} B`;
   return bytes < 1_000_000 ? `${Math.round(bytes / 100) / 10} KB` : `${Math.round(bytes / 100_000) / 10} MB`;

@@ -1,4 +1,4 @@
-/** Words of the questions that agents ask. */
+// Question text: the questions that agents ask.
 export const questions = {
   levels: { INFO: 'Question', WARN: 'Take care', CRITICAL: 'Critical' } as Record<string, string>,
   levelMeans: { INFO: 'An ordinary question', WARN: 'Look closely before you allow this', CRITICAL: 'This may not be undone' } as Record<string, string>,

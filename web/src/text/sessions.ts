@@ -1,4 +1,4 @@
-/** Words of the list of sessions and of what stands around a session. */
+// Session text: the session list and the session header.
 export const sessions = {
   list: 'Sessions',
   openList: 'Show sessions',

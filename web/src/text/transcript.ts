@@ -1,7 +1,8 @@
-const number = new Intl.NumberFormat();
-const count = (many: number, one: string, more: string): string => `${number.format(many)} ${many === 1 ? one : more}`;
+// Transcript text: the conversation.
+import { count } from './count';
 
-/** Words of the conversation as it is read. */
+const number = new Intl.NumberFormat();
+
 export const transcript = {
   name: 'Conversation',
   empty: 'Nothing has been said yet. Write a prompt below to begin.',
@@ -13,7 +14,7 @@ export const transcript = {
   olderFailed: 'What was said earlier could not be loaded.',
   loadOlder: 'Load what was said earlier',
 
-  // Newer ones.
+  // Newer entries.
   toLatest: 'Jump to latest',
   toNew: (many: number) => `Jump to latest, ${number.format(many)} new`,
   finished: (words: string) => `The agent said: ${words}`,
@@ -82,8 +83,8 @@ export const transcript = {
   output: 'Output',
   nothing: 'Nothing is known about what it was given or what came out.',
   terminal: (id: string) => `Terminal ${id}`,
-  place: (path: string, line?: number) => (line === undefined ? path : `${path}, line ${number.format(line)}`),
-  places: 'Files it looked at',
+  location: (path: string, line?: number) => (line === undefined ? path : `${path}, line ${number.format(line)}`),
+  locations: 'Files it looked at',
 
   // Changes.
   changes: (path: string) => `Changes in ${path}`,
@@ -100,7 +101,7 @@ export const transcript = {
   planDone: (done: number, all: number) => `${number.format(done)} of ${number.format(all)} done`,
   steps: { pending: 'to do', in_progress: 'under way', running: 'under way', completed: 'done', done: 'done', cancelled: 'dropped', failed: 'failed' } as Record<string, string>,
 
-  // What goes on.
+  // Activity.
   activity: {
     thinking: 'The agent is thinking…',
     executing_tool: 'The agent is using a tool…',

@@ -1,40 +1,40 @@
-// The files in the box: small cards with how far each is.
-import { Icon, IconButton } from '../../parts/icon';
+// Attachments: the files of the prompt, with their upload progress.
+import { Icon, IconButton } from '../../components/icon';
 import { text } from '../../text';
-import type { Attached, Files } from './files';
+import type { AttachedFile, AttachedFiles } from './attached-files';
 
-const words = text.composer;
+const strings = text.composer;
 
-export function Attachments({ files }: { files: Files }) {
+export function Attachments({ files }: { files: AttachedFiles }) {
   if (files.list.value.length === 0) return null;
   return (
-    <ul class="attachments plain" aria-label={words.attached}>
+    <ul class="attachments plain" aria-label={strings.attached}>
       {files.list.value.map((file) => (
         <li class={`attachment ${file.state}`} key={file.key} data-part="attachment" data-state={file.state}>
-          {file.url ? <img src={file.url} alt="" onError={() => files.hidePicture(file.key)} /> : <span class="attachment-picture"><Icon name="file" /></span>}
-          <span class="attachment-words">
+          {file.previewUrl ? <img src={file.previewUrl} alt="" onError={() => files.hidePreview(file.key)} /> : <span class="attachment-picture"><Icon name="file" /></span>}
+          <span class="attachment-info">
             <span class="attachment-name" title={file.name}>{file.name}</span>
-            <Standing file={file} />
+            <FileStatus file={file} />
           </span>
-          {file.state === 'failed' && !file.isHopeless && (
-            <button type="button" class="button quiet small" aria-label={words.retryFile(file.name)} onClick={() => files.retry(file.key)}>{text.common.retry}</button>
+          {file.state === 'failed' && !file.isFinal && (
+            <button type="button" class="button quiet small" aria-label={strings.retryFile(file.name)} onClick={() => files.retry(file.key)}>{text.common.retry}</button>
           )}
-          <IconButton name="close" label={words.remove(file.name)} onClick={() => files.remove(file.key)} />
+          <IconButton name="close" label={strings.remove(file.name)} onClick={() => files.remove(file.key)} />
         </li>
       ))}
     </ul>
   );
 }
 
-function Standing({ file }: { file: Attached }) {
+function FileStatus({ file }: { file: AttachedFile }) {
   switch (file.state) {
     case 'failed':
-      return <span class="attachment-why small" role="alert">{file.why}</span>;
+      return <span class="attachment-why small" role="alert">{file.error}</span>;
     case 'uploading':
-      return file.part === undefined
-        ? <span class="soft small">{words.uploadWaits}</span>
-        : <progress value={file.part} max={1} aria-label={words.uploadOf(file.name)}>{words.uploading(Math.round(file.part * 100))}</progress>;
+      return file.progress === undefined
+        ? <span class="soft small">{strings.uploadWaits}</span>
+        : <progress value={file.progress} max={1} aria-label={strings.uploadOf(file.name)}>{strings.uploading(Math.round(file.progress * 100))}</progress>;
     default:
-      return <span class="soft small">{words.size(file.size)}</span>;
+      return <span class="soft small">{strings.size(file.size)}</span>;
   }
 }

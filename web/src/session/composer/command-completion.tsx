@@ -1,49 +1,49 @@
-// The list of commands that opens while one is being typed.
+// Command completion: the list of slash commands while one is being typed.
 import type { RefObject, TargetedKeyboardEvent } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { text } from '../../text';
-import { fitting, isTypingCommand } from './completion';
-import type { Command } from './inventory';
-import type { Writing } from './writing';
+import { isTypingCommand, matchingCommands } from './agent-commands';
+import type { ComposerState } from './composer-state';
+import type { Command } from './query-results';
 
-const MOST = 50;
+const MAX_SHOWN = 50;
 
-/** What the box has to know of the list. */
-export interface CommandListState {
-  found: readonly Command[];
+/** What the prompt box needs from the completion. */
+export interface CompletionState {
+  matches: readonly Command[];
   active: number;
   aria: Record<string, unknown>;
-  /** Looks whether a command is being typed. */
-  look: () => void;
+  /** Opens or closes the list for the current text. */
+  update: () => void;
   close: () => void;
   choose: (command: Command) => void;
-  /** True if the key was for the list. */
+  /** True if the list handled the key. */
   onKeyDown: (event: TargetedKeyboardEvent<HTMLTextAreaElement>) => boolean;
 }
 
-export function useCommandList(writing: Writing, area: RefObject<HTMLTextAreaElement | null>, commands: () => readonly Command[]): CommandListState {
+export function useCommandCompletion(composer: ComposerState, area: RefObject<HTMLTextAreaElement | null>, commands: () => readonly Command[]): CompletionState {
   const [isTyping, setTyping] = useState(false);
   const [active, setActive] = useState(0);
-  const typed = writing.text.value;
-  const found = isTyping && typed.startsWith('/') && !/\s/.test(typed) ? fitting(typed, commands()).slice(0, MOST) : [];
-  const isOpen = found.length > 0;
+  const typed = composer.text.value;
+  const matches = isTyping && typed.startsWith('/') && !/\s/.test(typed) ? matchingCommands(typed, commands()).slice(0, MAX_SHOWN) : [];
+  const isOpen = matches.length > 0;
   useEffect(() => setActive(0), [typed]);
 
   const close = () => setTyping(false);
   const choose = (command: Command) => {
-    writing.text.value = `${command.word} `;
+    composer.text.value = `${command.name} `;
     close();
     area.current?.focus();
   };
   const onKeyDown = (event: TargetedKeyboardEvent<HTMLTextAreaElement>): boolean => {
-    const chosen = found[active];
+    const chosen = matches[active];
     if (!isOpen || !chosen) return false;
     const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
-    if (step !== 0) setActive((active + step + found.length) % found.length);
+    if (step !== 0) setActive((active + step + matches.length) % matches.length);
     else if (event.key === 'Escape') close();
     else if (event.key === 'Tab' && !event.shiftKey) choose(chosen);
-    // What is typed in full is meant as it is.
-    else if (event.key === 'Enter' && !event.shiftKey && chosen.word !== typed) choose(chosen);
+    // A command that is typed in full is sent as it is.
+    else if (event.key === 'Enter' && !event.shiftKey && chosen.name !== typed) choose(chosen);
     else {
       close();
       return false;
@@ -53,38 +53,38 @@ export function useCommandList(writing: Writing, area: RefObject<HTMLTextAreaEle
     return true;
   };
   return {
-    found,
+    matches,
     active,
     aria: isOpen ? { 'aria-autocomplete': 'list', 'aria-controls': 'commands', 'aria-activedescendant': `command-${active}` } : { 'aria-autocomplete': 'list' },
-    look: () => setTyping(area.current !== null && document.activeElement === area.current && isTypingCommand(area.current.value, area.current.selectionStart)),
+    update: () => setTyping(area.current !== null && document.activeElement === area.current && isTypingCommand(area.current.value, area.current.selectionStart)),
     close,
     choose,
-    onKeyDown: (event) => (isTyped(event.key) ? false : onKeyDown(event)),
+    onKeyDown: (event) => (isTypingKey(event.key) ? false : onKeyDown(event)),
   };
 }
 
-export function CommandList({ list }: { list: CommandListState }) {
+export function CompletionList({ list }: { list: CompletionState }) {
   const chosen = useRef<HTMLLIElement>(null);
   useEffect(() => chosen.current?.scrollIntoView({ block: 'nearest' }), [list.active]);
   return (
     <>
-      <p class="heard" role="status">{list.found.length > 0 ? text.composer.commandsFound(list.found.length) : ''}</p>
-      {list.found.length > 0 && (
+      <p class="visually-hidden" role="status">{list.matches.length > 0 ? text.composer.commandsFound(list.matches.length) : ''}</p>
+      {list.matches.length > 0 && (
         <ul class="commands plain" id="commands" role="listbox" aria-label={text.composer.commands} data-part="commands">
-          {list.found.map((command, place) => (
+          {list.matches.map((command, index) => (
             <li
-              key={command.word}
-              id={`command-${place}`}
-              ref={place === list.active ? chosen : null}
+              key={command.name}
+              id={`command-${index}`}
+              ref={index === list.active ? chosen : null}
               role="option"
-              aria-selected={place === list.active}
+              aria-selected={index === list.active}
               // Before the box loses the focus.
               onMouseDown={(event) => {
                 event.preventDefault();
                 list.choose(command);
               }}
             >
-              <span class="mono">{command.word} <span class="soft">{command.takes}</span></span>
+              <span class="mono">{command.name} <span class="soft">{command.parameters}</span></span>
               <span class="soft small">{command.description}</span>
             </li>
           ))}
@@ -94,7 +94,7 @@ export function CommandList({ list }: { list: CommandListState }) {
   );
 }
 
-/** Keys that type or move, and leave the list as it is until the text has changed. */
-function isTyped(key: string): boolean {
+/** Keys that type or move the cursor: the list reacts to the changed text instead. */
+function isTypingKey(key: string): boolean {
   return key.length === 1 || ['Shift', 'Control', 'Alt', 'Meta', 'ArrowLeft', 'ArrowRight', 'Home', 'End', 'Backspace', 'Delete'].includes(key);
 }

@@ -1,92 +1,92 @@
-// Where people write to the session, with what waits above it.
+// Composer: the prompt box of a session, with the queue above it.
 import { useEffect, useState } from 'preact/hooks';
 import { text } from '../../text';
-import type { OpenSession } from '../open';
-import { accessIn, driverOf } from './access';
-import type { Access } from './access';
-import { Box, characters } from './box';
-import { commandsOfSession } from './completion';
-import type { Manner } from './drafts';
-import type { Skill } from './inventory';
-import { Letters } from './letters';
-import { ModeSwitch, Options } from './options';
+import { accessTo, otherController } from '../access';
+import type { Access } from '../access';
+import type { OpenSession } from '../open-session';
+import { commandsOfSession } from './agent-commands';
+import { ComposerState } from './composer-state';
+import type { PromptKind } from './drafts';
+import { ModeSwitch, OptionsMenu } from './options-menu';
+import { countCharacters, PromptBox } from './prompt-box';
+import type { Skill } from './query-results';
 import { Queue } from './queue';
-import { Cancel, Send } from './send';
-import { mention } from './skills';
-import { Suggest } from './suggest';
-import { Tools } from './tools';
-import { Writing } from './writing';
+import { CancelButton, SendButton } from './send-buttons';
+import { mentionOf } from './skills';
+import { SuggestionForm } from './suggestion-form';
+import { ToolsButton } from './tools-dialog';
+import { UnsentPrompts } from './unsent-prompts';
 
-const words = text.composer;
+const strings = text.composer;
 
-/** `access`: what the one who is signed in may do here, if that is known; else what the session tells. */
+/** `access`: overrides what the session reports. */
 export function Composer({ session, access }: { session: OpenSession; access?: Access | undefined }) {
-  const [writing, setWriting] = useState<Writing>();
+  const [composer, setComposer] = useState<ComposerState>();
   useEffect(() => {
-    const opened = new Writing(session.id, () => Promise.resolve(session.id));
-    setWriting(opened);
+    const opened = new ComposerState(session.id, () => Promise.resolve(session.id));
+    setComposer(opened);
     return () => opened.close();
   }, [session]);
   const isReady = session.isReady.value;
   useEffect(() => {
-    if (isReady && writing) void writing.check(session);
-  }, [isReady, writing]);
+    if (isReady && composer) void composer.checkArrivals(session);
+  }, [isReady, composer]);
   const hasEnded = session.connection.value.is === 'ended';
   useEffect(() => {
-    if (hasEnded) writing?.returnAll();
-  }, [hasEnded, writing]);
-  if (!writing) return null;
-  const isViewer = (access ?? accessIn(session) ?? 'owner') === 'viewer';
-  const driver = driverOf(session);
+    if (hasEnded) composer?.returnPending();
+  }, [hasEnded, composer]);
+  if (!composer) return null;
+  const isViewer = (access ?? accessTo(session) ?? 'owner') === 'viewer';
+  const controller = otherController(session);
   return (
     <div class="composer" data-part="composer">
-      <Queue session={session} canChange={!isViewer && driver === undefined} />
+      <Queue session={session} canChange={!isViewer && controller === undefined} />
       {isViewer ? (
-        <p class="read-only small soft" data-part="read-only">{words.viewer}</p>
-      ) : driver !== undefined ? (
-        <Suggest session={session} writing={writing} driver={driver} />
+        <p class="read-only small soft" data-part="read-only">{strings.viewer}</p>
+      ) : controller !== undefined ? (
+        <SuggestionForm session={session} composer={composer} controller={controller} />
       ) : (
-        <Writer session={session} writing={writing} />
+        <PromptForm session={session} composer={composer} />
       )}
     </div>
   );
 }
 
-function Writer({ session, writing }: { session: OpenSession; writing: Writing }) {
-  const { isWaiting, onSend } = useSend(session, writing);
-  const most = session.limits.value?.promptChars;
-  const files = writing.files.list.value;
-  const canSend = writing.text.value.trim() !== '' && !(most !== undefined && characters(writing.text.value) > most);
-  const onSkill = (skill: Skill) => {
-    const said = mention(session, skill);
-    if (!writing.text.value.startsWith(said)) writing.text.value = said + writing.text.value;
-    // After the panel has given the focus back to its button.
-    setTimeout(() => toEnd(said.length));
+function PromptForm({ session, composer }: { session: OpenSession; composer: ComposerState }) {
+  const { isWaiting, onSend } = useSend(session, composer);
+  const maxChars = session.limits.value?.promptChars;
+  const files = composer.files.list.value;
+  const canSend = composer.text.value.trim() !== '' && !(maxChars !== undefined && countCharacters(composer.text.value) > maxChars);
+  const insertSkill = (skill: Skill) => {
+    const mentionText = mentionOf(session, skill);
+    if (!composer.text.value.startsWith(mentionText)) composer.text.value = mentionText + composer.text.value;
+    // After the dialog has restored the focus to its button.
+    setTimeout(() => focusPromptAt(mentionText.length));
   };
   return (
     <>
-      <Letters writing={writing} session={session} />
-      {isWaiting && <p class="small soft waiting-for-files" role="status">{words.waitingForFiles}</p>}
-      <Box
-        writing={writing}
-        label={words.label}
-        placeholder={session.isRunning.value ? words.placeholderRunning : words.placeholder(session.agent.value)}
-        most={most}
-        mostBytes={session.limits.value?.attachmentBytes}
+      <UnsentPrompts composer={composer} session={session} />
+      {isWaiting && <p class="small soft waiting-for-files" role="status">{strings.waitingForFiles}</p>}
+      <PromptBox
+        composer={composer}
+        label={strings.label}
+        placeholder={session.isRunning.value ? strings.placeholderRunning : strings.placeholder(session.agent.value)}
+        maxChars={maxChars}
+        maxFileBytes={session.limits.value?.attachmentBytes}
         readsFiles={session.can('attachments') || session.can('images')}
         commands={() => commandsOfSession(session)}
         onSend={onSend}
         left={
           <>
-            <ModeSwitch session={session} writing={writing} />
-            <Tools session={session} onSkill={onSkill} />
-            <Options session={session} />
+            <ModeSwitch session={session} composer={composer} />
+            <ToolsButton session={session} onSkill={insertSkill} />
+            <OptionsMenu session={session} />
           </>
         }
         right={
           <>
-            <Cancel session={session} />
-            <Send session={session} canSend={canSend} isWaiting={isWaiting} hasFiles={files.length > 0} onSend={onSend} />
+            <CancelButton session={session} />
+            <SendButton session={session} canSend={canSend} isWaiting={isWaiting} hasFiles={files.length > 0} onSend={onSend} />
           </>
         }
       />
@@ -94,47 +94,47 @@ function Writer({ session, writing }: { session: OpenSession; writing: Writing }
   );
 }
 
-/** Sends once the files are there; a second press takes that back. */
-function useSend(session: OpenSession, writing: Writing) {
-  const [waiting, setWaiting] = useState<Manner>();
-  const isUploading = writing.files.isUploading.value;
-  const send = (manner: Manner) => {
-    const refusal = whyNot(session, writing, manner);
-    if (refusal !== undefined) return void (writing.error.value = refusal);
-    const said = session.isRunning.value || manner === 'prompt' ? manner : 'prompt';
-    if (!session.can('modes')) writing.mode.value = 'act';
-    void writing.send(session, said);
+/** Sends once the uploads are done; a second press cancels the wait. */
+function useSend(session: OpenSession, composer: ComposerState) {
+  const [waiting, setWaiting] = useState<PromptKind>();
+  const isUploading = composer.files.isUploading.value;
+  const send = (kind: PromptKind) => {
+    const refusal = refusalOf(session, composer, kind);
+    if (refusal !== undefined) return void (composer.error.value = refusal);
+    const sentKind = session.isRunning.value || kind === 'prompt' ? kind : 'prompt';
+    if (!session.can('modes')) composer.mode.value = 'act';
+    void composer.send(session, sentKind);
   };
   useEffect(() => {
     if (waiting === undefined || isUploading) return;
     setWaiting(undefined);
     send(waiting);
   }, [waiting, isUploading]);
-  const onSend = (manner: Manner) => {
+  const onSend = (kind: PromptKind) => {
     if (waiting !== undefined) return setWaiting(undefined);
-    if (writing.text.value.trim() === '' && writing.files.list.value.length === 0) return document.getElementById('prompt')?.focus();
-    if (isUploading) return setWaiting(manner);
-    send(manner);
+    if (composer.text.value.trim() === '' && composer.files.list.value.length === 0) return document.getElementById('prompt')?.focus();
+    if (isUploading) return setWaiting(kind);
+    send(kind);
     document.getElementById('prompt')?.focus();
   };
   return { isWaiting: waiting !== undefined, onSend };
 }
 
-/** Why what is in the box cannot be sent as it is, in words. */
-function whyNot(session: OpenSession, writing: Writing, manner: Manner): string | undefined {
-  const most = session.limits.value?.promptChars;
-  const typed = writing.text.value;
-  if (session.connection.value.is === 'ended') return words.lineEnded;
-  if (typed.trim() === '') return words.needsText;
-  if (most !== undefined && characters(typed) > most) return words.tooLong(characters(typed), most);
-  if (writing.files.hasFailed.value) return words.failedFiles;
-  if (manner !== 'prompt' && session.isRunning.value && writing.files.list.value.length > 0) return words.onlyQueued;
+/** Why the content cannot be sent, as text. */
+function refusalOf(session: OpenSession, composer: ComposerState, kind: PromptKind): string | undefined {
+  const maxChars = session.limits.value?.promptChars;
+  const typed = composer.text.value;
+  if (session.connection.value.is === 'ended') return strings.lineEnded;
+  if (typed.trim() === '') return strings.needsText;
+  if (maxChars !== undefined && countCharacters(typed) > maxChars) return strings.tooLong(countCharacters(typed), maxChars);
+  if (composer.files.hasFailed.value) return strings.failedFiles;
+  if (kind !== 'prompt' && session.isRunning.value && composer.files.list.value.length > 0) return strings.onlyQueued;
   return undefined;
 }
 
-function toEnd(place: number): void {
+function focusPromptAt(index: number): void {
   const box = document.getElementById('prompt');
   if (!(box instanceof HTMLTextAreaElement)) return;
   box.focus();
-  box.setSelectionRange(place, place);
+  box.setSelectionRange(index, index);
 }

@@ -1,33 +1,32 @@
-// With which model the agent works, and what it may do without asking.
+// Options menu: model, modes and automatic approval.
 import { useState } from 'preact/hooks';
 import type { Protocol } from '@switchboard/client';
-import { explain } from '../../account';
-import { Icon } from '../../parts/icon';
-import { Menu, MenuItem } from '../../parts/menu';
+import { explain } from '../../auth';
+import { Icon } from '../../components/icon';
+import { CheckMark, Menu, MenuItem } from '../../components/menu';
 import { text } from '../../text';
-import type { OpenSession } from '../open';
-import { useAnswer } from './asking';
-import { modelsOf } from './inventory';
-import type { Model } from './inventory';
-import { Tick } from './queue';
-import type { Writing } from './writing';
+import type { OpenSession } from '../open-session';
+import { useAgentQuery } from './agent-query';
+import type { ComposerState } from './composer-state';
+import { modelsOf } from './query-results';
+import type { Model } from './query-results';
 
-const words = text.composer;
+const strings = text.composer;
 
-/** Plan or act. Only where the agent knows the difference. */
-export function ModeSwitch({ session, writing }: { session: OpenSession; writing: Writing }) {
+/** Plan or act, if the agent has modes. */
+export function ModeSwitch({ session, composer }: { session: OpenSession; composer: ComposerState }) {
   if (!session.can('modes')) return null;
-  const modes = [['act', words.act, words.actMeans], ['plan', words.plan, words.planMeans]] as const;
+  const modes = [['act', strings.act, strings.actMeans], ['plan', strings.plan, strings.planMeans]] as const;
   return (
-    <span class="mode-switch" role="group" aria-label={words.mode} data-part="mode">
-      {modes.map(([mode, name, means]) => (
-        <button key={mode} type="button" title={means} aria-pressed={writing.mode.value === mode} data-mode={mode} onClick={() => (writing.mode.value = mode)}>{name}</button>
+    <span class="mode-switch" role="group" aria-label={strings.mode} data-part="mode">
+      {modes.map(([mode, name, description]) => (
+        <button key={mode} type="button" title={description} aria-pressed={composer.mode.value === mode} data-mode={mode} onClick={() => (composer.mode.value = mode)}>{name}</button>
       ))}
     </span>
   );
 }
 
-export function Options({ session }: { session: OpenSession }) {
+export function OptionsMenu({ session }: { session: OpenSession }) {
   const { model } = session.view.value.settings;
   const button = (
     <>
@@ -36,73 +35,73 @@ export function Options({ session }: { session: OpenSession }) {
     </>
   );
   return (
-    <Menu button={button} label={words.options} buttonClass="icon-button options" part="options">
-      <Choices session={session} />
+    <Menu button={button} label={strings.options} buttonClass="icon-button options" part="options">
+      <OptionsContent session={session} />
     </Menu>
   );
 }
 
-function Choices({ session }: { session: OpenSession }) {
+function OptionsContent({ session }: { session: OpenSession }) {
   const { settings } = session.view.value;
-  const [why, setWhy] = useState('');
-  const change = async (wanted: Protocol.SettingsToChange) => {
-    setWhy('');
+  const [error, setError] = useState('');
+  const change = async (changes: Protocol.SettingsToChange) => {
+    setError('');
     try {
-      await session.send('UPDATE_SETTINGS', { settings: wanted });
+      await session.send('UPDATE_SETTINGS', { settings: changes });
     } catch (error) {
-      setWhy(explain(error));
+      setError(explain(error));
     }
   };
   return (
     <>
       <label class="check switch">
         <input type="checkbox" role="switch" checked={settings.autoApprove} data-part="auto-approve" aria-describedby="approve-means" onChange={(event) => {
-          const wanted = event.currentTarget.checked;
-          // It shows what is so, not what was wished.
+          const autoApprove = event.currentTarget.checked;
+          // Shows the actual setting, not the requested one.
           event.currentTarget.checked = settings.autoApprove;
-          void change({ autoApprove: wanted });
+          void change({ autoApprove });
         }} />
-        {words.approve}
+        {strings.approve}
       </label>
-      <p id="approve-means" class="small soft options-words">{words.approveMeans}</p>
-      <p class="error small" role="alert">{why}</p>
+      <p id="approve-means" class="small soft options-note">{strings.approveMeans}</p>
+      <p class="error small" role="alert">{error}</p>
       <Models session={session} settings={settings} change={change} />
     </>
   );
 }
 
-function Models({ session, settings, change }: { session: OpenSession; settings: Protocol.AllSettings; change: (wanted: Protocol.SettingsToChange) => void }) {
-  const { answer, reload } = useAnswer(session, 'models');
-  if (answer.is === 'loading') return <p class="small soft options-words" role="status">{text.common.loading}</p>;
-  if (answer.is === 'unavailable') return <p class="small soft options-words">{words.modelsNone}</p>;
-  if (answer.is === 'failed') {
+function Models({ session, settings, change }: { session: OpenSession; settings: Protocol.AllSettings; change: (changes: Protocol.SettingsToChange) => void }) {
+  const { state, reload } = useAgentQuery(session, 'models');
+  if (state.is === 'loading') return <p class="small soft options-note" role="status">{text.common.loading}</p>;
+  if (state.is === 'unavailable') return <p class="small soft options-note">{strings.modelsNone}</p>;
+  if (state.is === 'failed') {
     return (
-      <div class="options-words">
-        <p class="error small" role="alert">{answer.why}</p>
+      <div class="options-note">
+        <p class="error small" role="alert">{state.error}</p>
         <button type="button" class="button quiet small" onClick={reload}>{text.common.retry}</button>
       </div>
     );
   }
-  const { models, modes, current } = modelsOf(answer.result);
-  // Until somebody chooses, the setting says `default` and the agent knows which that is.
+  const { models, modes, current } = modelsOf(state.result);
+  // Until a model is chosen the setting is `default`, and only the agent knows which that is.
   const model = models.some(({ id }) => id === settings.model) ? settings.model : (current ?? settings.model);
   return (
     <>
-      <Group title={words.model} among={models} chosen={model} choose={(id) => change({ model: id })} />
-      <Group title={words.ownMode} among={modes} chosen={settings.mode} choose={(id) => change({ mode: id })} />
-      {models.length === 0 && <p class="small soft options-words">{words.modelsNone}</p>}
+      <ChoiceGroup title={strings.model} choices={models} chosen={model} choose={(id) => change({ model: id })} />
+      <ChoiceGroup title={strings.ownMode} choices={modes} chosen={settings.mode} choose={(id) => change({ mode: id })} />
+      {models.length === 0 && <p class="small soft options-note">{strings.modelsNone}</p>}
     </>
   );
 }
 
-function Group({ title, among, chosen, choose }: { title: string; among: readonly Model[]; chosen: string | undefined; choose: (id: string) => void }) {
-  if (among.length === 0) return null;
+function ChoiceGroup({ title, choices, chosen, choose }: { title: string; choices: readonly Model[]; chosen: string | undefined; choose: (id: string) => void }) {
+  if (choices.length === 0) return null;
   return (
     <div role="group" aria-label={title}>
       <p class="menu-title small soft" aria-hidden="true">{title}</p>
-      {among.map(({ id, name }) => (
+      {choices.map(({ id, name }) => (
         <MenuItem key={id} isChosen={id === chosen} onChoose={() => choose(id)}>
-          <Tick isOn={id === chosen} />
+          <CheckMark isOn={id === chosen} />
           {name}
         </MenuItem>
       ))}

@@ -1,53 +1,53 @@
-// The buttons that send and cancel.
+// Send buttons: send, the other ways to send, and cancel.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { explain } from '../../account';
-import { Icon } from '../../parts/icon';
-import { Menu, MenuItem } from '../../parts/menu';
-import { say } from '../../parts/toast';
+import { explain } from '../../auth';
+import { Icon } from '../../components/icon';
+import { Menu, MenuItem } from '../../components/menu';
+import { showToast } from '../../components/toast';
 import { text } from '../../text';
-import type { OpenSession } from '../open';
-import { isTouch } from './box';
-import type { Manner } from './drafts';
+import type { OpenSession } from '../open-session';
+import type { PromptKind } from './drafts';
+import { isTouch } from './prompt-box';
 
-const words = text.composer;
-/** Two presses of Escape within this time cancel. */
-const TWICE_MS = 1_500;
+const strings = text.composer;
+/** Escape pressed twice within this time cancels the run. */
+const DOUBLE_PRESS_MS = 1_500;
 
-export function Send({ session, canSend, isWaiting, hasFiles, onSend }: { session: OpenSession; canSend: boolean; isWaiting: boolean; hasFiles: boolean; onSend: (manner: Manner) => void }) {
+export function SendButton({ session, canSend, isWaiting, hasFiles, onSend }: { session: OpenSession; canSend: boolean; isWaiting: boolean; hasFiles: boolean; onSend: (kind: PromptKind) => void }) {
   const isRunning = session.isRunning.value;
-  const label = isWaiting ? words.stopWaiting : isRunning ? words.sendQueued : words.send;
+  const label = isWaiting ? strings.stopWaiting : isRunning ? strings.sendQueued : strings.send;
   return (
     <span class={`send ${isRunning ? 'split' : ''}`}>
       <button type="button" class="button send-button" data-part="send" aria-label={label} title={label} aria-disabled={!canSend && !isWaiting} onClick={() => onSend('prompt')}>
-        {isRunning ? <span>{words.queue}</span> : <Icon name={isWaiting ? 'close' : 'send'} />}
+        {isRunning ? <span>{strings.queue}</span> : <Icon name={isWaiting ? 'close' : 'send'} />}
       </button>
-      {isRunning && <OtherWays session={session} hasFiles={hasFiles} onSend={onSend} />}
+      {isRunning && <SendKindsMenu session={session} hasFiles={hasFiles} onSend={onSend} />}
     </span>
   );
 }
 
-function OtherWays({ session, hasFiles, onSend }: { session: OpenSession; hasFiles: boolean; onSend: (manner: Manner) => void }) {
+function SendKindsMenu({ session, hasFiles, onSend }: { session: OpenSession; hasFiles: boolean; onSend: (kind: PromptKind) => void }) {
   const canSteer = session.can('steer');
-  const ways: [Manner, string, string, string][] = [
-    ['prompt', words.queue, words.queueMeans, words.keyEnter],
-    ['steer', canSteer ? words.steer : words.next, canSteer ? words.steerMeans : words.nextMeans, words.keySteer],
-    ['followUp', words.followUp, words.followUpMeans, words.keyFollowUp],
+  const kinds: [PromptKind, string, string, string][] = [
+    ['prompt', strings.queue, strings.queueMeans, strings.keyEnter],
+    ['steer', canSteer ? strings.steer : strings.next, canSteer ? strings.steerMeans : strings.nextMeans, strings.keySteer],
+    ['followUp', strings.followUp, strings.followUpMeans, strings.keyFollowUp],
   ];
   return (
-    <Menu button={<Icon name="down" />} label={words.more} buttonClass="button send-more" part="send-more">
+    <Menu button={<Icon name="down" />} label={strings.more} buttonClass="button send-more" part="send-more">
       {(close: () => void) =>
-        ways.map(([manner, name, means, key]) => (
+        kinds.map(([kind, name, description, key]) => (
           <MenuItem
-            key={manner}
-            part={`send-${manner}`}
+            key={kind}
+            part={`send-${kind}`}
             onChoose={() => {
               close();
-              onSend(manner);
+              onSend(kind);
             }}
           >
-            <span class="way">
-              <span class="way-name">{name}<kbd>{key}</kbd></span>
-              <span class="soft small">{hasFiles && manner !== 'prompt' ? words.onlyQueued : means}</span>
+            <span class="send-kind">
+              <span class="send-kind-name">{name}<kbd>{key}</kbd></span>
+              <span class="soft small">{hasFiles && kind !== 'prompt' ? strings.onlyQueued : description}</span>
             </span>
           </MenuItem>
         ))
@@ -56,9 +56,9 @@ function OtherWays({ session, hasFiles, onSend }: { session: OpenSession; hasFil
   );
 }
 
-export function Cancel({ session }: { session: OpenSession }) {
+export function CancelButton({ session }: { session: OpenSession }) {
   const [isBusy, setBusy] = useState(false);
-  const [isAsking, setAsking] = useState(false);
+  const [isConfirming, setConfirming] = useState(false);
   const isRunning = session.isRunning.value;
   const task = session.view.value.currentTask?.id;
   useEffect(() => setBusy(false), [task, isRunning]);
@@ -67,62 +67,62 @@ export function Cancel({ session }: { session: OpenSession }) {
     if (isBusy || !session.isRunning.value) return;
     setBusy(true);
     try {
-      // Busy until the run has ended, not only until the wish was heard.
+      // Stays busy until the run has ended, not only until the request is accepted.
       await session.cancel();
-      // The button goes with the run.
+      // The button disappears with the run.
       if (document.activeElement?.matches('[data-part=cancel]') && !isTouch()) document.getElementById('prompt')?.focus();
     } catch (error) {
       setBusy(false);
-      say(explain(error), 'error');
+      showToast(explain(error), 'error');
     }
   };
-  useShortcut(isRunning, cancel, setAsking);
+  useCancelShortcut(isRunning, cancel, setConfirming);
   if (!isRunning) return null;
   return (
     <>
-      <span class="small soft cancel-again" role="status">{isAsking ? words.cancelAgain : ''}</span>
-      <button type="button" class="button quiet cancel" data-part="cancel" aria-label={isBusy ? words.cancelling : words.cancel} title={words.cancelHint} aria-disabled={isBusy} aria-keyshortcuts="Control+." onClick={cancel}>
+      <span class="small soft cancel-again" role="status">{isConfirming ? strings.cancelAgain : ''}</span>
+      <button type="button" class="button quiet cancel" data-part="cancel" aria-label={isBusy ? strings.cancelling : strings.cancel} title={strings.cancelHint} aria-disabled={isBusy} aria-keyshortcuts="Control+." onClick={cancel}>
         <Icon name="stop" />
-        <span>{isBusy ? words.cancelling : words.cancel}</span>
+        <span>{isBusy ? strings.cancelling : strings.cancel}</span>
       </button>
     </>
   );
 }
 
-/** Ctrl+. at once, Escape when it is pressed twice and nothing else was open to be closed by it. */
-function useShortcut(isRunning: boolean, cancel: () => void, setAsking: (isAsking: boolean) => void): void {
-  const latest = useRef(cancel);
-  latest.current = cancel;
+/** Ctrl+. at once; Escape if pressed twice while nothing else was open to be closed by it. */
+function useCancelShortcut(isRunning: boolean, cancel: () => void, setConfirming: (isConfirming: boolean) => void): void {
+  const latestCancel = useRef(cancel);
+  latestCancel.current = cancel;
   useEffect(() => {
     if (!isRunning) return;
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const calm = () => {
+    const reset = () => {
       clearTimeout(timer);
       timer = undefined;
-      setAsking(false);
+      setConfirming(false);
     };
     const onKeyDown = (event: KeyboardEvent) => {
       if (event.key === '.' && (event.ctrlKey || event.metaKey)) {
         event.preventDefault();
-        return latest.current();
+        return latestCancel.current();
       }
-      if (event.key !== 'Escape' || event.defaultPrevented || event.isComposing || isForAnother(event)) return;
+      if (event.key !== 'Escape' || event.defaultPrevented || event.isComposing || isForOpenOverlay(event)) return;
       if (timer !== undefined) {
-        calm();
-        return latest.current();
+        reset();
+        return latestCancel.current();
       }
-      setAsking(true);
-      timer = setTimeout(calm, TWICE_MS);
+      setConfirming(true);
+      timer = setTimeout(reset, DOUBLE_PRESS_MS);
     };
     document.addEventListener('keydown', onKeyDown);
     return () => {
-      calm();
+      reset();
       document.removeEventListener('keydown', onKeyDown);
     };
   }, [isRunning]);
 }
 
-/** Something that is open is closed by it, and is the target even if it is gone already. */
-function isForAnother(event: KeyboardEvent): boolean {
+/** Whether an open dialog or menu takes the key. It is the target even if it has already closed. */
+function isForOpenOverlay(event: KeyboardEvent): boolean {
   return (event.target instanceof Element && event.target.closest('dialog, [popover]') !== null) || document.querySelector('dialog[open], :popover-open') !== null;
 }

@@ -1,28 +1,28 @@
-// Where those who do not drive say what they would do. The agent does not hear it.
+// Suggestion form: proposes a prompt to the member in control. The agent does not receive it.
 import { useState } from 'preact/hooks';
-import { explain } from '../../account';
-import { say } from '../../parts/toast';
+import { explain } from '../../auth';
+import { showToast } from '../../components/toast';
 import { text } from '../../text';
-import type { OpenSession } from '../open';
-import { characters, isTouch } from './box';
-import type { Writing } from './writing';
+import type { OpenSession } from '../open-session';
+import type { ComposerState } from './composer-state';
+import { countCharacters, isTouch } from './prompt-box';
 
-const words = text.composer;
+const strings = text.composer;
 
-export function Suggest({ session, writing, driver }: { session: OpenSession; writing: Writing; driver: string }) {
+export function SuggestionForm({ session, composer, controller }: { session: OpenSession; composer: ComposerState; controller: string }) {
   const [isBusy, setBusy] = useState(false);
-  const most = session.limits.value?.promptChars;
+  const maxChars = session.limits.value?.promptChars;
   const send = async () => {
-    const suggestion = writing.text.value;
+    const suggestion = composer.text.value;
     if (isBusy || suggestion.trim() === '') return;
-    if (most !== undefined && characters(suggestion) > most) return void (writing.error.value = words.tooLong(characters(suggestion), most));
+    if (maxChars !== undefined && countCharacters(suggestion) > maxChars) return void (composer.error.value = strings.tooLong(countCharacters(suggestion), maxChars));
     setBusy(true);
     try {
       await session.send('SUGGEST', { text: suggestion });
-      if (writing.text.value === suggestion) writing.text.value = '';
-      say(words.suggested(driver));
+      if (composer.text.value === suggestion) composer.text.value = '';
+      showToast(strings.suggested(controller));
     } catch (error) {
-      writing.error.value = explain(error);
+      composer.error.value = explain(error);
     }
     setBusy(false);
   };
@@ -35,18 +35,18 @@ export function Suggest({ session, writing, driver }: { session: OpenSession; wr
         void send();
       }}
     >
-      <p class="small soft">{words.driven(driver)}</p>
+      <p class="small soft">{strings.driven(controller)}</p>
       <div class="suggest-row">
         <textarea
           id="prompt"
           class="input"
           rows={1}
-          aria-label={words.suggestLabel}
-          placeholder={words.suggestPlaceholder}
-          value={writing.text.value}
+          aria-label={strings.suggestLabel}
+          placeholder={strings.suggestPlaceholder}
+          value={composer.text.value}
           onInput={(event) => {
-            writing.text.value = event.currentTarget.value;
-            writing.error.value = '';
+            composer.text.value = event.currentTarget.value;
+            composer.error.value = '';
           }}
           onKeyDown={(event) => {
             if (event.key !== 'Enter' || event.shiftKey || event.isComposing || isTouch()) return;
@@ -54,9 +54,9 @@ export function Suggest({ session, writing, driver }: { session: OpenSession; wr
             void send();
           }}
         />
-        <button type="submit" class="button" data-part="send" aria-disabled={isBusy || writing.text.value.trim() === ''}>{words.suggest}</button>
+        <button type="submit" class="button" data-part="send" aria-disabled={isBusy || composer.text.value.trim() === ''}>{strings.suggest}</button>
       </div>
-      <p class="error small" role="alert">{writing.error.value}</p>
+      <p class="error small" role="alert">{composer.error.value}</p>
     </form>
   );
 }

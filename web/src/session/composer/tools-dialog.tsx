@@ -1,25 +1,25 @@
-// What the agent has at hand: MCP servers and skills.
+// Tools dialog: the agent's MCP servers and skills.
 import { useState } from 'preact/hooks';
-import { Dialog } from '../../parts/dialog';
-import { IconButton } from '../../parts/icon';
+import { Dialog } from '../../components/dialog';
+import { IconButton } from '../../components/icon';
 import { text } from '../../text';
-import type { OpenSession } from '../open';
-import { useAnswer } from './asking';
-import { serversOf } from './inventory';
-import type { Server, Skill } from './inventory';
-import { Part } from './part';
+import type { OpenSession } from '../open-session';
+import { useAgentQuery } from './agent-query';
+import { serversOf } from './query-results';
+import type { McpServer, Skill } from './query-results';
+import { QuerySection } from './query-section';
 import { Skills } from './skills';
 
-const words = text.composer;
+const strings = text.composer;
 
-/** The button, and the panel that it opens. `onSkill`: somebody wants to use one. */
-export function Tools({ session, onSkill }: { session: OpenSession; onSkill: (skill: Skill) => void }) {
+/** `onSkill`: the user wants to use a skill. */
+export function ToolsButton({ session, onSkill }: { session: OpenSession; onSkill: (skill: Skill) => void }) {
   const [isOpen, setOpen] = useState(false);
   return (
     <>
-      <IconButton name="tool" label={words.tools} data-part="tools" onClick={() => setOpen(true)} />
+      <IconButton name="tool" label={strings.tools} data-part="tools" onClick={() => setOpen(true)} />
       {isOpen && (
-        <Dialog title={words.tools} isWide onClose={() => setOpen(false)}>
+        <Dialog title={strings.tools} isWide onClose={() => setOpen(false)}>
           <Skills
             session={session}
             onChoose={(skill) => {
@@ -27,7 +27,7 @@ export function Tools({ session, onSkill }: { session: OpenSession; onSkill: (sk
               onSkill(skill);
             }}
           />
-          <Servers session={session} />
+          <McpServers session={session} />
           <div class="dialog-buttons">
             <button type="button" class="button quiet" onClick={() => setOpen(false)}>{text.common.close}</button>
           </div>
@@ -37,27 +37,27 @@ export function Tools({ session, onSkill }: { session: OpenSession; onSkill: (sk
   );
 }
 
-function Servers({ session }: { session: OpenSession }) {
-  const { answer, reload } = useAnswer(session, 'mcp', { scope: 'configured' });
+function McpServers({ session }: { session: OpenSession }) {
+  const { state, reload } = useAgentQuery(session, 'mcp', { scope: 'configured' });
   return (
-    <Part title={words.mcp} part="mcp" answer={answer} reload={reload}>
+    <QuerySection title={strings.mcp} part="mcp" query={state} reload={reload}>
       {(result) => {
         const servers = serversOf(result);
-        if (servers.length === 0) return <p class="soft">{words.mcpNone}</p>;
-        return <ul class="plain tool-list">{servers.map((server) => <ServerRow key={server.id} server={server} />)}</ul>;
+        if (servers.length === 0) return <p class="soft">{strings.mcpNone}</p>;
+        return <ul class="plain tool-list">{servers.map((server) => <McpServerRow key={server.id} server={server} />)}</ul>;
       }}
-    </Part>
+    </QuerySection>
   );
 }
 
-function ServerRow({ server }: { server: Server }) {
-  const { id, state, about, tools, error } = server;
+function McpServerRow({ server }: { server: McpServer }) {
+  const { id, state, details, tools, error } = server;
   const kind = error !== '' || /error|fail/.test(state) ? 'error' : /ready|connected/.test(state) ? 'good' : '';
   return (
     <li data-server={id}>
       <span class="tool-name">{id}</span>
-      <span class={`badge ${kind}`}>{words.states[state] ?? (state || words.unknownState)}</span>
-      <span class="soft small">{[...about, ...(tools === undefined ? [] : [words.mcpTools(tools)])].join(' · ')}</span>
+      <span class={`badge ${kind}`}>{strings.states[state] ?? (state || strings.unknownState)}</span>
+      <span class="soft small">{[...details, ...(tools === undefined ? [] : [strings.mcpTools(tools)])].join(' · ')}</span>
       {error !== '' && <span class="tool-error small">{error}</span>}
     </li>
   );

@@ -1,46 +1,46 @@
-// A text in markdown, also one that grows.
+// Markdown: renders markdown, also while it grows.
 import { Component } from 'preact';
 import { useRef } from 'preact/hooks';
 import type { Links } from 'marked';
-import { pieceVnodes } from './piece';
-import { Pieces } from './pieces';
-import type { Piece } from './pieces';
-import { References } from './references';
-import { useSteady } from './steady';
+import { LinkReferences } from './link-references';
+import { renderSegment } from './render-segment';
+import { Segmenter } from './segmenter';
+import type { Segment } from './segmenter';
+import { useThrottledText } from './throttled-text';
 
 export function Markdown({ text, isComplete }: { text: string; isComplete: boolean }) {
-  const known = useRef<{ pieces: Pieces; references: References } | undefined>(undefined);
-  known.current ??= { pieces: new Pieces(), references: new References() };
-  const { pieces, references } = known.current;
-  const list = pieces.of(useSteady(text, isComplete));
-  const links = references.of(list);
+  const state = useRef<{ segmenter: Segmenter; references: LinkReferences } | undefined>(undefined);
+  state.current ??= { segmenter: new Segmenter(), references: new LinkReferences() };
+  const { segmenter, references } = state.current;
+  const list = segmenter.segments(useThrottledText(text, isComplete));
+  const links = references.linksBySegment(list);
   return (
     <div class="markdown">
-      {list.map((piece) => (
-        <PieceView key={piece.start} piece={piece} links={links(piece)} />
+      {list.map((segment) => (
+        <SegmentView key={segment.start} segment={segment} links={links(segment)} />
       ))}
     </div>
   );
 }
 
-interface Shown {
-  piece: Piece;
+interface SegmentViewProps {
+  segment: Segment;
   links: Links | undefined;
 }
 
-/** Drawn again only if its text is another one: the last piece is made anew each time. */
-class PieceView extends Component<Shown> {
-  override shouldComponentUpdate({ piece, links }: Shown): boolean {
-    const { piece: before } = this.props;
-    return links !== this.props.links || (piece !== before && !isSame(piece, before));
+/** Rerenders only if its text has changed: the last segment is a new object each time. */
+class SegmentView extends Component<SegmentViewProps> {
+  override shouldComponentUpdate({ segment, links }: SegmentViewProps): boolean {
+    const { segment: before } = this.props;
+    return links !== this.props.links || (segment !== before && !hasSameText(segment, before));
   }
 
   render() {
-    return pieceVnodes(this.props.piece, this.props.links);
+    return renderSegment(this.props.segment, this.props.links);
   }
 }
 
-function isSame(one: Piece, other: Piece): boolean {
+function hasSameText(one: Segment, other: Segment): boolean {
   if (one.kind === 'text') return other.kind === 'text' && one.source === other.source;
   return other.kind === 'code' && one.code === other.code && one.language === other.language;
 }

@@ -1,39 +1,39 @@
-// Elements for what marked has read. Inert by construction: text becomes text nodes, and only the elements
-// below exist. Nothing is loaded from elsewhere.
+// Render tokens: elements for the tokens of marked. Inert by construction: text becomes text nodes, only the
+// elements below exist, and nothing is loaded from elsewhere.
 import type { Token, Tokens } from 'marked';
 import type { ComponentChild, ComponentChildren } from 'preact';
 import { text } from '../../text';
-import { CodeBlock } from './code';
-import { plain } from './entities';
+import { CodeBlock } from './code-block';
+import { decodeEntities } from './html-entities';
 
-/** What is deeper in each other is shown as it was written. */
-const DEPTH = 60;
-const PICTURE = /^data:image\/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]*$/;
-const ADDRESS = /^(?:https?:\/\/|mailto:)[^\s]/i;
+/** Deeper nesting is shown as source text. */
+const MAX_DEPTH = 60;
+const EMBEDDED_IMAGE = /^data:image\/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]*$/;
+const EXTERNAL_URL = /^(?:https?:\/\/|mailto:)[^\s]/i;
 
-/** Blocks: paragraphs, lists and the like. */
-export function blocks(tokens: readonly Token[], depth = 0): ComponentChildren {
-  return tokens.map((token) => (depth > DEPTH ? token.raw : block(token as Tokens.Generic, depth + 1)));
+/** Block elements: paragraphs, lists and the like. */
+export function renderBlocks(tokens: readonly Token[], depth = 0): ComponentChildren {
+  return tokens.map((token) => (depth > MAX_DEPTH ? token.raw : renderBlock(token as Tokens.Generic, depth + 1)));
 }
 
-function block(token: Tokens.Generic, depth: number): ComponentChild {
+function renderBlock(token: Tokens.Generic, depth: number): ComponentChild {
   switch (token.type) {
     case 'space':
       return null;
     case 'heading':
-      return heading(token as Tokens.Heading, depth);
+      return renderHeading(token as Tokens.Heading, depth);
     case 'paragraph':
-      return <p>{inline(token.tokens, depth)}</p>;
+      return <p>{renderInline(token.tokens, depth)}</p>;
     case 'text':
-      return token.tokens ? inline(token.tokens, depth) : said(token as Tokens.Text);
+      return token.tokens ? renderInline(token.tokens, depth) : textOf(token as Tokens.Text);
     case 'code':
       return <CodeBlock language={(token.lang as string | undefined)?.split(/\s/)[0] ?? ''} code={String(token.text).replace(/\n$/, '')} />;
     case 'blockquote':
-      return <blockquote>{blocks(token.tokens ?? [], depth)}</blockquote>;
+      return <blockquote>{renderBlocks(token.tokens ?? [], depth)}</blockquote>;
     case 'list':
-      return list(token as Tokens.List, depth);
+      return renderList(token as Tokens.List, depth);
     case 'table':
-      return table(token as Tokens.Table, depth);
+      return renderTable(token as Tokens.Table, depth);
     case 'hr':
       return <hr />;
     case 'html':
@@ -41,25 +41,25 @@ function block(token: Tokens.Generic, depth: number): ComponentChild {
     case 'def':
       return null;
     default:
-      return span(token, depth);
+      return renderSpan(token, depth);
   }
 }
 
-/** The page itself has the first two ranks. */
-function heading({ depth: rank, tokens }: Tokens.Heading, depth: number): ComponentChild {
+/** The page itself uses the first two heading levels. */
+function renderHeading({ depth: rank, tokens }: Tokens.Heading, depth: number): ComponentChild {
   const Rank = `h${Math.min(6, rank + 2)}` as 'h3';
-  return <Rank>{inline(tokens, depth)}</Rank>;
+  return <Rank>{renderInline(tokens, depth)}</Rank>;
 }
 
-function list({ ordered, start, items }: Tokens.List, depth: number): ComponentChild {
-  const children = items.map((item) => <li class={item.task ? 'task' : undefined}>{blocks(item.tokens, depth)}</li>);
+function renderList({ ordered, start, items }: Tokens.List, depth: number): ComponentChild {
+  const children = items.map((item) => <li class={item.task ? 'task' : undefined}>{renderBlocks(item.tokens, depth)}</li>);
   return ordered ? <ol start={Number(start) === 1 ? undefined : Number(start)}>{children}</ol> : <ul>{children}</ul>;
 }
 
-function table({ header, rows }: Tokens.Table, depth: number): ComponentChild {
+function renderTable({ header, rows }: Tokens.Table, depth: number): ComponentChild {
   const cell = ({ align, tokens, header: isHead }: Tokens.TableCell) => {
     const Cell = isHead ? 'th' : 'td';
-    return <Cell class={align ? `to-${align}` : undefined}>{inline(tokens, depth)}</Cell>;
+    return <Cell class={align ? `to-${align}` : undefined}>{renderInline(tokens, depth)}</Cell>;
   };
   return (
     <div class="table-box" tabIndex={0} role="group" aria-label={text.transcript.table}>
@@ -77,23 +77,23 @@ function table({ header, rows }: Tokens.Table, depth: number): ComponentChild {
   );
 }
 
-/** What stands in a line. */
-function inline(tokens: readonly Token[] | undefined, depth: number): ComponentChildren {
-  return tokens?.map((token) => (depth > DEPTH ? token.raw : span(token as Tokens.Generic, depth + 1)));
+/** Inline elements. */
+function renderInline(tokens: readonly Token[] | undefined, depth: number): ComponentChildren {
+  return tokens?.map((token) => (depth > MAX_DEPTH ? token.raw : renderSpan(token as Tokens.Generic, depth + 1)));
 }
 
-function span(token: Tokens.Generic, depth: number): ComponentChild {
+function renderSpan(token: Tokens.Generic, depth: number): ComponentChild {
   switch (token.type) {
     case 'text':
-      return token.tokens ? inline(token.tokens, depth) : said(token as Tokens.Text);
+      return token.tokens ? renderInline(token.tokens, depth) : textOf(token as Tokens.Text);
     case 'escape':
       return String(token.text);
     case 'strong':
-      return <strong>{inline(token.tokens, depth)}</strong>;
+      return <strong>{renderInline(token.tokens, depth)}</strong>;
     case 'em':
-      return <em>{inline(token.tokens, depth)}</em>;
+      return <em>{renderInline(token.tokens, depth)}</em>;
     case 'del':
-      return <del>{inline(token.tokens, depth)}</del>;
+      return <del>{renderInline(token.tokens, depth)}</del>;
     case 'codespan':
       return <code>{token.text}</code>;
     case 'br':
@@ -101,33 +101,33 @@ function span(token: Tokens.Generic, depth: number): ComponentChild {
     case 'checkbox':
       return <input type="checkbox" disabled checked={token.checked === true} aria-label={token.checked ? text.transcript.done : text.transcript.toDo} />;
     case 'link':
-      return link(token as Tokens.Link, depth);
+      return renderLink(token as Tokens.Link, depth);
     case 'image':
-      return image(token as Tokens.Image);
+      return renderImage(token as Tokens.Image);
     default:
       return token.raw;
   }
 }
 
-function said({ text: words, escaped }: Tokens.Text): string {
-  return escaped ? words : plain(words);
+function textOf({ text: content, escaped }: Tokens.Text): string {
+  return escaped ? content : decodeEntities(content);
 }
 
-function link({ href, tokens, raw }: Tokens.Link, depth: number): ComponentChild {
-  const to = plain(href);
-  if (!ADDRESS.test(to)) return raw;
-  return <Outward href={to}>{inline(tokens, depth)}</Outward>;
+function renderLink({ href, tokens, raw }: Tokens.Link, depth: number): ComponentChild {
+  const to = decodeEntities(href);
+  if (!EXTERNAL_URL.test(to)) return raw;
+  return <ExternalLink href={to}>{renderInline(tokens, depth)}</ExternalLink>;
 }
 
-/** A picture that is elsewhere would tell its server who reads what, and when. */
-function image({ href, text: alt, raw }: Tokens.Image): ComponentChild {
-  if (PICTURE.test(href)) return <img src={href} alt={plain(alt)} />;
-  const to = plain(href);
-  if (!ADDRESS.test(to)) return raw;
-  return <Outward href={to}>{text.transcript.picture(plain(alt))}</Outward>;
+/** External images are not loaded: their server would learn who reads what, and when. */
+function renderImage({ href, text: alt, raw }: Tokens.Image): ComponentChild {
+  if (EMBEDDED_IMAGE.test(href)) return <img src={href} alt={decodeEntities(alt)} />;
+  const to = decodeEntities(href);
+  if (!EXTERNAL_URL.test(to)) return raw;
+  return <ExternalLink href={to}>{text.transcript.picture(decodeEntities(alt))}</ExternalLink>;
 }
 
-function Outward({ href, children }: { href: string; children: ComponentChildren }) {
+function ExternalLink({ href, children }: { href: string; children: ComponentChildren }) {
   return (
     <a href={href} title={href} target="_blank" rel="noopener noreferrer nofollow">
       {children}

@@ -1,11 +1,11 @@
-// A text in markdown, in pieces that can be looked at one by one: so that of a text that grows only the last
-// piece is read again.
+// Segmenter: splits growing markdown into segments that render independently, so that only the last one is
+// parsed again.
 //
-// Where a piece ends is decided by whole lines and by nothing that comes later. It therefore does not matter
-// how the text arrived.
+// A segment ends by the lines seen so far, never by later ones, so the result does not depend on how the text
+// was chunked.
 
-/** One or more blocks that belong together, or one block of code between fences. */
-export type Piece =
+/** One or more blocks that belong together, or one fenced code block. */
+export type Segment =
   | { readonly kind: 'text'; readonly start: number; readonly source: string }
   | { readonly kind: 'code'; readonly start: number; readonly language: string; readonly code: string };
 
@@ -15,11 +15,11 @@ interface Fence {
   info: string;
 }
 
-/** A piece that may still grow. */
-interface Open {
+/** A segment that may still grow. */
+interface OpenSegment {
   readonly start: number;
-  readonly kind: Piece['kind'];
-  /** The fence that is open in it. */
+  readonly kind: Segment['kind'];
+  /** The fence that is open within it. */
   readonly fence?: Fence | undefined;
   readonly isDone: boolean;
   readonly hasList: boolean;
@@ -30,56 +30,56 @@ const FENCE = /^( *)(`{3,}|~{3,})([^\n]*)$/;
 const LIST = /^ {0,3}(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)/;
 const HEADING = /^#{1,6}(?:[ \t]|$)/;
 
-export class Pieces {
+export class Segmenter {
   #text = '';
-  /** Up to here all lines are whole and have been looked at. */
-  #read = 0;
-  #done: Piece[] = [];
-  #open: Open | undefined;
+  /** All lines up to here are complete and processed. */
+  #consumed = 0;
+  #finished: Segment[] = [];
+  #open: OpenSegment | undefined;
 
-  /** The pieces of a text; those that were there before are the same objects. */
-  of(text: string): readonly Piece[] {
-    if (!text.startsWith(this.#text)) this.#forget();
+  /** The segments of a text. Unchanged ones are the same objects as before. */
+  segments(text: string): readonly Segment[] {
+    if (!text.startsWith(this.#text)) this.#reset();
     this.#text = text;
-    for (let end = text.indexOf('\n', this.#read); end >= 0; end = text.indexOf('\n', this.#read)) {
-      this.#follow(text.slice(this.#read, end));
-      this.#read = end + 1;
+    for (let end = text.indexOf('\n', this.#consumed); end >= 0; end = text.indexOf('\n', this.#consumed)) {
+      this.#consumeLine(text.slice(this.#consumed, end));
+      this.#consumed = end + 1;
     }
-    return this.#withRest();
+    return this.#withPartialLine();
   }
 
-  #forget(): void {
-    this.#read = 0;
-    this.#done = [];
+  #reset(): void {
+    this.#consumed = 0;
+    this.#finished = [];
     this.#open = undefined;
   }
 
-  #follow(line: string): void {
-    const after = follow(this.#open, line, this.#read);
-    if (this.#open && after.start !== this.#open.start) this.#done.push(this.#piece(this.#open, after.start));
+  #consumeLine(line: string): void {
+    const after = afterLine(this.#open, line, this.#consumed);
+    if (this.#open && after.start !== this.#open.start) this.#finished.push(this.#toSegment(this.#open, after.start));
     this.#open = after;
   }
 
-  /** With the line that has no end yet. */
-  #withRest(): Piece[] {
+  /** Includes the last line, which is not complete yet. */
+  #withPartialLine(): Segment[] {
     const { length } = this.#text;
-    const open = this.#read < length ? follow(this.#open, this.#text.slice(this.#read), this.#read) : this.#open;
-    if (!open) return this.#done;
+    const open = this.#consumed < length ? afterLine(this.#open, this.#text.slice(this.#consumed), this.#consumed) : this.#open;
+    if (!open) return this.#finished;
     if (this.#open && open.start !== this.#open.start) {
-      return [...this.#done, this.#piece(this.#open, open.start), this.#piece(open, length)];
+      return [...this.#finished, this.#toSegment(this.#open, open.start), this.#toSegment(open, length)];
     }
-    return [...this.#done, this.#piece(open, length)];
+    return [...this.#finished, this.#toSegment(open, length)];
   }
 
-  #piece({ start, kind, fence, isDone }: Open, end: number): Piece {
+  #toSegment({ start, kind, fence, isDone }: OpenSegment, end: number): Segment {
     const source = this.#text.slice(start, end);
     if (kind === 'text' || !fence) return { kind: 'text', start, source };
-    return { kind: 'code', start, language: fence.info.split(/\s/)[0] ?? '', code: inner(source, fence.indent, isDone) };
+    return { kind: 'code', start, language: fence.info.split(/\s/)[0] ?? '', code: codeInside(source, fence.indent, isDone) };
   }
 }
 
-/** What is between the fences. */
-function inner(source: string, indent: number, isDone: boolean): string {
+/** The code between the fences. */
+function codeInside(source: string, indent: number, isDone: boolean): string {
   const from = source.indexOf('\n') + 1;
   if (from === 0) return '';
   const whole = source.replace(/\n+$/, (end) => (isDone ? '' : end));
@@ -88,19 +88,19 @@ function inner(source: string, indent: number, isDone: boolean): string {
   return indent === 0 ? code : code.replace(new RegExp(`^ {1,${indent}}`, 'gm'), '');
 }
 
-/** The open piece after a line: the same one, or the one that the line begins. */
-function follow(open: Open | undefined, line: string, at: number): Open {
+/** The open segment after a line: the same one, or a new one that the line begins. */
+function afterLine(open: OpenSegment | undefined, line: string, offset: number): OpenSegment {
   if (open?.fence && !open.isDone) {
-    if (!closes(line, open.fence)) return open;
+    if (!closesFence(line, open.fence)) return open;
     return open.kind === 'code' ? { ...open, isDone: true } : { ...open, fence: undefined, wasBlank: false };
   }
   const isBlank = line.trim() === '';
-  const fence = isBlank ? undefined : fenceOf(line);
-  if (!open || open.isDone || (!isBlank && begins(open, line, fence))) return begin(line, at, fence);
+  const fence = isBlank ? undefined : parseFence(line);
+  if (!open || open.isDone || (!isBlank && startsSegment(open, line, fence))) return openSegment(line, offset, fence);
   return { ...open, fence: open.hasList ? fence : undefined, wasBlank: isBlank, hasList: open.hasList || LIST.test(line) };
 }
 
-function begin(line: string, start: number, fence: Fence | undefined): Open {
+function openSegment(line: string, start: number, fence: Fence | undefined): OpenSegment {
   const isCode = fence !== undefined && fence.indent <= 3;
   return {
     start,
@@ -112,20 +112,20 @@ function begin(line: string, start: number, fence: Fence | undefined): Open {
   };
 }
 
-/** Does this line have nothing to do with the piece before it? What is indented may belong to a list. */
-function begins({ hasList, wasBlank }: Open, line: string, fence: Fence | undefined): boolean {
+/** Whether a line begins a new segment. Indented lines may continue a list. */
+function startsSegment({ hasList, wasBlank }: OpenSegment, line: string, fence: Fence | undefined): boolean {
   if (fence && (fence.indent === 0 || (!hasList && fence.indent <= 3))) return true;
   if (HEADING.test(line)) return true;
   return wasBlank && !/^\s/.test(line) && !(hasList && LIST.test(line));
 }
 
-function fenceOf(line: string): Fence | undefined {
+function parseFence(line: string): Fence | undefined {
   const [, indent = '', mark = '', rest = ''] = FENCE.exec(line) ?? [];
   if (!mark || (mark.startsWith('`') && rest.includes('`'))) return undefined;
   return { mark, indent: indent.length, info: rest.trim() };
 }
 
-function closes(line: string, { mark }: Fence): boolean {
+function closesFence(line: string, { mark }: Fence): boolean {
   const bare = line.trim();
   return bare.length >= mark.length && bare === (mark[0] ?? '').repeat(bare.length);
 }

@@ -1,28 +1,28 @@
-// A text that grows with every frame, shown less often the longer it is.
+// Throttled text: rerenders growing text less often the longer it is.
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-/** Up to here each frame shows it. */
-const SHORT_CHARS = 8 * 1024;
-const MS_PER_CHAR = 1 / 400;
-const LONGEST_MS = 400;
+/** Shorter text is shown on every frame. */
+const UNTHROTTLED_CHARS = 8 * 1024;
+const DELAY_MS_PER_CHAR = 1 / 400;
+const MAX_DELAY_MS = 400;
 
-/** The text as it is to be shown now. A complete one is shown at once. */
-export function useSteady(text: string, isComplete: boolean): string {
+/** The text to show now. Complete text is shown at once. */
+export function useThrottledText(text: string, isComplete: boolean): string {
   const shown = useRef({ text, at: 0 });
   const [, draw] = useState(0);
-  const pause = unfinished(text) <= SHORT_CHARS ? 0 : Math.min(LONGEST_MS, unfinished(text) * MS_PER_CHAR);
-  const left = shown.current.at + pause - performance.now();
-  if (isComplete || left <= 0 || !text.startsWith(shown.current.text)) shown.current = { text, at: performance.now() };
+  const delay = unfinishedLength(text) <= UNTHROTTLED_CHARS ? 0 : Math.min(MAX_DELAY_MS, unfinishedLength(text) * DELAY_MS_PER_CHAR);
+  const remainingMs = shown.current.at + delay - performance.now();
+  if (isComplete || remainingMs <= 0 || !text.startsWith(shown.current.text)) shown.current = { text, at: performance.now() };
   const isBehind = shown.current.text !== text;
   useEffect(() => {
     if (!isBehind) return undefined;
-    const timer = setTimeout(() => draw((count) => count + 1), Math.max(0, left));
+    const timer = setTimeout(() => draw((count) => count + 1), Math.max(0, remainingMs));
     return () => clearTimeout(timer);
   }, [isBehind, text]);
   return shown.current.text;
 }
 
-/** How much of it is read again with each change, about: what follows the last empty line. */
-function unfinished(text: string): number {
+/** About how much is parsed again on each change: the text after the last empty line. */
+function unfinishedLength(text: string): number {
   return text.length - Math.max(0, text.lastIndexOf('\n\n'));
 }

@@ -1,28 +1,30 @@
-// Changes that somebody has written down line by line, as `diff -u` does.
-import { plainly } from '../../parts/plainly';
+// Unified diff: colours the output of `diff -u`.
+import { showInvisible } from '../../components/visible-text';
 
+/** Longer diffs are shown without colours. */
+export const MAX_COLOURED_DIFF_CHARS = 64 * 1024;
 const HUNK = /^@@ .*@@/;
 
-/** Does a text look like that? */
-export function isDiff(words: string): boolean {
-  const start = words.slice(0, 4_000);
+/** Whether a text looks like a unified diff. */
+export function isUnifiedDiff(content: string): boolean {
+  const start = content.slice(0, 4_000);
   return /^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@/m.test(start) && /^(?:--- |\+\+\+ |diff )/m.test(start);
 }
 
-/** Coloured. The marks at the beginning of each line say the same without colours. */
-export function PatchText({ patch }: { patch: string }) {
+/** The line prefixes carry the same information without colours. */
+export function UnifiedDiff({ diff }: { diff: string }) {
   return (
     <>
-      {patch.split('\n').map((line, place) => (
-        <span key={place} class={`patch-line ${kindOf(line)}`}>
-          {plainly(line) || ' '}
+      {diff.split('\n').map((line, index) => (
+        <span key={index} class={`patch-line ${lineKind(line)}`}>
+          {showInvisible(line) || ' '}
         </span>
       ))}
     </>
   );
 }
 
-function kindOf(line: string): string {
+function lineKind(line: string): string {
   if (HUNK.test(line)) return 'place';
   if (/^(?:diff |index |--- |\+\+\+ )/.test(line)) return 'about';
   if (line.startsWith('+')) return 'added';

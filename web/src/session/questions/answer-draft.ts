@@ -1,20 +1,20 @@
-// What somebody is about to answer, and how far the answer is. It is kept as long as the tab is, so that
-// neither scrolling away nor a reload loses anything; secrets are no part of it.
+// Answer draft: the answer being given to a question, and its sending. Stored per tab, so that neither
+// scrolling away nor a reload loses it; secrets are never stored.
 import { effect, signal } from '@preact/signals';
 import type { Protocol } from '@switchboard/client';
-import { explain, standing } from '../../account';
+import { currentUser, explain } from '../../auth';
 import { text } from '../../text';
-import type { OpenSession } from '../open';
+import type { OpenSession } from '../open-session';
 
-const words = text.questions;
-const MOST = 100;
-/** A first press counts for so long. */
-const ARMED_MS = 8_000;
+const strings = text.questions;
+const MAX_DRAFTS = 100;
+/** How long the first press on a critical answer counts. */
+const ARMED_FOR_MS = 8_000;
 const PREFIX = 'switchboard.reply:';
-const replies = new Map<string, Reply>();
+const drafts = new Map<string, AnswerDraft>();
 
-/** The reply to one question. */
-export class Reply {
+/** The draft of one answer. */
+export class AnswerDraft {
   readonly value = signal('');
   readonly ids = signal<readonly string[]>([]);
   readonly reason = signal('');
@@ -22,27 +22,27 @@ export class Reply {
   readonly remember = signal(false);
   readonly isBusy = signal(false);
   readonly error = signal('');
-  /** Somebody else was faster. */
-  readonly beaten = signal('');
+  /** Set if another user answered first. */
+  readonly answeredByOther = signal('');
   /** The button of a critical question that was pressed once. */
   readonly armed = signal('');
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(readonly question: Protocol.Question, readonly name: string) {
+  constructor(readonly question: Protocol.Question, readonly storageKey: string) {
     this.value.value = question.secret ? '' : (question.defaultValue ?? '');
     if (question.secret) return;
-    const kept = read(name);
-    if (kept) [this.value.value, this.ids.value, this.reason.value] = kept;
+    const stored = readStored(storageKey);
+    if (stored) [this.value.value, this.ids.value, this.reason.value] = stored;
     this.wantsReason.value = this.reason.value !== '';
     let isFirst = true;
     effect(() => {
-      const now: Kept = [this.value.value, this.ids.value, this.reason.value];
-      if (!isFirst) keep(name, now);
+      const content: StoredAnswer = [this.value.value, this.ids.value, this.reason.value];
+      if (!isFirst) writeStored(storageKey, content);
       isFirst = false;
     });
   }
 
-  /** True if that may be done now; a critical question wants to be told twice. */
+  /** Whether a button may act now; a critical question requires two presses. */
   confirm(button: string): boolean {
     if (this.question.level !== 'CRITICAL') return true;
     clearTimeout(this.#timer);
@@ -51,24 +51,24 @@ export class Reply {
       return true;
     }
     this.armed.value = button;
-    this.#timer = setTimeout(() => (this.armed.value = ''), ARMED_MS);
+    this.#timer = setTimeout(() => (this.armed.value = ''), ARMED_FOR_MS);
     return false;
   }
 
-  /** Answers. With `no`, the reason goes along. */
-  async send(session: OpenSession, said: Protocol.SaidOnce, is: 'yes' | 'no'): Promise<boolean> {
+  /** Sends the answer. The reason is included only with `no`. */
+  async send(session: OpenSession, answer: Protocol.SaidOnce, verdict: 'yes' | 'no'): Promise<boolean> {
     if (this.isBusy.value) return false;
     this.isBusy.value = true;
     this.error.value = '';
     const reason = this.reason.value.trim();
     try {
       const done = await session.answer(this.question.questionId, {
-        ...said,
-        ...(this.question.allowReason && is === 'no' && reason !== '' ? { reason } : {}),
+        ...answer,
+        ...(this.question.allowReason && verdict === 'no' && reason !== '' ? { reason } : {}),
         ...(this.question.allowRemember && this.remember.value ? { remember: true } : {}),
       });
-      keep(this.name, undefined);
-      if (done.accepted === false) this.beaten.value = done.by ? words.faster(done.by) : words.gone;
+      writeStored(this.storageKey, undefined);
+      if (done.accepted === false) this.answeredByOther.value = done.by ? strings.faster(done.by) : strings.gone;
       return true;
     } catch (error) {
       this.error.value = explain(error);
@@ -79,34 +79,33 @@ export class Reply {
   }
 }
 
-type Kept = [value: string, ids: readonly string[], reason: string];
+type StoredAnswer = [value: string, ids: readonly string[], reason: string];
 
-function read(name: string): Kept | undefined {
+function readStored(storageKey: string): StoredAnswer | undefined {
   try {
-    return JSON.parse(sessionStorage.getItem(name) ?? 'null') ?? undefined;
+    return JSON.parse(sessionStorage.getItem(storageKey) ?? 'null') ?? undefined;
   } catch {
     return undefined;
   }
 }
 
-function keep(name: string, kept: Kept | undefined): void {
+function writeStored(storageKey: string, answer: StoredAnswer | undefined): void {
   try {
-    if (kept) sessionStorage.setItem(name, JSON.stringify(kept));
-    else sessionStorage.removeItem(name);
+    if (answer) sessionStorage.setItem(storageKey, JSON.stringify(answer));
+    else sessionStorage.removeItem(storageKey);
   } catch {
-    // Then it lives as long as the page.
+    // No storage: the draft lives as long as the page.
   }
 }
 
-/** The reply to a question, as far as it is: of the one who is signed in, and of nobody after them. */
-export function replyTo(question: Protocol.Question): Reply {
-  const now = standing.value;
-  const name = `${PREFIX}${now.is === 'in' ? now.user.id : ''}:${question.questionId}`;
-  const known = replies.get(name);
-  if (known) return known;
-  const reply = new Reply(question, name);
-  replies.set(name, reply);
-  const oldest = replies.keys().next().value;
-  if (replies.size > MOST && oldest !== undefined) replies.delete(oldest);
-  return reply;
+/** The draft for a question, separate for each user. */
+export function answerDraftFor(question: Protocol.Question): AnswerDraft {
+  const storageKey = `${PREFIX}${currentUser()?.id ?? ''}:${question.questionId}`;
+  const existing = drafts.get(storageKey);
+  if (existing) return existing;
+  const draft = new AnswerDraft(question, storageKey);
+  drafts.set(storageKey, draft);
+  const oldest = drafts.keys().next().value;
+  if (drafts.size > MAX_DRAFTS && oldest !== undefined) drafts.delete(oldest);
+  return draft;
 }

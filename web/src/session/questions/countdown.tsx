@@ -1,15 +1,15 @@
-// How long somebody has to answer.
+// Countdown: the time left to answer.
 import { useEffect, useState } from 'preact/hooks';
 import { text } from '../../text';
 
-const words = text.questions;
+const strings = text.questions;
 
 export function Countdown({ until }: { until: string }) {
   const left = useSecondsUntil(until);
-  return <time class="small soft countdown" dateTime={until} title={words.leftMeans}>{left <= 0 ? words.timeUp : words.left(span(left))}</time>;
+  return <time class="small soft countdown" dateTime={until} title={strings.leftMeans}>{left <= 0 ? strings.timeUp : strings.left(span(left))}</time>;
 }
 
-/** Counts every second only when seconds matter. */
+/** Updates every second only near the end. */
 function useSecondsUntil(until: string): number {
   const end = Date.parse(until);
   const [left, setLeft] = useState(() => secondsUntil(end));
@@ -31,6 +31,6 @@ function secondsUntil(end: number): number {
 }
 
 function span(seconds: number): string {
-  if (seconds <= 120) return words.seconds(seconds);
-  return seconds < 7_200 ? words.minutes(Math.round(seconds / 60)) : words.hours(Math.round(seconds / 3600));
+  if (seconds <= 120) return strings.seconds(seconds);
+  return seconds < 7_200 ? strings.minutes(Math.round(seconds / 60)) : strings.hours(Math.round(seconds / 3600));
 }

@@ -1,21 +1,21 @@
-// The question that waits longest, directly above the box: an open question is never out of sight.
+// Open question bar: shows the oldest open question above the prompt box while its card is out of view.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Protocol } from '@switchboard/client';
-import { Icon } from '../../parts/icon';
+import { Icon } from '../../components/icon';
 import { text } from '../../text';
-import type { OpenSession } from '../open';
-import { QuestionCard } from './card';
-import { Coded } from './coded';
-import { focusCard, pressKey } from './keys';
+import type { OpenSession } from '../open-session';
+import { focusCard, pressKey } from './answer-keys';
+import { TextWithCode } from './inline-code';
+import { QuestionCard } from './question-card';
 
-const words = text.questions;
-/** So much of a card is enough to know what it asks. */
-const SEEN = 0.7;
-const LOOK_MS = 200;
-/** So often in vain, and the bar is shown. */
-const LOOKS = 5;
+const strings = text.questions;
+/** A card counts as visible from this ratio on. */
+const VISIBLE_RATIO = 0.7;
+const SEARCH_INTERVAL_MS = 200;
+/** After this many searches the bar is shown. */
+const MAX_SEARCHES = 5;
 
-export function OpenQuestions({ session }: { session: OpenSession }) {
+export function OpenQuestionBar({ session }: { session: OpenSession }) {
   const { questions } = session.view.value;
   const oldest = questions[0];
   const [shown, setShown] = useState<string>();
@@ -26,38 +26,38 @@ export function OpenQuestions({ session }: { session: OpenSession }) {
     setShown(oldest.questionId);
     setTimeout(() => focusCard(oldest.questionId));
   };
-  useKeys(oldest, show);
-  const isInSight = useIsInSight(oldest?.questionId, isInTranscript);
-  const isHere = oldest !== undefined && (!isInTranscript || (shown === oldest.questionId && !isElsewhere(bar.current, oldest.questionId)));
+  useQuestionKeys(oldest, show);
+  const isVisible = useIsVisible(oldest?.questionId, isInTranscript);
+  const isCardInBar = oldest !== undefined && (!isInTranscript || (shown === oldest.questionId && !isOutsideBar(bar.current, oldest.questionId)));
   return (
     <>
-      <p class="heard" role="alert">{oldest ? words.announce(oldest.title) : ''}</p>
-      {oldest && (isHere || !isInSight) && (
+      <p class="visually-hidden" role="alert">{oldest ? strings.announce(oldest.title) : ''}</p>
+      {oldest && (isCardInBar || !isVisible) && (
         <div ref={bar} class="open-questions" data-part="open-questions" data-level={oldest.level}>
-          {isHere ? <QuestionCard key={oldest.questionId} session={session} entry={{ question: oldest }} /> : <Short question={oldest} count={questions.length} show={show} />}
+          {isCardInBar ? <QuestionCard key={oldest.questionId} session={session} entry={{ question: oldest }} /> : <QuestionSummary question={oldest} count={questions.length} show={show} />}
         </div>
       )}
     </>
   );
 }
 
-function Short({ question, count, show }: { question: Protocol.Question; count: number; show: () => void }) {
+function QuestionSummary({ question, count, show }: { question: Protocol.Question; count: number; show: () => void }) {
   return (
     <div class={`open-question ${question.level.toLowerCase()}`}>
-      <span class="question-level" title={words.levelMeans[question.level]}><Icon name={question.level === 'INFO' ? 'bell' : 'warn'} />{words.levels[question.level]}</span>
+      <span class="question-level" title={strings.levelMeans[question.level]}><Icon name={question.level === 'INFO' ? 'bell' : 'warn'} />{strings.levels[question.level]}</span>
       <span class="open-question-title">
-        <Coded line={question.title} />
-        <span class="soft small open-question-count">{count > 1 ? words.open(count) : ''}</span>
+        <TextWithCode line={question.title} />
+        <span class="soft small open-question-count">{count > 1 ? strings.open(count) : ''}</span>
       </span>
-      <button type="button" class="button small" data-part="show-question" aria-keyshortcuts="Alt+Q" onClick={show}>{words.show}<kbd>{words.focusKey}</kbd></button>
+      <button type="button" class="button small" data-part="show-question" aria-keyshortcuts="Alt+Q" onClick={show}>{strings.show}<kbd>{strings.focusKey}</kbd></button>
     </div>
   );
 }
 
-/** Alt+Q goes to the oldest question; Alt and a digit answer it while no text field has the focus. */
-function useKeys(oldest: Protocol.Question | undefined, show: () => void): void {
-  const latest = useRef(show);
-  latest.current = show;
+/** Alt+Q focuses the oldest question; Alt and a digit answer it unless a text field has the focus. */
+function useQuestionKeys(oldest: Protocol.Question | undefined, show: () => void): void {
+  const latestShow = useRef(show);
+  latestShow.current = show;
   const id = oldest?.questionId;
   useEffect(() => {
     if (id === undefined) return;
@@ -65,7 +65,7 @@ function useKeys(oldest: Protocol.Question | undefined, show: () => void): void 
       if (!event.altKey || event.ctrlKey || event.metaKey) return;
       if (event.code === 'KeyQ') {
         event.preventDefault();
-        return latest.current();
+        return latestShow.current();
       }
       const card = document.querySelector<HTMLElement>(`[data-question="${id}"]`);
       if (card) pressKey(event, card);
@@ -75,39 +75,39 @@ function useKeys(oldest: Protocol.Question | undefined, show: () => void): void 
   }, [id]);
 }
 
-/** Whether most of the card in the conversation can be seen. The bar that comes when it cannot hides no more of it. */
-function useIsInSight(id: string | undefined, isInTranscript: boolean): boolean {
-  const [isInSight, setInSight] = useState(true);
+/** Whether most of the card in the transcript is visible. The bar, which appears if not, does not cover it further. */
+function useIsVisible(id: string | undefined, isInTranscript: boolean): boolean {
+  const [isVisible, setVisible] = useState(true);
   useEffect(() => {
-    // Until it is known, so that the bar does not come and go.
-    setInSight(true);
+    // Until the observer reports, so that the bar does not flicker.
+    setVisible(true);
     if (id === undefined || !isInTranscript) return;
-    const observer = new IntersectionObserver((seen) => setInSight((seen.at(-1)?.intersectionRatio ?? 0) >= SEEN), { threshold: SEEN });
-    // The conversation may be drawn later than this bar.
-    let looks = 0;
-    const look = () => {
+    const observer = new IntersectionObserver((entries) => setVisible((entries.at(-1)?.intersectionRatio ?? 0) >= VISIBLE_RATIO), { threshold: VISIBLE_RATIO });
+    // The transcript may render after this bar.
+    let searches = 0;
+    const search = () => {
       const card = document.querySelector(`[data-entry=question] [data-question="${id}"]`);
-      if (!card) return void ((looks += 1) > LOOKS && setInSight(false));
+      if (!card) return void ((searches += 1) > MAX_SEARCHES && setVisible(false));
       clearInterval(timer);
       observer.observe(card);
     };
-    const timer = setInterval(look, LOOK_MS);
-    look();
+    const timer = setInterval(search, SEARCH_INTERVAL_MS);
+    search();
     return () => {
       clearInterval(timer);
       observer.disconnect();
     };
   }, [id, isInTranscript]);
-  return isInSight;
+  return isVisible;
 }
 
-/** Whether the conversation as it is loaded has the question. */
+/** Whether the loaded part of the transcript has the question. */
 function useIsInTranscript(session: OpenSession, question: Protocol.Question | undefined): boolean {
   if (!question || !session.isReady.value) return true;
   return session.timeline.value.entries.some((entry) => entry.kind === 'question' && entry.question.questionId === question.questionId);
 }
 
-function isElsewhere(bar: HTMLElement | null, questionId: string): boolean {
+function isOutsideBar(bar: HTMLElement | null, questionId: string): boolean {
   return [...document.querySelectorAll(`[data-question="${questionId}"]`)].some((card) => !bar?.contains(card));
 }
 

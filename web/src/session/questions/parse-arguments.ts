@@ -1,82 +1,81 @@
-// What a tool would be used with, taken apart for somebody who has to decide. Pure.
+// Parse arguments: splits a tool's arguments into command, changes and rest, for the user who decides. Pure.
 //
-// Whatever is shown in a form of its own is left out of the rest; nothing else is. Who asks may be lying:
-// a field that is not understood must be seen.
+// Only fields that are shown in a form of their own are taken out of the rest. The agent may be lying, so a
+// field that is not understood must stay visible.
 
 type Fields = Record<string, unknown>;
 
-/** A change to a file. */
 export interface Change {
   readonly path: string;
   readonly before: string;
   readonly after: string;
 }
 
-/** A command line, changes, and everything else as JSON. */
-export interface Parts {
+/** The rest is JSON. */
+export interface ParsedArguments {
   readonly command?: string;
   readonly changes: readonly Change[];
   readonly rest?: string;
 }
 
-const COMMANDS = ['command', 'cmd'];
-const LISTS = ['diffs', 'changes', 'edits'];
-const BEFORE = ['oldText', 'old_string', 'oldString', 'old_str'];
-const AFTER = ['newText', 'new_string', 'newString', 'new_str'];
-const PATH = ['path', 'file_path', 'filePath'];
+const COMMAND_FIELDS = ['command', 'cmd'];
+const CHANGE_LIST_FIELDS = ['diffs', 'changes', 'edits'];
+const OLD_TEXT_FIELDS = ['oldText', 'old_string', 'oldString', 'old_str'];
+const NEW_TEXT_FIELDS = ['newText', 'new_string', 'newString', 'new_str'];
+const PATH_FIELDS = ['path', 'file_path', 'filePath'];
 
-export function takeApart(args: unknown): Parts {
+export function parseArguments(args: unknown): ParsedArguments {
   if (args === undefined || args === null) return { changes: [] };
   if (typeof args === 'string') return { command: args, changes: [] };
   if (typeof args !== 'object') return { changes: [], rest: String(args) };
-  if (Array.isArray(args)) return { changes: [], ...(args.length === 0 ? {} : { rest: written(args) }) };
+  if (Array.isArray(args)) return { changes: [], ...(args.length === 0 ? {} : { rest: toJson(args) }) };
   const rest: Fields = { ...(args as Fields) };
   const command = takeCommand(rest);
-  const path = text(rest, PATH)?.value ?? '';
-  const changes = [...takeChange(rest, ''), ...LISTS.flatMap((name) => takeList(rest, name, path))];
-  return { ...(command === undefined ? {} : { command }), changes, ...(Object.keys(rest).length === 0 ? {} : { rest: written(rest) }) };
+  const path = firstText(rest, PATH_FIELDS)?.value ?? '';
+  const changes = [...takeChange(rest, ''), ...CHANGE_LIST_FIELDS.flatMap((name) => takeList(rest, name, path))];
+  return { ...(command === undefined ? {} : { command }), changes, ...(Object.keys(rest).length === 0 ? {} : { rest: toJson(rest) }) };
 }
 
-/** The first that can be shown as a command line. */
-function takeCommand(from: Fields): string | undefined {
-  const name = COMMANDS.find((one) => commandOf(from[one]) !== undefined);
+/** Takes out the first field that is a command line. */
+function takeCommand(fields: Fields): string | undefined {
+  const name = COMMAND_FIELDS.find((one) => commandLine(fields[one]) !== undefined);
   if (name === undefined) return undefined;
-  const command = commandOf(from[name]);
-  delete from[name];
+  const command = commandLine(fields[name]);
+  delete fields[name];
   return command;
 }
 
-/** A change with its fields, which are taken out. */
-function takeChange(from: Fields, around: string): Change[] {
-  const after = text(from, AFTER);
+/** Takes out the fields of one change. */
+function takeChange(fields: Fields, defaultPath: string): Change[] {
+  const after = firstText(fields, NEW_TEXT_FIELDS);
   if (!after) return [];
-  const [path, before] = [text(from, PATH), text(from, BEFORE)];
-  for (const used of [after, path, before]) if (used) delete from[used.name];
-  return [{ path: path?.value ?? around, before: before?.value ?? '', after: after.value }];
+  const [path, before] = [firstText(fields, PATH_FIELDS), firstText(fields, OLD_TEXT_FIELDS)];
+  for (const used of [after, path, before]) if (used) delete fields[used.name];
+  return [{ path: path?.value ?? defaultPath, before: before?.value ?? '', after: after.value }];
 }
 
-/** The changes of a list. It is taken out if they are all that is in it. */
-function takeList(from: Fields, name: string, around: string): Change[] {
-  const list = from[name];
+/** The changes in a list, which is taken out only if it contains nothing else. */
+function takeList(fields: Fields, name: string, defaultPath: string): Change[] {
+  const list = fields[name];
   if (!Array.isArray(list)) return [];
-  const left = list.map((one: unknown) => (typeof one === 'object' && one !== null ? { ...one } as Fields : undefined));
-  const changes = left.flatMap((one) => (one ? takeChange(one, around) : []));
-  if (left.every((one) => one !== undefined && Object.keys(one).length === 0)) delete from[name];
+  const copies = list.map((one: unknown) => (typeof one === 'object' && one !== null ? { ...one } as Fields : undefined));
+  const changes = copies.flatMap((one) => (one ? takeChange(one, defaultPath) : []));
+  if (copies.every((one) => one !== undefined && Object.keys(one).length === 0)) delete fields[name];
   return changes;
 }
 
-function text(among: Fields, names: readonly string[]): { name: string; value: string } | undefined {
-  const name = names.find((one) => typeof among[one] === 'string');
-  return name === undefined ? undefined : { name, value: among[name] as string };
+function firstText(fields: Fields, names: readonly string[]): { name: string; value: string } | undefined {
+  const name = names.find((one) => typeof fields[one] === 'string');
+  return name === undefined ? undefined : { name, value: fields[name] as string };
 }
 
-/** As it would be typed. */
-function commandOf(value: unknown): string | undefined {
+/** As it would be typed in a shell. */
+function commandLine(value: unknown): string | undefined {
   if (typeof value === 'string') return value;
   if (!Array.isArray(value) || value.length === 0 || !value.every((part) => typeof part === 'string')) return undefined;
   return (value as string[]).map((part) => (/^[\w@%+=:,./-]+$/.test(part) ? part : `'${part.replaceAll("'", "'\\''")}'`)).join(' ');
 }
 
-function written(value: unknown): string {
+function toJson(value: unknown): string {
   return JSON.stringify(value, null, 2);
 }

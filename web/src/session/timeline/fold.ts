@@ -1,192 +1,192 @@
-// What events make of a conversation.
+// Fold: applies journal events to a timeline.
 import type { Protocol, SessionEvent } from '@switchboard/client';
-import { isUnread } from '../timeline';
+import { isEmptyTimeline } from '../timeline';
 import type { AnswerEntry, EndEntry, Entry, PromptEntry, Timeline } from '../timeline';
-import { over, resolve, withTool } from './over';
-import { Draft } from './draft';
+import { closeEntry, mergeTool, resolveQuestion } from './entry-updates';
+import { TimelineBuilder } from './timeline-builder';
 
-/** With more events, in order. One that was folded before changes nothing. */
+/** The timeline with more events, in order. Folding an event twice changes nothing. */
 export function foldAll(timeline: Timeline, events: readonly SessionEvent[]): Timeline {
   const first = events.findIndex((event) => event.offset > timeline.offset);
-  const begin = events[first];
-  if (!begin) return timeline;
-  const draft = new Draft(timeline);
+  const firstNew = events[first];
+  if (!firstNew) return timeline;
+  const builder = new TimelineBuilder(timeline);
   let { offset } = timeline;
   for (const event of events.slice(first)) {
     if (event.offset <= offset) continue;
     offset = event.offset;
-    step(draft, event);
+    applyEvent(builder, event);
   }
-  return { ...draft.done(), from: isUnread(timeline) ? firstOf(begin) : timeline.from, offset };
+  return { ...builder.build(), from: isEmptyTimeline(timeline) ? firstOffset(firstNew) : timeline.from, offset };
 }
 
-/** The first offset that an event stands for. */
-function firstOf(event: SessionEvent): number {
+/** The first offset that an event covers. */
+function firstOffset(event: SessionEvent): number {
   return (event.type === 'TASK_OUTPUT_CHUNK' ? event.payload.fromOffset : undefined) ?? event.offset;
 }
 
-function step(draft: Draft, event: SessionEvent): void {
+function applyEvent(builder: TimelineBuilder, event: SessionEvent): void {
   switch (event.type) {
     case 'TASK_STATUS_UPDATE':
-      return status(draft, event);
+      return foldStatus(builder, event);
     case 'TASK_OUTPUT_CHUNK':
-      return draft.isOver(event.payload.taskId) ? undefined : chunk(draft, event);
+      return builder.hasEnded(event.payload.taskId) ? undefined : foldChunk(builder, event);
     case 'MESSAGE':
-      return draft.isOver(event.payload.taskId) ? undefined : utterance(draft, event);
+      return builder.hasEnded(event.payload.taskId) ? undefined : foldMessage(builder, event);
     case 'TOOL_UPDATE':
-      return draft.isOver(event.payload.taskId) ? undefined : tool(draft, event);
+      return builder.hasEnded(event.payload.taskId) ? undefined : foldTool(builder, event);
     case 'QUESTION':
-      return draft.isOver(event.payload.taskId) ? undefined : question(draft, event);
+      return builder.hasEnded(event.payload.taskId) ? undefined : foldQuestion(builder, event);
     case 'QUESTION_RESOLVED':
-      return resolved(draft, event);
+      return foldResolution(builder, event);
     case 'AGENT_NOTICE':
-      return draft.put({ kind: 'note', key: `note:${event.offset}`, ...times(event), level: event.payload.level, text: event.payload.text });
+      return builder.append({ kind: 'note', key: `note:${event.offset}`, ...entryTimes(event), level: event.payload.level, text: event.payload.text });
     default:
   }
 }
 
-/** What every entry has from its first event. */
-function times(event: SessionEvent, taskId?: string): Pick<Entry, 'offset' | 'through' | 'at' | 'taskId'> {
-  return { offset: firstOf(event), through: event.offset, at: event.timestamp, ...(taskId === undefined ? {} : { taskId }) };
+/** The fields that an entry takes from its first event. */
+function entryTimes(event: SessionEvent, taskId?: string): Pick<Entry, 'offset' | 'through' | 'at' | 'taskId'> {
+  return { offset: firstOffset(event), through: event.offset, at: event.timestamp, ...(taskId === undefined ? {} : { taskId }) };
 }
 
-function status(draft: Draft, event: SessionEvent<'TASK_STATUS_UPDATE'>): void {
-  const { taskId, status: now } = event.payload;
-  if (now === 'starting') started(draft, event);
-  else if (now === 'running') draft.isOver(taskId) || draft.live(taskId);
-  else if (!draft.isOver(taskId)) ended(draft, event);
+function foldStatus(builder: TimelineBuilder, event: SessionEvent<'TASK_STATUS_UPDATE'>): void {
+  const { taskId, status: newStatus } = event.payload;
+  if (newStatus === 'starting') startRun(builder, event);
+  else if (newStatus === 'running') builder.hasEnded(taskId) || builder.setCurrentRun(taskId);
+  else if (!builder.hasEnded(taskId)) endRun(builder, event);
 }
 
-function started(draft: Draft, event: SessionEvent<'TASK_STATUS_UPDATE'>): void {
+function startRun(builder: TimelineBuilder, event: SessionEvent<'TASK_STATUS_UPDATE'>): void {
   const { taskId, prompt, userMessageId } = event.payload;
-  const before = draft.current;
+  const before = builder.current;
   if (before === taskId) return;
-  if (before === undefined) draft.opening ??= { taskId, offset: event.offset };
-  // Without an end of its own, what it left open would stay so for ever.
-  else if (before !== null) end(draft, before, event.offset);
-  draft.live(taskId);
+  if (before === undefined) builder.firstRun ??= { taskId, offset: event.offset };
+  // The previous run never ended: close its entries, or they would stay open for ever.
+  else if (before !== null) closeRun(builder, before, event.offset);
+  builder.setCurrentRun(taskId);
   if (!prompt && userMessageId === undefined) return;
   const key = `prompt:${userMessageId ?? taskId}`;
-  if (draft.find(key)) return;
-  draft.put({ kind: 'prompt', key, ...times(event, taskId), ...asked(prompt) });
+  if (builder.find(key)) return;
+  builder.append({ kind: 'prompt', key, ...entryTimes(event, taskId), ...promptFields(prompt) });
 }
 
-function asked(prompt: Protocol.Asked | undefined): Pick<PromptEntry, 'text' | 'by' | 'mode' | 'files'> {
+function promptFields(prompt: Protocol.Asked | undefined): Pick<PromptEntry, 'text' | 'by' | 'mode' | 'files'> {
   const { text = '', by, mode, attachments = [] } = prompt ?? {};
   return { text, files: attachments, ...(by === undefined ? {} : { by }), ...(mode === undefined ? {} : { mode }) };
 }
 
-function ended(draft: Draft, event: SessionEvent<'TASK_STATUS_UPDATE'>): void {
+function endRun(builder: TimelineBuilder, event: SessionEvent<'TASK_STATUS_UPDATE'>): void {
   const { taskId, status: outcome, error } = event.payload;
-  const { current } = draft;
-  end(draft, taskId, event.offset);
+  const { current } = builder;
+  closeRun(builder, taskId, event.offset);
   if (outcome !== 'cancelled' && outcome !== 'error') return;
-  const entry: EndEntry = { kind: 'end', key: `end:${taskId}`, ...times(event, taskId), status: outcome, ...(error ? { error } : {}) };
-  // What waited and was withdrawn ends without ever having begun: that is no part of the conversation.
-  if (current === taskId) draft.put(entry);
-  else if (current === undefined) draft.looseEnds = [...draft.looseEnds, entry];
+  const entry: EndEntry = { kind: 'end', key: `end:${taskId}`, ...entryTimes(event, taskId), status: outcome, ...(error ? { error } : {}) };
+  // A prompt withdrawn from the queue ends without having started: it is not part of the conversation.
+  if (current === taskId) builder.append(entry);
+  else if (current === undefined) builder.unmatchedEnds = [...builder.unmatchedEnds, entry];
 }
 
-/** Nothing of a run stays open. */
-function end(draft: Draft, taskId: string, offset: number): void {
-  draft.ended.set(taskId, offset);
-  if (draft.current === taskId) draft.current = null;
-  draft.changeAll((entry) => (entry.taskId === taskId ? over(entry) : entry));
+/** Ends a run and closes its entries. */
+function closeRun(builder: TimelineBuilder, taskId: string, offset: number): void {
+  builder.ended.set(taskId, offset);
+  if (builder.current === taskId) builder.current = null;
+  builder.replaceAll((entry) => (entry.taskId === taskId ? closeEntry(entry) : entry));
 }
 
-function chunk(draft: Draft, event: SessionEvent<'TASK_OUTPUT_CHUNK'>): void {
+function foldChunk(builder: TimelineBuilder, event: SessionEvent<'TASK_OUTPUT_CHUNK'>): void {
   const { messageId, taskId, channel } = event.payload;
-  draft.live(taskId);
-  if (channel === 'thought') return thought(draft, event);
-  // Whoever speaks is done with thinking.
-  settle(draft, `thought:${messageId}`, event.offset);
-  text(draft, event);
+  builder.setCurrentRun(taskId);
+  if (channel === 'thought') return foldThought(builder, event);
+  // Text ends the thought of the same message.
+  completeThought(builder, `thought:${messageId}`, event.offset);
+  foldText(builder, event);
 }
 
-function thought(draft: Draft, event: SessionEvent<'TASK_OUTPUT_CHUNK'>): void {
+function foldThought(builder: TimelineBuilder, event: SessionEvent<'TASK_OUTPUT_CHUNK'>): void {
   const { messageId, taskId, content, isComplete } = event.payload;
   const key = `thought:${messageId}`;
   if (content) {
-    const known = draft.change(key, 'thought');
-    if (known) {
-      known.text += content;
-      known.until = event.timestamp;
-      known.through = event.offset;
+    const existing = builder.editable(key, 'thought');
+    if (existing) {
+      existing.text += content;
+      existing.until = event.timestamp;
+      existing.through = event.offset;
     } else {
-      draft.put({ kind: 'thought', key, ...times(event, taskId), text: content, until: event.timestamp, isComplete: draft.settled.has(key) });
+      builder.append({ kind: 'thought', key, ...entryTimes(event, taskId), text: content, until: event.timestamp, isComplete: builder.settled.has(key) });
     }
   }
-  if (isComplete) settle(draft, key, event.offset);
+  if (isComplete) completeThought(builder, key, event.offset);
 }
 
-/** A thought is complete, also one that is not here. */
-function settle(draft: Draft, key: string, offset: number): void {
-  const known = draft.find(key);
-  if (!known) {
-    if (!draft.settled.has(key)) draft.settled.set(key, offset);
-  } else if (known.kind === 'thought' && !known.isComplete) {
-    const changed = draft.change(key, 'thought');
+/** Completes a thought, also one that is on an older page. */
+function completeThought(builder: TimelineBuilder, key: string, offset: number): void {
+  const existing = builder.find(key);
+  if (!existing) {
+    if (!builder.settled.has(key)) builder.settled.set(key, offset);
+  } else if (existing.kind === 'thought' && !existing.isComplete) {
+    const changed = builder.editable(key, 'thought');
     if (changed) changed.isComplete = true;
   }
 }
 
-function text(draft: Draft, event: SessionEvent<'TASK_OUTPUT_CHUNK'>): void {
+function foldText(builder: TimelineBuilder, event: SessionEvent<'TASK_OUTPUT_CHUNK'>): void {
   const { messageId, taskId, content, isComplete, withdrawn } = event.payload;
   const key = `answer:${messageId}`;
-  const known = draft.find(key);
-  if (known?.kind === 'answer' && known.isComplete) return;
-  if (withdrawn) draft.renewed.set(key, 'withdrawn');
-  if (known) {
-    const changed = draft.change(key, 'answer');
+  const existing = builder.find(key);
+  if (existing?.kind === 'answer' && existing.isComplete) return;
+  if (withdrawn) builder.rewritten.set(key, 'withdrawn');
+  if (existing) {
+    const changed = builder.editable(key, 'answer');
     if (!changed) return;
     changed.text = withdrawn ? '' : changed.text + content;
     changed.isComplete = isComplete;
     changed.through = event.offset;
   } else if (isComplete && !content && !withdrawn) {
-    // The end of what was only thought leaves no answer; or that of an answer that began earlier.
-    if (!draft.settled.has(key)) draft.settled.set(key, event.offset);
+    // The end of a message without text here: it had only thoughts, or its text is on an older page.
+    if (!builder.settled.has(key)) builder.settled.set(key, event.offset);
   } else {
-    draft.put({ kind: 'answer', key, ...times(event, taskId), role: 'assistant', text: withdrawn ? '' : content, isComplete });
+    builder.append({ kind: 'answer', key, ...entryTimes(event, taskId), role: 'assistant', text: withdrawn ? '' : content, isComplete });
   }
 }
 
-function utterance(draft: Draft, event: SessionEvent<'MESSAGE'>): void {
+function foldMessage(builder: TimelineBuilder, event: SessionEvent<'MESSAGE'>): void {
   const { id, role, content, taskId, metadata } = event.payload;
   if (metadata?.suggestion) {
-    return draft.put({ kind: 'note', key: `note:${event.offset}`, ...times(event), level: 'info', text: content, by: metadata.by });
+    return builder.append({ kind: 'note', key: `note:${event.offset}`, ...entryTimes(event), level: 'info', text: content, by: metadata.by });
   }
   if (role === 'user') {
-    if (draft.find(`prompt:${id}`)) return;
-    return draft.put({ kind: 'prompt', key: `prompt:${id}`, ...times(event, taskId), text: content, files: [] });
+    if (builder.find(`prompt:${id}`)) return;
+    return builder.append({ kind: 'prompt', key: `prompt:${id}`, ...entryTimes(event, taskId), text: content, files: [] });
   }
   const key = `answer:${id}`;
-  const said: Pick<AnswerEntry, 'role' | 'text' | 'isComplete'> = { role, text: content, isComplete: true };
-  draft.renewed.set(key, 'replaced');
-  const known = draft.change(key, 'answer');
-  if (known) Object.assign(known, said, { through: event.offset });
-  else draft.put({ kind: 'answer', key, ...times(event, taskId), ...said });
+  const fields: Pick<AnswerEntry, 'role' | 'text' | 'isComplete'> = { role, text: content, isComplete: true };
+  builder.rewritten.set(key, 'replaced');
+  const existing = builder.editable(key, 'answer');
+  if (existing) Object.assign(existing, fields, { through: event.offset });
+  else builder.append({ kind: 'answer', key, ...entryTimes(event, taskId), ...fields });
 }
 
-function tool(draft: Draft, event: SessionEvent<'TOOL_UPDATE'>): void {
-  const { taskId, ...seen } = event.payload;
-  draft.live(taskId);
-  // Agents count their tools anew in each run.
-  const key = `tool:${taskId}:${seen.toolCallId}`;
-  const known = draft.change(key, 'tool');
-  if (!known) return draft.put({ kind: 'tool', key, ...times(event, taskId), tool: seen });
-  known.tool = withTool(known.tool, seen);
-  known.through = event.offset;
+function foldTool(builder: TimelineBuilder, event: SessionEvent<'TOOL_UPDATE'>): void {
+  const { taskId, ...update } = event.payload;
+  builder.setCurrentRun(taskId);
+  // Tool call ids are unique only within a run.
+  const key = `tool:${taskId}:${update.toolCallId}`;
+  const existing = builder.editable(key, 'tool');
+  if (!existing) return builder.append({ kind: 'tool', key, ...entryTimes(event, taskId), tool: update });
+  existing.tool = mergeTool(existing.tool, update);
+  existing.through = event.offset;
 }
 
-function question(draft: Draft, event: SessionEvent<'QUESTION'>): void {
-  const asked = event.payload;
-  draft.live(asked.taskId);
-  const key = `question:${asked.questionId}`;
-  if (!draft.find(key)) draft.put({ kind: 'question', key, ...times(event, asked.taskId), question: asked });
+function foldQuestion(builder: TimelineBuilder, event: SessionEvent<'QUESTION'>): void {
+  const question = event.payload;
+  builder.setCurrentRun(question.taskId);
+  const key = `question:${question.questionId}`;
+  if (!builder.find(key)) builder.append({ kind: 'question', key, ...entryTimes(event, question.taskId), question });
 }
 
-function resolved(draft: Draft, { payload, offset, timestamp }: SessionEvent<'QUESTION_RESOLVED'>): void {
-  const known = draft.change(`question:${payload.questionId}`, 'question');
-  if (known) Object.assign(known, resolve(known, payload, offset, timestamp));
-  else if (!draft.resolved.has(payload.questionId)) draft.resolved.set(payload.questionId, { resolved: payload, offset, at: timestamp });
+function foldResolution(builder: TimelineBuilder, { payload, offset, timestamp }: SessionEvent<'QUESTION_RESOLVED'>): void {
+  const existing = builder.editable(`question:${payload.questionId}`, 'question');
+  if (existing) Object.assign(existing, resolveQuestion(existing, payload, offset, timestamp));
+  else if (!builder.resolved.has(payload.questionId)) builder.resolved.set(payload.questionId, { resolved: payload, offset, at: timestamp });
 }

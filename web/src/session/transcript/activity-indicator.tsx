@@ -1,12 +1,12 @@
-// What the agent is doing right now.
+// Activity indicator: what the agent is doing now.
 import { text } from '../../text';
-import type { OpenSession } from '../open';
+import type { OpenSession } from '../open-session';
 
-export function Working({ session }: { session: OpenSession }) {
+export function ActivityIndicator({ session }: { session: OpenSession }) {
   if (!session.isRunning.value) return null;
-  const { activity: told, currentTask, questions } = session.view.value;
-  // Not every agent says that it waits.
-  const activity = questions.length > 0 ? 'waiting_for_input' : told;
+  const { activity: reported, currentTask, questions } = session.view.value;
+  // Not every agent reports that it waits.
+  const activity = questions.length > 0 ? 'waiting_for_input' : reported;
   const progress = currentTask?.progress;
   return (
     <p class="working soft" data-part="working" data-activity={activity}>

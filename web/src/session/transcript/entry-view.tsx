@@ -1,115 +1,114 @@
-// One entry of the conversation.
+// Entry view: renders one timeline entry.
 import { Component } from 'preact';
-import { standing } from '../../account';
-import { Icon } from '../../parts/icon';
-import { When } from '../../parts/when';
+import { currentUser } from '../../auth';
+import { Icon } from '../../components/icon';
+import { RelativeTime } from '../../components/relative-time';
 import { text } from '../../text';
 import { Markdown } from '../markdown/markdown';
-import type { OpenSession } from '../open';
-import { QuestionCard } from '../questions/card';
+import type { OpenSession } from '../open-session';
+import { QuestionCard } from '../questions/question-card';
 import type { AnswerEntry, EndEntry, Entry, NoteEntry, PromptEntry } from '../timeline';
-import { Actions } from './actions';
-import { Files } from './files';
+import { EntryActions } from './entry-actions';
+import { PromptFiles } from './prompt-files';
 import { Thought } from './thought';
-import { Tool } from './tool';
+import { ToolCard } from './tool-card';
 
-interface Shown {
+interface EntryProps {
   session: OpenSession;
   entry: Entry;
-  /** Nothing came after it, and its run goes on. */
+  /** It is the last entry and its run continues. */
   isLive: boolean;
 }
 
-/** Drawn again only if it is another one: the conversation has thousands of them. */
-export class EntryView extends Component<Shown> {
-  override shouldComponentUpdate({ session, entry, isLive }: Shown): boolean {
+/** Rerenders only if the entry has changed: a conversation has thousands. */
+export class EntryView extends Component<EntryProps> {
+  override shouldComponentUpdate({ session, entry, isLive }: EntryProps): boolean {
     return entry !== this.props.entry || isLive !== this.props.isLive || session !== this.props.session;
   }
 
   render() {
     const { session, entry, isLive } = this.props;
-    // What was withdrawn leaves nothing to read.
+    // A withdrawn answer is empty.
     if (entry.kind === 'answer' && entry.isComplete && entry.text === '') return null;
     const isComplete = entry.kind === 'answer' ? String(entry.isComplete) : undefined;
     return (
       <article class={`entry ${entry.kind}-entry`} data-entry={entry.kind} data-key={entry.key} data-complete={isComplete}>
-        <Inside session={session} entry={entry} isLive={isLive} />
+        <EntryContent session={session} entry={entry} isLive={isLive} />
       </article>
     );
   }
 }
 
-function Inside({ session, entry, isLive }: Shown) {
+function EntryContent({ session, entry, isLive }: EntryProps) {
   switch (entry.kind) {
     case 'prompt':
-      return <Prompt session={session} entry={entry} />;
+      return <PromptView session={session} entry={entry} />;
     case 'answer':
-      return <Answer session={session} entry={entry} />;
+      return <AnswerView session={session} entry={entry} />;
     case 'thought':
       return <Thought entry={entry} isLive={isLive && !entry.isComplete} />;
     case 'tool':
-      return <Tool entry={entry} />;
+      return <ToolCard entry={entry} />;
     case 'question':
       return <QuestionCard session={session} entry={entry} />;
     case 'note':
-      return <Note entry={entry} />;
+      return <NoteView entry={entry} />;
     case 'end':
-      return <End session={session} entry={entry} />;
+      return <EndView session={session} entry={entry} />;
   }
 }
 
-function Prompt({ session, entry }: { session: OpenSession; entry: PromptEntry }) {
-  const now = standing.value;
-  const isMine = entry.by === undefined || (now.is === 'in' && now.user.username === entry.by);
+function PromptView({ session, entry }: { session: OpenSession; entry: PromptEntry }) {
+  const isOwn = entry.by === undefined || currentUser()?.username === entry.by;
   return (
     <>
       <div class="bubble">
-        <h3 class={isMine ? 'heard' : 'author'}>{isMine ? text.transcript.you : entry.by}</h3>
+        <h3 class={isOwn ? 'visually-hidden' : 'author'}>{isOwn ? text.transcript.you : entry.by}</h3>
         {entry.text && <p class="prompt-text">{entry.text}</p>}
-        <Files sessionId={session.id} files={entry.files} />
+        <PromptFiles sessionId={session.id} files={entry.files} />
       </div>
       <div class="under">
         <span class="soft small">
-          {entry.mode === 'plan' && <span class="badge">{text.transcript.planning}</span>} <When at={entry.at} />
+          {entry.mode === 'plan' && <span class="badge">{text.transcript.planning}</span>} <RelativeTime at={entry.at} />
         </span>
-        <Actions session={session} entry={entry} />
+        <EntryActions session={session} entry={entry} />
       </div>
     </>
   );
 }
 
-function Answer({ session, entry }: { session: OpenSession; entry: AnswerEntry }) {
+function AnswerView({ session, entry }: { session: OpenSession; entry: AnswerEntry }) {
   return (
     <>
       {entry.role === 'system' && <p class="soft small">{text.transcript.system}</p>}
       <Markdown text={entry.text} isComplete={entry.isComplete} />
       {entry.isComplete && (
         <div class="under">
-          <Actions session={session} entry={entry} />
+          <EntryActions session={session} entry={entry} />
         </div>
       )}
     </>
   );
 }
 
-function Note({ entry: { level, text: words, by } }: { entry: NoteEntry }) {
+function NoteView({ entry: { level, text: content, by } }: { entry: NoteEntry }) {
   return (
     <p class={`note ${by === undefined ? level : 'suggestion'}`}>
       <Icon name={by !== undefined ? 'person' : level === 'info' ? 'bell' : 'warn'} />
       <span>
-        <strong>{by === undefined ? text.transcript.note[level] : text.transcript.suggestion(by)}</strong> {words}
+        <strong>{by === undefined ? text.transcript.note[level] : text.transcript.suggestion(by)}</strong> {content}
       </span>
     </p>
   );
 }
 
-function End({ session, entry }: { session: OpenSession; entry: EndEntry }) {
+function EndView({ session, entry }: { session: OpenSession; entry: EndEntry }) {
   const { status, error } = entry;
   if (status === 'cancelled') {
     return (
       <div class="under">
         <span class="soft small">{text.transcript.cancelled}</span>
-        <Actions session={session} entry={entry} />
+        <EntryActions session={session} entry={entry} />
       </div>
     );
   }

@@ -1,35 +1,34 @@
-// The changes in a file, line by line.
+// File diff: the changes in a file, line by line.
 import { useMemo, useState } from 'preact/hooks';
-import { plainly } from '../../parts/plainly';
+import { showInvisible } from '../../components/visible-text';
 import { text } from '../../text';
-import { compare, fold } from './lines';
-import type { Line, Part } from './lines';
+import { diffLines, foldUnchanged } from './line-diff';
+import type { DiffLine, DiffPart } from './line-diff';
 
-/** More lines are shown only if somebody asks for them. */
-const MOST_LINES = 400;
-const MARKS = { kept: ' ', added: '+', removed: '−' } as const;
+/** Further lines are shown on demand. */
+const MAX_LINES = 400;
+const LINE_MARKS = { kept: ' ', added: '+', removed: '−' } as const;
 
-/** A file before and after; `before` is absent if it is new. */
-export interface Change {
+/** `before` is absent if the file is new. */
+export interface FileChange {
   readonly path: string;
   readonly before?: string;
   readonly after: string;
 }
 
-/** How many lines were added and removed. */
-export function tally(changes: readonly Change[]): { added: number; removed: number } {
-  const lines = changes.flatMap(({ before = '', after }) => compare(before, after));
-  const many = (kind: Line['is']) => lines.filter(({ is }) => is === kind).length;
-  return { added: many('added'), removed: many('removed') };
+export function countLines(changes: readonly FileChange[]): { added: number; removed: number } {
+  const lines = changes.flatMap(({ before = '', after }) => diffLines(before, after));
+  const countKind = (kindToCount: DiffLine['kind']) => lines.filter(({ kind }) => kind === kindToCount).length;
+  return { added: countKind('added'), removed: countKind('removed') };
 }
 
-export function Diff({ change }: { change: Change }) {
+export function FileDiff({ change }: { change: FileChange }) {
   const { path, before, after } = change;
-  const lines = useMemo(() => compare(before ?? '', after), [before, after]);
-  const parts = useMemo(() => fold(lines), [lines]);
-  const [isWhole, setWhole] = useState(false);
-  const { added, removed } = tally([change]);
-  const shown = isWhole ? parts : cut(parts);
+  const lines = useMemo(() => diffLines(before ?? '', after), [before, after]);
+  const parts = useMemo(() => foldUnchanged(lines), [lines]);
+  const [isExpanded, setExpanded] = useState(false);
+  const { added, removed } = countLines([change]);
+  const shown = isExpanded ? parts : limitParts(parts);
   return (
     <figure class="change" aria-label={text.transcript.changes(path)}>
       <figcaption>
@@ -45,15 +44,15 @@ export function Diff({ change }: { change: Change }) {
         <div class="diff-lines" tabIndex={0} role="group" aria-label={text.transcript.changes(path)}>
           <table>
             <tbody>
-              {shown.map((part, place) => (
-                <PartRows key={place} part={part} />
+              {shown.map((part, index) => (
+                <DiffPart key={index} part={part} />
               ))}
             </tbody>
           </table>
         </div>
       )}
       {shown !== parts && (
-        <button type="button" class="quiet-button" onClick={() => setWhole(true)}>
+        <button type="button" class="quiet-button" onClick={() => setExpanded(true)}>
           {text.transcript.showAllOf(lines.length)}
         </button>
       )}
@@ -61,18 +60,18 @@ export function Diff({ change }: { change: Change }) {
   );
 }
 
-/** As many parts as fit, and at least one. */
-function cut(parts: readonly Part[]): readonly Part[] {
+/** As many parts as fit, but at least one. */
+function limitParts(parts: readonly DiffPart[]): readonly DiffPart[] {
   let lines = 0;
-  const end = parts.findIndex(({ lines: more, isFolded }) => (lines += isFolded ? 1 : more.length) > MOST_LINES);
+  const end = parts.findIndex(({ lines: more, isFolded }) => (lines += isFolded ? 1 : more.length) > MAX_LINES);
   if (end < 0) return parts;
   const [first] = parts;
-  return end > 0 || !first ? parts.slice(0, end) : [{ ...first, lines: first.lines.slice(0, MOST_LINES) }];
+  return end > 0 || !first ? parts.slice(0, end) : [{ ...first, lines: first.lines.slice(0, MAX_LINES) }];
 }
 
-function PartRows({ part: { lines, isFolded } }: { part: Part }) {
+function DiffPart({ part: { lines, isFolded } }: { part: DiffPart }) {
   const [isOpen, setOpen] = useState(false);
-  if (!isFolded || isOpen) return <>{lines.map((line) => <Row key={`${line.old}:${line.now}`} line={line} />)}</>;
+  if (!isFolded || isOpen) return <>{lines.map((line) => <DiffLine key={`${line.oldNumber}:${line.newNumber}`} line={line} />)}</>;
   return (
     <tr class="folded">
       <td colSpan={4}>
@@ -84,16 +83,16 @@ function PartRows({ part: { lines, isFolded } }: { part: Part }) {
   );
 }
 
-function Row({ line: { is, old, now, text: words } }: { line: Line }) {
+function DiffLine({ line: { kind, oldNumber, newNumber, text: content } }: { line: DiffLine }) {
   return (
-    <tr class={is}>
-      <td class="line-number">{old}</td>
-      <td class="line-number">{now}</td>
+    <tr class={kind}>
+      <td class="line-number">{oldNumber}</td>
+      <td class="line-number">{newNumber}</td>
       <td class="diff-mark">
-        <span aria-hidden="true">{MARKS[is]}</span>
-        {is !== 'kept' && <span class="heard">{is === 'added' ? text.transcript.added : text.transcript.removed}</span>}
+        <span aria-hidden="true">{LINE_MARKS[kind]}</span>
+        {kind !== 'kept' && <span class="visually-hidden">{kind === 'added' ? text.transcript.added : text.transcript.removed}</span>}
       </td>
-      <td class="line-text">{plainly(words)}</td>
+      <td class="line-text">{showInvisible(content)}</td>
     </tr>
   );
 }

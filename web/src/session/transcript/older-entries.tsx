@@ -1,8 +1,8 @@
-// The line above the first entry: whether there is more.
+// Older entries: the line above the first entry that loads more.
 import { text } from '../../text';
-import type { OpenSession } from '../open';
+import type { OpenSession } from '../open-session';
 
-export function Older({ session }: { session: OpenSession }) {
+export function OlderEntries({ session }: { session: OpenSession }) {
   const older = session.older.value;
   const isEmpty = session.timeline.value.entries.length === 0;
   if (!session.isReady.value && isEmpty) return <p class="older soft small">{text.transcript.opening}</p>;

@@ -1,97 +1,96 @@
-// Where the reader is in a conversation that grows at both ends: at its end and to be kept there, or somewhere
-// in it and not to be moved.
+// Scroll position: keeps the reader at the end, or at the same entry, while the conversation grows at both
+// ends.
 import type { Signal } from '@preact/signals';
 import { signal } from '@preact/signals';
 
-/** Whoever is that near to the end wants to be there. */
+/** A reader this close to the end counts as being there. */
 const NEAR_PX = 24;
-/** Older entries are loaded before the reader comes to the first one. */
-const AHEAD = 2;
+/** Older entries are loaded this many screens before the first one. */
+const PRELOAD_SCREENS = 2;
 
-/** An entry in sight, and where. */
+/** The first visible entry and its position. */
 interface Anchor {
   key: string;
   top: number;
   bottom: number;
 }
 
-export class Scroll {
-  /** Is the reader at the end? */
+export class ScrollPosition {
+  /** Whether to stay at the end. */
   readonly isAtEnd: Signal<boolean> = signal(true);
   #box: HTMLElement | undefined;
   #anchor: Anchor | undefined;
   #lastTop = 0;
   #resized: ResizeObserver | undefined;
 
-  /** `onNearTop`: older entries are wanted. */
+  /** `onNearTop`: load older entries. */
   constructor(readonly onNearTop: () => void) {}
 
-  /** Looks after an element that scrolls, and what is in it. */
+  /** Watches a scrolling element and its content; the returned function stops. */
   attach(box: HTMLElement, content: HTMLElement): () => void {
     this.#box = box;
-    this.#resized = new ResizeObserver(() => this.hold());
+    this.#resized = new ResizeObserver(() => this.restore());
     this.#resized.observe(box);
     this.#resized.observe(content);
-    box.addEventListener('scroll', this.#scrolled, { passive: true });
-    this.hold();
+    box.addEventListener('scroll', this.#onScroll, { passive: true });
+    this.restore();
     return () => {
       this.#resized?.disconnect();
-      box.removeEventListener('scroll', this.#scrolled);
+      box.removeEventListener('scroll', this.#onScroll);
       this.#box = undefined;
     };
   }
 
-  /** Goes to the end and stays there. */
+  /** Scrolls to the end and stays there. */
   toEnd(): void {
     this.isAtEnd.value = true;
-    this.hold();
+    this.restore();
   }
 
   /**
-   * After anything has changed: the reader sees what they saw before. `isFromTop`: it may be that the entry in
-   * sight has grown at its beginning.
+   * Call after any change: scrolls so that the reader sees the same entry. `hasGrownAtTop`: that entry may
+   * have grown at its top.
    */
-  hold(isFromTop = false): void {
+  restore(hasGrownAtTop = false): void {
     const box = this.#box;
     if (!box) return;
     if (this.isAtEnd.value) box.scrollTop = box.scrollHeight;
-    else this.#return(box, isFromTop);
+    else this.#restoreAnchor(box, hasGrownAtTop);
     this.#lastTop = box.scrollTop;
-    this.#note(box);
-    this.#wantOlder(box);
+    this.#saveAnchor(box);
+    this.#loadOlderIfNear(box);
   }
 
-  readonly #scrolled = () => {
+  readonly #onScroll = () => {
     const box = this.#box;
     if (!box) return;
     const { scrollTop } = box;
-    const left = box.scrollHeight - scrollTop - box.clientHeight;
-    if (left <= 2) this.isAtEnd.value = true;
-    // Up is away from the end, however little: it would be like tearing at a rubber band otherwise.
+    const remaining = box.scrollHeight - scrollTop - box.clientHeight;
+    if (remaining <= 2) this.isAtEnd.value = true;
+    // Any upward scroll leaves the end: with a threshold the view would snap back while the user scrolls.
     else if (scrollTop < this.#lastTop) this.isAtEnd.value = false;
-    else if (scrollTop > this.#lastTop) this.isAtEnd.value = left < NEAR_PX;
+    else if (scrollTop > this.#lastTop) this.isAtEnd.value = remaining < NEAR_PX;
     this.#lastTop = scrollTop;
-    this.#note(box);
-    this.#wantOlder(box);
+    this.#saveAnchor(box);
+    this.#loadOlderIfNear(box);
   };
 
-  #wantOlder(box: HTMLElement): void {
-    if (box.clientHeight > 0 && box.scrollTop < AHEAD * box.clientHeight) this.onNearTop();
+  #loadOlderIfNear(box: HTMLElement): void {
+    if (box.clientHeight > 0 && box.scrollTop < PRELOAD_SCREENS * box.clientHeight) this.onNearTop();
   }
 
-  /** Where the entry was. */
-  #return(box: HTMLElement, isFromTop: boolean): void {
+  #restoreAnchor(box: HTMLElement, hasGrownAtTop: boolean): void {
     const anchor = this.#anchor;
     const entry = anchor && entries(box).find((one) => one.dataset['key'] === anchor.key);
     if (!anchor || !entry) return;
     const { top, bottom } = entry.getBoundingClientRect();
     const edge = box.getBoundingClientRect().top;
-    const moved = isFromTop ? bottom - edge - anchor.bottom : top - edge - anchor.top;
+    const moved = hasGrownAtTop ? bottom - edge - anchor.bottom : top - edge - anchor.top;
     if (Math.abs(moved) >= 1) box.scrollTop += moved;
   }
 
-  /** The first entry of which something is in sight; they stand below each other, so it is found by halves. */
-  #note(box: HTMLElement): void {
+  /** The first visible entry, by binary search. */
+  #saveAnchor(box: HTMLElement): void {
     const list = entries(box);
     const edge = box.getBoundingClientRect().top;
     let [low, high] = [0, list.length - 1];

@@ -1,12 +1,12 @@
-// What the agent thought aloud: folded, until somebody wants to read it.
+// Thought: the agent's reasoning, folded.
 import { useState } from 'preact/hooks';
-import { Icon } from '../../parts/icon';
+import { Icon } from '../../components/icon';
 import { text } from '../../text';
-import { CodeText } from '../markdown/code';
+import { CodeText } from '../markdown/code-block';
 import type { ThoughtEntry } from '../timeline';
 
-/** `isLive`: the agent is at it right now. */
-export function Thought({ entry: { text: words, at, until }, isLive }: { entry: ThoughtEntry; isLive: boolean }) {
+/** `isLive`: the agent is thinking now. */
+export function Thought({ entry: { text: content, at, until }, isLive }: { entry: ThoughtEntry; isLive: boolean }) {
   const [isOpen, setOpen] = useState(false);
   return (
     <details class="thought" onToggle={(event) => setOpen(event.currentTarget.open)}>
@@ -16,7 +16,7 @@ export function Thought({ entry: { text: words, at, until }, isLive }: { entry: 
       </summary>
       {isOpen && (
         <p class="thought-text">
-          <CodeText code={words} />
+          <CodeText code={content} />
         </p>
       )}
     </details>

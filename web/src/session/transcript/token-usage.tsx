@@ -1,9 +1,9 @@
-// What a session has used so far.
+// Token usage: tokens, cost and context left of a session.
 import { text } from '../../text';
-import type { OpenSession } from '../open';
+import type { OpenSession } from '../open-session';
 
-/** Nothing as long as nothing was used. */
-export function Usage({ session }: { session: OpenSession }) {
+/** Renders nothing until something was used. */
+export function TokenUsage({ session }: { session: OpenSession }) {
   const { tokenUsage, contextLeftPercent } = session.view.value;
   const { input, output, total, cost } = tokenUsage;
   if (total === 0 && cost === undefined && contextLeftPercent === undefined) return null;

@@ -1,20 +1,20 @@
-// The conversation, as it is read.
+// Transcript: the scrollable conversation.
 import { useComputed, useSignalEffect } from '@preact/signals';
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
-import { standing } from '../../account';
-import { Icon } from '../../parts/icon';
+import { currentUser } from '../../auth';
+import { Icon } from '../../components/icon';
 import { text } from '../../text';
-import type { OpenSession } from '../open';
+import type { OpenSession } from '../open-session';
 import type { Timeline } from '../timeline';
-import { EntryView } from './entry';
-import { News } from './news';
-import { Older } from './older';
+import { ActivityIndicator } from './activity-indicator';
+import { Announcer } from './announcer';
+import { EntryView } from './entry-view';
+import { OlderEntries } from './older-entries';
 import { Plan } from './plan';
-import { Scroll } from './scroll';
-import { Working } from './working';
+import { ScrollPosition } from './scroll-position';
 
 export function Transcript({ session }: { session: OpenSession }) {
-  const scroll = useMemo(() => new Scroll(() => session.older.value === 'some' && void session.loadOlder()), [session]);
+  const scroll = useMemo(() => new ScrollPosition(() => session.older.value === 'some' && void session.loadOlder()), [session]);
   const box = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => (box.current && content.current ? scroll.attach(box.current, content.current) : undefined), [scroll]);
@@ -23,63 +23,63 @@ export function Transcript({ session }: { session: OpenSession }) {
       <div class="transcript-box">
         <div ref={box} class="transcript" data-part="transcript" role="log" aria-live="off" aria-label={text.transcript.name} tabIndex={0}>
           <div ref={content} class="entries">
-            <Older session={session} />
+            <OlderEntries session={session} />
             <Entries session={session} scroll={scroll} />
-            <Working session={session} />
+            <ActivityIndicator session={session} />
           </div>
         </div>
-        <ToLatest session={session} scroll={scroll} />
+        <ToLatestButton session={session} scroll={scroll} />
       </div>
       <Plan session={session} />
-      <News session={session} />
+      <Announcer session={session} />
     </div>
   );
 }
 
-function Entries({ session, scroll }: { session: OpenSession; scroll: Scroll }) {
+function Entries({ session, scroll }: { session: OpenSession; scroll: ScrollPosition }) {
   const timeline = session.timeline.value;
   const isRunning = session.isRunning.value;
-  const before = useRef<Timeline>(timeline);
+  const previous = useRef<Timeline>(timeline);
   useLayoutEffect(() => {
-    const hasOlder = timeline.from < before.current.from;
-    if (hasMine(timeline, before.current)) scroll.isAtEnd.value = true;
-    before.current = timeline;
-    scroll.hold(hasOlder);
+    const hasLoadedOlder = timeline.from < previous.current.from;
+    if (hasOwnPrompt(timeline, previous.current)) scroll.isAtEnd.value = true;
+    previous.current = timeline;
+    scroll.restore(hasLoadedOlder);
   });
   const { entries } = timeline;
   return (
     <>
-      {entries.map((entry, place) => (
-        <EntryView key={entry.key} session={session} entry={entry} isLive={isRunning && place === entries.length - 1} />
+      {entries.map((entry, index) => (
+        <EntryView key={entry.key} session={session} entry={entry} isLive={isRunning && index === entries.length - 1} />
       ))}
     </>
   );
 }
 
-/** Has the reader just said something? Then they want to see what becomes of it. */
-function hasMine(now: Timeline, before: Timeline): boolean {
-  const last = now.entries.at(-1);
-  const me = standing.value.is === 'in' ? standing.value.user.username : undefined;
-  return last?.kind === 'prompt' && last.by === me && last.offset > before.offset;
+/** Whether the user has just sent a prompt and so wants to see the end. */
+function hasOwnPrompt(current: Timeline, previous: Timeline): boolean {
+  const last = current.entries.at(-1);
+  const me = currentUser()?.username;
+  return last?.kind === 'prompt' && last.by === me && last.offset > previous.offset;
 }
 
-/** For whoever reads further up: the way back, and how much came meanwhile. */
-function ToLatest({ session, scroll }: { session: OpenSession; scroll: Scroll }) {
-  const seen = useRef(0);
+/** Scrolls to the end; shows how many entries were added meanwhile. */
+function ToLatestButton({ session, scroll }: { session: OpenSession; scroll: ScrollPosition }) {
+  const seenOffset = useRef(0);
   useSignalEffect(() => {
-    if (scroll.isAtEnd.value) seen.current = session.timeline.value.offset;
+    if (scroll.isAtEnd.value) seenOffset.current = session.timeline.value.offset;
   });
-  const news = useComputed(() => {
+  const newEntries = useComputed(() => {
     if (scroll.isAtEnd.value) return 0;
-    return session.timeline.value.entries.filter(({ offset }) => offset > seen.current).length;
+    return session.timeline.value.entries.filter(({ offset }) => offset > seenOffset.current).length;
   });
   if (scroll.isAtEnd.value || session.timeline.value.entries.length === 0) return null;
-  const many = news.value;
+  const newCount = newEntries.value;
   return (
-    <button type="button" class="to-latest" data-part="latest" onClick={() => scroll.toEnd()} aria-label={many > 0 ? text.transcript.toNew(many) : text.transcript.toLatest}>
+    <button type="button" class="to-latest" data-part="latest" onClick={() => scroll.toEnd()} aria-label={newCount > 0 ? text.transcript.toNew(newCount) : text.transcript.toLatest}>
       <Icon name="down" />
       <span>{text.transcript.toLatest}</span>
-      {many > 0 && <span class="badge accent">{many}</span>}
+      {newCount > 0 && <span class="badge accent">{newCount}</span>}
     </button>
   );
 }
