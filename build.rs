@@ -1,12 +1,13 @@
-//! Bundles the page with npm and lists what is to be embedded.
+//! Build script: bundles the page with npm, and lists the page's files and the migrations for embedding.
 //!
-//! `SWITCHBOARD_WEB_DIST=DIRECTORY` takes a page that was bundled before (`npm run build` in `web/`) and
-//! asks for no npm. Without npm the gateway is built with the plain pages only, and a warning says so;
-//! `SWITCHBOARD_WEB=required` makes that an error.
+//! `SWITCHBOARD_WEB_DIST=DIRECTORY` embeds a page that was bundled before (`npm run build` in `web/`); npm
+//! is not needed then. Without npm the gateway is built with the plain pages only and cargo prints a
+//! warning; `SWITCHBOARD_WEB=required` makes that an error.
 
 #![expect(clippy::print_stderr, reason = "cargo shows it when the build fails")]
 
 use std::env;
+use std::fmt::Write as _;
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::SystemTime;
 
-/// What the page is made from.
+/// Sources of the page.
 const SOURCES: [&str; 6] = [
     "web/src",
     "web/index.html",
@@ -23,7 +24,7 @@ const SOURCES: [&str; 6] = [
     "web/package-lock.json",
     "clients/typescript/src",
 ];
-/// Nothing has this name: cargo asks again each time, and notices npm when it is there.
+/// A file that never exists: cargo runs this script again each time, and finds npm once it is installed.
 const NEVER_THERE: &str = "web/.look-again";
 
 fn main() -> ExitCode {
@@ -67,6 +68,7 @@ fn run() -> io::Result<()> {
         },
     };
     fs::write(out.join("page.rs"), list(page.as_deref())?)?;
+    fs::write(out.join("migrations.rs"), migrations()?)?;
     println!(
         "cargo::rustc-env=SWITCHBOARD_WEB_HASH={:016x}",
         hash("web/plain")?
@@ -77,7 +79,7 @@ fn run() -> io::Result<()> {
 /// Bundles the page into a directory.
 fn bundle(into: &Path) -> io::Result<PathBuf> {
     let web = Path::new("web");
-    // What npm puts there last, when all is installed.
+    // npm writes this file last.
     let installed = modified(&web.join("node_modules/.package-lock.json"));
     if installed.is_none() || installed < modified(&web.join("package-lock.json")) {
         call(
@@ -108,18 +110,55 @@ fn call<A: AsRef<std::ffi::OsStr>>(
     if done.status.success() {
         return Ok(());
     }
-    // All of it where a build's output is kept, and the first words of trouble in the warning.
-    let said = String::from_utf8_lossy(&done.stderr);
-    eprintln!("{said}");
-    let trouble = said
+    // The whole output goes to the build log, the first line with an error into the warning.
+    let output = String::from_utf8_lossy(&done.stderr);
+    eprintln!("{output}");
+    let problem = output
         .lines()
         .find(|line| line.to_lowercase().contains("error"))
         .unwrap_or("see the output of the build script")
         .trim();
-    Err(io::Error::other(format!("{program} failed: {trouble}")))
+    Err(io::Error::other(format!("{program} failed: {problem}")))
 }
 
-/// The files of the page as a Rust constant, each with its compressed form.
+/// The migrations of both databases as Rust constants: version, description, SQL.
+fn migrations() -> io::Result<String> {
+    let mut constants = String::new();
+    for (constant, directory) in [
+        ("SQLITE", "migrations/sqlite"),
+        ("POSTGRES", "migrations/postgres"),
+    ] {
+        let directory = fs::canonicalize(directory)?;
+        let mut rows = String::new();
+        for name in names(&directory)? {
+            let (version, description) = name
+                .strip_suffix(".sql")
+                .and_then(|stem| stem.split_once('_'))
+                .and_then(|(version, rest)| {
+                    Some((version.parse::<i64>().ok()?, rest.replace('_', " ")))
+                })
+                .ok_or_else(|| {
+                    io::Error::other(format!("{name}: expected NUMBER_description.sql"))
+                })?;
+            let path = directory.join(&name);
+            let path = path.to_string_lossy();
+            writeln!(
+                rows,
+                "    ({version}, {description:?}, include_str!({path:?})),"
+            )
+            .map_err(io::Error::other)?;
+        }
+        let kind = "&[(i64, &str, &str)]";
+        writeln!(
+            constants,
+            "pub(super) const {constant}: {kind} = &[\n{rows}];"
+        )
+        .map_err(io::Error::other)?;
+    }
+    Ok(constants)
+}
+
+/// The page's files as a Rust constant, each with its compressed form.
 fn list(page: Option<&Path>) -> io::Result<String> {
     let mut files = Vec::new();
     if let Some(page) = page {
@@ -141,7 +180,7 @@ fn list(page: Option<&Path>) -> io::Result<String> {
     Ok(format!("const FILES: &[File] = &[\n{listed}];\n"))
 }
 
-/// What is in a directory, in one order on every machine.
+/// The names in a directory, sorted: the same order on every machine.
 fn names(directory: &Path) -> io::Result<Vec<String>> {
     let mut names = fs::read_dir(directory)?
         .map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()))
@@ -150,7 +189,7 @@ fn names(directory: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Names the state of the plain pages, so that browsers notice a new build.
+/// Hash of the plain pages, so that browsers notice a new build.
 fn hash(directory: &str) -> io::Result<u64> {
     let mut hasher = DefaultHasher::new();
     for name in names(Path::new(directory))? {

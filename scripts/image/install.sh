@@ -1,10 +1,10 @@
 #!/bin/sh
-# Puts the gateway, its user and its volume into a root file system: install.sh BINARY ROOT. A step of the
-# Dockerfile. The user's number is fixed, so that files on the host can be given to it.
+# Installs the gateway, its user and its volume into a root file system: install.sh BINARY ROOT. A step of the
+# Dockerfile. The user id is fixed, so that files on the host can be given to it.
 set -eu
 binary=$1 root=${2%/}
 id=10001
-# It may be in its place already.
+# The binary may be installed already.
 place=$root/usr/local/bin/switchboard
 [ "$binary" -ef "$place" ] || install -D -m 0755 "$binary" "$place"
 mkdir -p "$root/etc"
