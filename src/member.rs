@@ -48,7 +48,8 @@ use shared_services::OpenConnection;
 
 /// A live connection: how frames reach its client and come from it.
 pub(crate) trait Connection {
-    /// False while the client has not taken what was written before.
+    /// False while the client has not taken what was written before. Becomes true in [`Connection::next`]
+    /// only, which returns then.
     fn can_write(&self) -> bool;
     /// Writes one batch, with one flush; false if the outbox is empty.
     async fn write(&mut self, outbox: &mut Outbox) -> Result<bool, End>;

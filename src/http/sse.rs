@@ -18,6 +18,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 use utoipa::IntoParams;
@@ -145,20 +146,59 @@ fn body(mut pages: mpsc::Receiver<Bytes>) -> Body {
     Body::from_stream(pages)
 }
 
+/// The pages that the body of a stream takes, one at a time: one is being taken, one waits.
+struct Pages {
+    sender: mpsc::Sender<Bytes>,
+    /// A page waits. Changes only here, never while the client takes the page: the stream's loop looks at
+    /// it twice, and would wait neither for the client nor for the journal if it changed in between.
+    is_full: bool,
+}
+
+impl Pages {
+    fn new() -> (Self, mpsc::Receiver<Bytes>) {
+        let (sender, taken) = mpsc::channel(1);
+        let is_full = false;
+        (Self { sender, is_full }, taken)
+    }
+
+    /// Hands over a page; drops it if one waits already.
+    fn put(&mut self, page: Bytes) -> Result<(), End> {
+        match self.sender.try_send(page) {
+            Err(TrySendError::Closed(_)) => Err(End::Gone),
+            Ok(()) | Err(TrySendError::Full(_)) => {
+                self.is_full = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns when the waiting page was taken; pending while none waits.
+    async fn taken(&mut self) -> Result<(), End> {
+        tokio::select! {
+            biased;
+            () = self.sender.closed() => Err(End::Gone),
+            permit = self.sender.reserve(), if self.is_full => {
+                drop(permit);
+                self.is_full = false;
+                Ok(())
+            }
+        }
+    }
+}
+
 /// The body of a stream. Its task is not the one that writes to the socket, so it sees revoked rights
 /// also while the client reads nothing.
 struct EventStream {
     shared: Arc<Shared>,
     epoch: Epoch,
-    pages: mpsc::Sender<Bytes>,
+    pages: Pages,
     ping_interval: Duration,
     ping_due: Instant,
 }
 
 impl EventStream {
-    /// One page is being taken, one waits; no more is prepared before that.
     fn new(shared: Arc<Shared>, epoch: Epoch) -> (Self, mpsc::Receiver<Bytes>) {
-        let (pages, taken) = mpsc::channel(1);
+        let (pages, taken) = Pages::new();
         let ping_interval = MAX_PING_INTERVAL.min(shared.ping_interval);
         let stream = Self {
             shared,
@@ -192,7 +232,7 @@ impl EventStream {
         write!(last, "event: close\ndata: {data}\n\n").expect("a string takes it");
         let closed = async {
             // Fails only if the client is gone.
-            drop(self.pages.send(last.into()).await);
+            drop(self.pages.sender.send(last.into()).await);
             drop(self);
             line.closed().await;
         };
@@ -204,7 +244,7 @@ impl EventStream {
 
 impl Connection for EventStream {
     fn can_write(&self) -> bool {
-        self.pages.capacity() > 0
+        !self.pages.is_full
     }
 
     async fn write(&mut self, outbox: &mut Outbox) -> Result<bool, End> {
@@ -220,7 +260,7 @@ impl Connection for EventStream {
         let metrics = &self.shared.metrics;
         metrics.frames_out.inc_by(frames);
         // There is room: this is the only sender.
-        self.pages.try_send(page.into()).map_err(|_| End::Gone)?;
+        self.pages.put(page.into())?;
         if let Some(committed) = oldest {
             metrics.delivery.observe(committed.elapsed());
         }
@@ -230,15 +270,7 @@ impl Connection for EventStream {
 
     /// Cancel-safe: a permit is given back at once.
     async fn next(&mut self, _can_read: bool) -> Result<Option<Text>, End> {
-        let is_full = !self.can_write();
-        tokio::select! {
-            biased;
-            () = self.pages.closed() => Err(End::Gone),
-            permit = self.pages.reserve(), if is_full => {
-                drop(permit);
-                Ok(None)
-            }
-        }
+        self.pages.taken().await.map(|()| None)
     }
 
     fn due(&self) -> Instant {
@@ -250,7 +282,7 @@ impl Connection for EventStream {
         if self.ping_due <= now {
             self.ping_due = now + self.ping_interval;
             // A page that waits is a sign of life itself.
-            self.pages.try_send(Bytes::from_static(PING)).ok();
+            self.pages.put(Bytes::from_static(PING))?;
         }
         Ok(())
     }
@@ -327,6 +359,8 @@ pub(super) async fn wait_for_events(
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     fn position(id: &str) -> Option<(u64, bool)> {
@@ -334,6 +368,24 @@ mod tests {
         headers.insert("last-event-id", id.parse().unwrap());
         let epoch = "epo_0199c0ffee0070008000000000000000".parse().ok();
         last_event(&headers).map(|position| (position.after, position.epoch == epoch))
+    }
+
+    #[test]
+    fn a_page_taken_between_two_looks_still_wakes_the_stream() {
+        let (mut pages, mut taken) = Pages::new();
+        assert!(pages.put(Bytes::from_static(b"one")).is_ok());
+        assert!(
+            pages.is_full,
+            "the loop waits for the client, not for the journal"
+        );
+        taken.try_recv().unwrap();
+        assert!(pages.is_full, "and must be told");
+        let woken = pages.taken().now_or_never();
+        assert!(matches!(woken, Some(Ok(()))));
+        assert!(!pages.is_full);
+        assert!(pages.taken().now_or_never().is_none());
+        drop(taken);
+        assert!(pages.put(Bytes::new()).is_err());
     }
 
     #[test]
