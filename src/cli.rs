@@ -3,7 +3,6 @@
 //! Commands work on the database directly, with or without a running gateway, which notices within a second.
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 78 wrong configuration. The only user of `anyhow` beside `main`.
 
-use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -30,7 +29,7 @@ mod token;
 mod user;
 
 use crate::config::{ConfigError, Flags, Loaded};
-use crate::runtime::{LAUNCH, launch};
+use crate::runtime::{SUPERVISE, supervise};
 use output::{Output, OutputError};
 
 /// `EX_CONFIG` of sysexits.h.
@@ -109,19 +108,6 @@ enum Command {
     /// List sessions and end one, without access to their content
     #[command(subcommand)]
     Session(session::Command),
-    /// Becomes an agent's program; only the gateway itself uses this
-    #[command(name = LAUNCH, hide = true)]
-    Launch {
-        /// The gateway's process
-        #[arg(long)]
-        parent: u32,
-        /// Permissions that files do not get
-        #[arg(long, value_parser = octal)]
-        umask: Option<u32>,
-        /// The program and its arguments
-        #[arg(last = true)]
-        command: Vec<OsString>,
-    },
     /// Print completions for a shell
     Completions {
         /// Which shell
@@ -137,12 +123,15 @@ enum SchemaCommand {
     Asyncapi,
 }
 
-fn octal(text: &str) -> Result<u32, std::num::ParseIntError> {
-    u32::from_str_radix(text, 8)
-}
-
 /// Runs the command.
 pub fn main() -> ExitCode {
+    // Not a command of the operator, and started with every agent: nothing else is set up for it.
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == SUPERVISE)
+    {
+        return supervise();
+    }
     let arguments = Arguments::parse();
     match dispatch(arguments) {
         Ok(code) => code,
@@ -168,11 +157,6 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Config(command) => config::run(command, load, out),
         Command::Agent(command) => block_on(agent::run(load()?, command, out)),
         Command::Session(command) => block_on(session::run(load()?, command, out)),
-        Command::Launch {
-            parent,
-            umask,
-            command,
-        } => Err(launch(parent, umask, &command).into()),
         Command::Migrate(options) => block_on(migrate::run(load()?, options, out)),
         Command::Move(options) => block_on(move_to_postgres::run(load()?, options, out)),
         Command::Backup { file } => block_on(backup::run(load()?, file, out)),

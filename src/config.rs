@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+mod deserialize;
 mod effective;
 mod environment;
 mod error;
@@ -20,7 +21,6 @@ mod secret_files;
 mod suggestion;
 mod toml_document;
 mod tree;
-mod typed;
 
 pub use error::{ConfigError, Place, Problem};
 

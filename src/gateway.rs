@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 mod background;
+mod changed_accounts;
 mod instance_lock;
-mod removed_accounts;
 mod systemd;
 
 pub use instance_lock::{InstanceError, InstanceLock, Running};
@@ -28,7 +28,7 @@ use crate::http::{self, Listener, Urls};
 use crate::limits::{ConnectionCaps, Limits};
 use crate::member::{self, Shared};
 use crate::runtime::{Catalog, Launcher};
-use crate::session::{Instruments, Sessions, ShutdownTokens};
+use crate::session::{Instruments, QuotaConfig, Sessions, ShutdownTokens};
 use crate::shutdown::Shutdown;
 use crate::store::{self, BlobOwner, Blobs, Failures, OpenError, Store, StoreError};
 use crate::telemetry::{self, Destination, Process, Traces};
@@ -135,7 +135,7 @@ impl Gateway {
         };
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let (dir, attachments) = (&config.data.dir, Some(Arc::clone(&blobs)));
-        let launcher = Launcher::open(dir, Some(OWN_BINARY.into()), attachments)?;
+        let launcher = Launcher::open(dir, OWN_BINARY.into(), attachments)?;
         let mut catalog = Catalog::new(&config.agents, &config.runtime, launcher, clock.clone());
         catalog.open(dir, &stop, &tasks).await?;
         let gateway = Self {
@@ -261,8 +261,11 @@ impl Gateway {
             Arc::clone(&self.store),
             self.clock.clone(),
             self.catalog.clone(),
-            &self.config.sessions,
-            &self.config.journal,
+            (
+                &self.config.sessions,
+                &self.config.journal,
+                quotas(&self.config),
+            ),
             stopping.clone(),
             Instruments {
                 tracer: traces.tracer().clone(),
@@ -321,7 +324,10 @@ impl Gateway {
         let main = listener_of(self.listener, http::router(server, dependencies, sockets));
         tasks.spawn(main.run(drain.clone(), connections.clone()));
         if let Some(listener) = self.metrics_listener {
-            let own = listener_of(listener, http::metrics_router(registry));
+            let own = listener_of(
+                listener,
+                http::metrics_router(registry, &self.config.metrics),
+            );
             tasks.spawn(own.run(drain.clone(), connections.clone()));
         }
         (self.lock, sessions)
@@ -337,7 +343,7 @@ impl Gateway {
         let (auth, until) = (self.auth.clone(), drain.clone());
         tasks.spawn(async move { auth.follow_changes(until).await });
         let account_removed = Arc::new(Notify::new());
-        tasks.spawn(removed_accounts::follow(
+        tasks.spawn(changed_accounts::follow(
             self.auth.changes(),
             Arc::clone(&self.store),
             sessions.clone(),
@@ -363,6 +369,15 @@ impl Gateway {
             account_removed,
             drain.clone(),
         ));
+    }
+}
+
+fn quotas(config: &Config) -> QuotaConfig {
+    QuotaConfig {
+        user_sessions: config.limits.user_sessions.get().into(),
+        user_journal_bytes: config.limits.user_journal_bytes.get(),
+        min_free_bytes: config.limits.min_free_bytes,
+        dir: config.data.dir.clone(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! HTTP: the route table and the layer stack, each on one screen.
 //!
 //! One file per resource (`auth`, `sessions`, `grants`, …); `layers` is the stack, `error` makes
-//! every error response, `accept` is the loop that owns connections. Touches `member`, `web`,
+//! every error response, `accept_loop` is the loop that owns connections. Touches `member`, `web`,
 //! `wire`, `auth`, `session`, `limits`, `runtime`, `bus`, `store`, `domain`, `clock`.
 
 use std::net::SocketAddr;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, FromRef, Request};
 use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
 use axum::response::Redirect;
 use axum::routing::get;
 use prometheus_client::registry::Registry;
@@ -20,7 +21,7 @@ use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-mod accept;
+mod accept_loop;
 mod admin;
 mod agents;
 mod api_docs;
@@ -28,10 +29,10 @@ mod attachments;
 mod auth;
 mod caller;
 mod commands;
-mod config;
 mod cookie;
 mod cors;
 mod csp_reports;
+mod dead_peers;
 mod detached;
 mod doctor_probe;
 mod error;
@@ -46,16 +47,18 @@ mod layers;
 mod metrics;
 mod one_time_links;
 mod page_token;
+mod public_urls;
 mod security_headers;
+mod server_config;
 mod sessions;
 mod sse;
-mod urls;
+mod usage;
 
-pub(crate) use accept::Listener;
-pub use config::{Config, MetricsConfig};
+pub(crate) use accept_loop::Listener;
 pub use host_and_origin::{BadOrigin, Origin};
 pub(crate) use metrics::Metrics;
-pub use urls::Urls;
+pub use public_urls::Urls;
+pub use server_config::{Config, MetricsConfig};
 
 use crate::auth::Auth;
 use crate::bus::Notices;
@@ -95,6 +98,7 @@ pub(crate) struct AppState {
     draining: CancellationToken,
     request_timeout: Duration,
     probe: Arc<doctor_probe::Context>,
+    last_check: Arc<health::LastCheck>,
 }
 
 pub(crate) struct Dependencies {
@@ -138,6 +142,7 @@ impl AppState {
             draining: dependencies.draining,
             request_timeout: config.request_timeout(),
             probe: doctor_probe::Context::new(config, origins),
+            last_check: Arc::default(),
         }
     }
 }
@@ -162,8 +167,11 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(auth::ticket))
         .routes(routes!(auth::me))
         .routes(routes!(auth::list_logins))
+        .routes(routes!(usage::own))
+        .routes(routes!(usage::of_user))
         .routes(routes!(auth::revoke_login))
-        .routes(routes!(one_time_links::set_up))
+        .routes(routes!(one_time_links::setup_state, one_time_links::set_up))
+        .routes(routes!(one_time_links::show_invite))
         .routes(routes!(one_time_links::accept_invite))
         .routes(routes!(journal_events::events))
         .routes(routes!(export::export))
@@ -172,6 +180,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(attachments::download::download))
         .routes(routes!(sessions::list, sessions::create))
         .routes(routes!(sessions::show, sessions::change, sessions::end))
+        .routes(routes!(sessions::mark_read))
         .routes(routes!(grants::list))
         .routes(routes!(grants::share, grants::unshare))
         .routes(routes!(agents::agents))
@@ -233,7 +242,9 @@ pub(crate) fn router(config: &Config, dependencies: Dependencies, sockets: Route
     .with_base_path(&config.base_path);
     let state = AppState::new(config, &origins, dependencies);
     let limits = &state.limits;
-    let login = Router::from(login_routes()).layer(limits.login_layer(error::rate_limited));
+    let login = Router::from(login_routes())
+        .layer(limits.login_network_layer(error::rate_limited))
+        .layer(limits.login_layer(error::rate_limited));
     let password =
         Router::from(password_routes()).layer(limits.password_layer(error::rate_limited));
     let message_bytes = state.shared.limits.message_bytes.get() as usize;
@@ -276,10 +287,16 @@ fn at_base_path(config: &Config, router: Router, state: AppState) -> Router {
         .nest(base_path, router)
 }
 
-pub(crate) fn metrics_router(registry: Arc<Registry>) -> Router {
+/// The router of the metrics' own listener. A page that was made to resolve here must not read them.
+pub(crate) fn metrics_router(registry: Arc<Registry>, config: &MetricsConfig) -> Router {
+    let allowed: Arc<[String]> = config.allowed_hosts.clone().into();
     Router::new()
         .route("/metrics", get(metrics::get_metrics_openly))
         .with_state(registry)
+        .layer(from_fn_with_state(
+            allowed,
+            host_and_origin::check_private_host,
+        ))
 }
 
 fn request_id(request: &Request) -> &str {

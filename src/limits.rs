@@ -10,13 +10,14 @@
 mod address_layer;
 mod byte_budget;
 mod client_address;
-mod connection_caps;
 mod expiring_lru;
 mod json_depth;
+mod limit_exceeded;
+mod login_attempts;
 mod login_backoff;
+mod login_networks;
 mod metrics;
 mod network;
-mod per_minute_budgets;
 mod permits;
 mod rate_limit_headers;
 mod refusal_cap;
@@ -24,6 +25,7 @@ mod report_and_overrides;
 mod request_rate;
 mod session_message_rate;
 mod sliding_window;
+mod tcp_connection_caps;
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
@@ -35,13 +37,14 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Clock;
 
 pub(crate) use address_layer::{AddressLimitLayer, QuotaHeaders, RefusalResponse};
-pub(crate) use byte_budget::ByteBudget;
+pub(crate) use byte_budget::{ByteBudget, KeyedByteBudgets, SharedByteBudget};
 pub(crate) use client_address::{AddressBucket, ClientAddress};
-pub(crate) use connection_caps::{ConnectionCaps, ConnectionPermit};
 pub(crate) use json_depth::nests_deeper_than;
+pub(crate) use limit_exceeded::{Budget, LimitExceeded};
+pub(crate) use login_attempts::LoginAttempts;
 pub(crate) use login_backoff::LoginBackoff;
+pub(crate) use login_networks::LoginNetworks;
 pub use network::{Network, ParseNetworkError, TrustedProxies};
-pub(crate) use per_minute_budgets::{Budget, LimitExceeded};
 pub(crate) use permits::{CapReached, Permit, Permits};
 pub use rate_limit_headers::{Quota, Refusal};
 pub(crate) use refusal_cap::RefusalCap;
@@ -49,6 +52,7 @@ pub(crate) use report_and_overrides::{AdjustableLimit, LimitStatus};
 pub(crate) use request_rate::RequestRate;
 pub(crate) use session_message_rate::{BudgetKey, FrameLimit, SessionBudgets};
 pub use sliding_window::SlidingWindow;
+pub(crate) use tcp_connection_caps::{ConnectionCaps, ConnectionPermit};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -61,6 +65,14 @@ pub struct Config {
     pub logins_per_minute: NonZeroU32,
     /// Messages to one session in any 60 seconds, over all its sockets.
     pub messages_per_minute: NonZeroU32,
+    /// Messages of one user in any 60 seconds, over all sessions.
+    pub user_messages_per_minute: NonZeroU32,
+    /// Sessions of one user that have not ended.
+    pub user_sessions: NonZeroU32,
+    /// The journals of all sessions of one user, in bytes.
+    pub user_journal_bytes: NonZeroU64,
+    /// Free bytes on the disk of the data directory below which nothing new is accepted.
+    pub min_free_bytes: u64,
     /// Requests for the state of one session in any 60 seconds.
     pub state_requests_per_minute: NonZeroU32,
     /// Heartbeats of one socket in any 60 seconds.
@@ -90,6 +102,8 @@ pub struct Config {
 pub(crate) struct Limits {
     /// Login attempts, exact.
     pub(crate) logins: Arc<SlidingWindow<AddressBucket>>,
+    /// Login attempts of larger IPv6 networks.
+    pub(crate) login_networks: Arc<LoginNetworks>,
     /// Password confirmations of logged-in users, exact.
     passwords: Arc<SlidingWindow<AddressBucket>>,
     /// All requests, coarse.
@@ -112,6 +126,7 @@ impl Limits {
         };
         Self {
             logins: attempts(),
+            login_networks: Arc::new(LoginNetworks::new(config.logins_per_minute, tracked, clock)),
             passwords: attempts(),
             requests: Arc::new(RequestRate::new(
                 config.requests_per_minute,
@@ -123,6 +138,7 @@ impl Limits {
             sessions: Arc::new(SessionBudgets::new(
                 config.messages_per_minute,
                 config.state_requests_per_minute,
+                config.user_messages_per_minute,
                 tracked,
                 clock,
             )),
@@ -139,6 +155,12 @@ impl Limits {
 
     /// The layer for the route that changes a password: with a stolen token, guessing must not be
     /// faster there than at the login.
+    /// The same for larger IPv6 networks; goes inside of the layer for addresses.
+    pub(crate) fn login_network_layer(&self, refuse: RefusalResponse) -> AddressLimitLayer {
+        let limiter = Arc::clone(&self.login_networks);
+        AddressLimitLayer::new(Budget::Logins, limiter, QuotaHeaders::OnRefusal, refuse)
+    }
+
     pub(crate) fn password_layer(&self, refuse: RefusalResponse) -> AddressLimitLayer {
         let (limiter, headers) = (Arc::clone(&self.passwords), QuotaHeaders::OnRefusal);
         AddressLimitLayer::new(Budget::PasswordChanges, limiter, headers, refuse)
@@ -162,6 +184,7 @@ impl Limits {
     /// Gives back the memory of addresses, accounts and sessions that went quiet.
     pub(crate) fn sweep(&self) {
         self.logins.sweep();
+        self.login_networks.sweep();
         self.passwords.sweep();
         self.requests.sweep();
         self.accounts.sweep();
@@ -180,7 +203,7 @@ mod tests {
 
     const DEFAULTS: &str = r#"{
         "logins_per_minute": 5,
-        "messages_per_minute": 100,
+        "messages_per_minute": 100, "user_messages_per_minute": 100, "user_sessions": 1, "user_journal_bytes": 1, "min_free_bytes": 0,
         "state_requests_per_minute": 10,
         "heartbeats_per_minute": 60,
         "message_bytes": 1048576,

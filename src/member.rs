@@ -2,7 +2,7 @@
 //!
 //! `frame_handler` takes a frame to the session (count → parse → authorise → dispatch, as tower `check_layer`s);
 //! `outbox` is the way back, from the journal's `cursor` on, and `resume` its start; `rights` are
-//! watched while the connection is open, `interrupts` end or change it, `close` lists every reason to end.
+//! watched while the connection is open, `signals` end or change it, `close_reason` lists every reason to end.
 //! Touches `wire`, `auth`, `limits`, `session`, `bus`, `store`, `domain`, `clock`, `telemetry`.
 
 use std::convert::Infallible;
@@ -15,19 +15,19 @@ use tokio_util::sync::CancellationToken;
 
 mod attachments;
 mod check_layer;
-mod close;
+mod close_reason;
 mod cursor;
 mod frame_handler;
 mod handled_frame;
-mod interrupts;
 mod outbox;
 mod resume;
 mod rights;
 mod sent_presence;
 mod shared_services;
+mod signals;
 mod take_control;
 
-pub(crate) use close::{Close, CloseReason, End};
+pub(crate) use close_reason::{Close, CloseReason, End};
 pub(crate) use frame_handler::FrameHandler;
 pub(crate) use handled_frame::Handled;
 pub(crate) use outbox::{Outbox, Outgoing};
@@ -42,9 +42,9 @@ use crate::telemetry::Remote;
 use crate::wire::outbound;
 use cursor::Cursor;
 use frame_handler::Handling;
-use interrupts::{Interrupt, Interrupts};
 use rights::Rights;
 use shared_services::OpenConnection;
+use signals::{Signal, Signals};
 
 /// A live connection: how frames reach its client and come from it.
 pub(crate) trait Connection {
@@ -91,7 +91,7 @@ pub(crate) struct Member {
     handler: Arc<FrameHandler>,
     rights: Rights,
     outbox: Outbox,
-    interrupts: Interrupts,
+    signals: Signals,
     /// The frame that is being handled. Only one: replies come in the order of the requests.
     handling: Option<Handling>,
     /// Ends the membership when dropped. `None` for a long poll, which other members do not see.
@@ -137,7 +137,7 @@ impl Member {
         address: IpAddr,
         after: u64,
     ) -> Box<Self> {
-        let cursor = Cursor::new(session.id(), session.journal().clone(), after, after);
+        let cursor = Cursor::new(session.journal().clone(), principal.user, after, after);
         let handler = FrameHandler::new(shared, session, ConnectionId::new(), address, None);
         let kick = CancellationToken::new();
         let first = Vec::new();
@@ -154,7 +154,7 @@ impl Member {
         Box::new(Self {
             rights: Rights::new(&handler, principal),
             outbox: Outbox::new(&handler, cursor, first),
-            interrupts: Interrupts::subscribe(&handler, kick),
+            signals: Signals::subscribe(&handler, kick),
             handler,
             handling: None,
             _guard: guard,
@@ -186,13 +186,13 @@ impl Member {
             tokio::select! {
                 biased;
                 // Rights first: nothing more is sent to a user who lost them.
-                interrupt = self.interrupts.next() => {
+                signal = self.signals.next() => {
                     // The end of its run is committed before a session ends: the client sees it first.
-                    if matches!(interrupt, Interrupt::SessionOver) {
+                    if matches!(signal, Signal::SessionOver) {
                         self.rights.close_if_logged_out(&self.handler)?;
                         self.send(connection).await?;
                     }
-                    self.apply(interrupt)?;
+                    self.apply(signal)?;
                 }
                 () = &mut timer => {
                     self.check_expiry(Instant::now())?;
@@ -247,17 +247,17 @@ impl Member {
         self.handler.close_if_over_refusal_cap()
     }
 
-    fn apply(&mut self, interrupt: Interrupt) -> Result<(), Close> {
-        match interrupt {
-            Interrupt::Disconnect => Err(CloseReason::RESTART.into()),
-            Interrupt::SessionOver => {
+    fn apply(&mut self, signal: Signal) -> Result<(), Close> {
+        match signal {
+            Signal::Disconnect => Err(CloseReason::RESTART.into()),
+            Signal::SessionOver => {
                 self.rights.close_if_logged_out(&self.handler)?;
                 Err(Close::session_over(&self.handler))
             }
-            Interrupt::RightsChanged => self.rights.close_if_logged_out(&self.handler),
+            Signal::RightsChanged => self.rights.close_if_logged_out(&self.handler),
             // The outbox compares versions and sends what has changed.
-            Interrupt::PresenceChanged => self.check(),
-            Interrupt::Notice(notice) => {
+            Signal::PresenceChanged => self.check(),
+            Signal::Notice(notice) => {
                 if let Some(notice) = notice.filter(|_| self.outbox.has_room()) {
                     let now = self.handler.shared.clock.wall();
                     let frame = outbound::notice(notice.level, &notice.message, now);

@@ -6,6 +6,8 @@
 //! each pure, `transport` and `process` carry the bytes; `demo` is the built-in agent.
 //! Touches `limits`, `store`, `domain` and `clock` only.
 
+mod agent_home;
+mod agent_setup;
 mod agent_status;
 mod agent_test;
 mod catalog;
@@ -16,24 +18,30 @@ mod dialect_driver;
 mod error;
 mod event_truncation;
 mod jsonrpc;
+mod known_programs;
 mod launch;
 mod lines;
 mod link;
+mod link_failure;
 mod messages;
 mod metrics;
+mod open_questions;
 mod orphans;
-mod parent_death_shim;
 mod pending_requests;
+mod preflight;
 mod process;
 mod process_environment;
+mod process_table;
 mod prompt_content;
-mod rss;
+mod sandbox;
 mod slots;
 mod stderr_tail;
+mod supervisor;
 mod throttle;
 mod transport;
 mod workspace;
 
+pub(crate) use agent_setup::AgentSetup;
 pub(crate) use agent_test::{AgentTestError, HARMLESS};
 pub(crate) use catalog::{Catalog, Described, Start, StartAgentError};
 pub use config::{Config, Limits};
@@ -42,4 +50,6 @@ pub(crate) use launch::Launcher;
 pub(crate) use link::Link;
 pub(crate) use messages::{Declined, FromAgent, ToAgent};
 pub(crate) use metrics::Agents;
-pub(crate) use parent_death_shim::{SUBCOMMAND as LAUNCH, launch};
+pub(crate) use preflight::{AgentFinding, Preflight, preflight};
+pub(crate) use prompt_content::PromptContent;
+pub(crate) use supervisor::{SUBCOMMAND as SUPERVISE, supervise};

@@ -12,13 +12,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 mod access;
-mod agent_test;
+mod access_and_control;
 mod branch;
 mod compaction;
 mod config;
 mod connection_registry;
 mod control_lease;
-mod grants;
+mod detached_agent_test;
 mod handle;
 mod history;
 mod journal;
@@ -27,6 +27,8 @@ mod mailbox;
 mod metrics;
 mod presence;
 mod question_audit;
+mod quotas;
+mod read_permits;
 mod registry;
 mod retention;
 mod router;
@@ -38,16 +40,18 @@ mod tail;
 mod watermark;
 
 pub(crate) use access::{Access, may_join};
-pub(crate) use agent_test::TestPrompt;
+pub(crate) use access_and_control::ControlStatus;
 pub(crate) use branch::BranchInfo;
 pub use config::{Config, JournalConfig};
 pub(crate) use connection_registry::{ConnectionInfo, Connections, Registration};
 pub(crate) use control_lease::{ControlError, DriverIdentity, Takeover};
-pub(crate) use grants::ControlStatus;
-pub(crate) use history::SearchError;
+pub(crate) use detached_agent_test::TestPrompt;
+pub(crate) use history::{ReadError, SearchError};
 pub(crate) use journal::{CommitLoop, Journal, JournalRead};
 pub(crate) use mailbox::{CommandMeta, Refused, Reply, Request, StartPolicy};
 pub(crate) use presence::Presence;
+pub use quotas::QuotaConfig;
+pub(crate) use quotas::{QuotaError, QuotaExceeded};
 pub(crate) use registry::Sessions;
 pub(crate) use retention::{RETENTION_INTERVAL, RetentionTask};
 pub(crate) use tail::Entry;
@@ -62,6 +66,8 @@ use branch::BranchLimits;
 use journal::Committer;
 use live_sessions::LiveSessions;
 use mailbox::Mailbox;
+use quotas::Quotas;
+use read_permits::ReadPermits;
 use tail::Tails;
 
 pub(crate) struct Parts {
@@ -81,6 +87,8 @@ pub(crate) struct Parts {
     tracker: TaskTracker,
     branch_limits: BranchLimits,
     search_permits: Permits<UserId>,
+    read_permits: ReadPermits,
+    quotas: Quotas,
     metrics: Arc<metrics::Metrics>,
     tracer: Tracer,
 }

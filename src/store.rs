@@ -37,6 +37,7 @@ mod sessions;
 mod signing_keys;
 mod sqlite;
 mod to_postgres;
+mod usage;
 mod users;
 
 use database_identity::Purpose;
@@ -60,14 +61,15 @@ pub use logins::{
 };
 pub use maintenance::{BackupError, Maintenance, ScrubOutcome, SweepCutoffs};
 pub(crate) use metrics::{Failures, StoreOperation, register as register_metrics};
-pub use one_time_links::{LinkKind, NewLink, OneTimeLinks, Redeemed, SetUpError};
+pub use one_time_links::{Invitation, LinkKind, NewLink, OneTimeLinks, Redeemed, SetUpError};
 pub use owning_database::{BlobOwner, adopt};
 pub use restore::{Existing, RestoreError, Restored, attachments_beside, restore};
 pub use retention::{JournalFacts, Retention};
-pub use search::{Search, SearchHit, SearchText};
+pub use search::{Passage, Search, SearchHit, SearchText};
 pub use sessions::{NewSession, SessionChange, SessionRow, Sessions};
 pub use signing_keys::{OldKeys, SigningKeys, StoredKey};
 pub use to_postgres::{MoveError, MoveMode, MovedTable, move_to_postgres};
+pub use usage::{Usage, UserUsage};
 pub use users::{ChangeUserError, CreateUserError, Credentials, KeepLogin, NewUser, Users};
 
 /// Every storage operation.
@@ -86,6 +88,7 @@ pub trait Store:
     + AccountRemoval
     + Retention
     + SessionOverview
+    + Usage
     + Audit
     + Maintenance
 {

@@ -10,8 +10,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde::{Deserialize, Serialize};
 
-mod full;
-mod plain;
+mod page_bundle;
+mod pages_without_npm;
 
 /// Cached, but revalidated each time.
 const REVALIDATE: &str = "no-cache";
@@ -45,21 +45,25 @@ struct Page {
 impl Pages {
     /// The full page if it was built, else the plain ones.
     fn available(self) -> Self {
-        if full::is_built() { self } else { Self::Plain }
+        if page_bundle::is_built() {
+            self
+        } else {
+            Self::Plain
+        }
     }
 
     fn document(self, name: &str) -> Option<Page> {
         match self.available() {
             // One document for all paths: its script reads the path.
-            Self::Full => full::file("index.html"),
-            Self::Plain => plain::document(name),
+            Self::Full => page_bundle::file("index.html"),
+            Self::Plain => pages_without_npm::document(name),
         }
     }
 
     fn asset(self, name: &str) -> Option<Page> {
         match self.available() {
-            Self::Full => full::file(&format!("assets/{name}")),
-            Self::Plain => plain::asset(name),
+            Self::Full => page_bundle::file(&format!("assets/{name}")),
+            Self::Plain => pages_without_npm::asset(name),
         }
     }
 }
@@ -180,13 +184,15 @@ mod tests {
     #[test]
     fn the_plain_pages_have_what_they_name() {
         for page in ["index.html", "setup.html", "invite.html"] {
-            let page = plain::document(page).unwrap();
+            let page = pages_without_npm::document(page).unwrap();
             let text = std::str::from_utf8(page.content).unwrap();
             let named = text.split("=\"assets/").skip(1);
             let named: Vec<_> = named.map(|rest| rest.split('"').next().unwrap()).collect();
             assert!(named.len() >= 2, "{named:?}");
             assert!(
-                named.iter().all(|name| plain::asset(name).is_some()),
+                named
+                    .iter()
+                    .all(|name| pages_without_npm::asset(name).is_some()),
                 "{named:?}"
             );
         }

@@ -2,7 +2,7 @@
 //!
 //! `upgrade` authenticates the handshake and finds the session; `connection` is the task, which a
 //! `member` drives; `frame_writer` sends, `keepalive` finds dead clients, `control_frame_limits` and
-//! `byte_limits` bound what comes in, `close` ends a socket; `doctor_socket` serves `doctor`.
+//! `byte_limits` bound what comes in, `closing_handshake` ends a socket; `doctor_socket` serves `doctor`.
 //! Touches `member`, `wire`, `auth`, `limits`, `session`, `domain`, `clock`, `telemetry`.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use axum::Router;
 use axum::routing::get;
 
 mod byte_limits;
-mod close;
+mod closing_handshake;
 #[cfg(feature = "conformance")]
 mod conformance_echo;
 mod connection;

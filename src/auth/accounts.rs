@@ -104,7 +104,7 @@ impl From<SetUpError> for AdminError {
 impl From<LoginError> for AdminError {
     fn from(error: LoginError) -> Self {
         match error {
-            LoginError::Refused | LoginError::NoSuchSession => Self::NotFound,
+            LoginError::Refused | LoginError::NoSuchSession | LoginError::TooMany => Self::NotFound,
             LoginError::Busy(error) => Self::Busy(error),
             LoginError::Store(error) => Self::Store(error),
         }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::device::{self, Device, DeviceCookie};
 use super::password::HasherBusy;
 use super::random_secret::{OneTimeSecret, hash_presented};
 use super::{Auth, token};
@@ -15,6 +16,8 @@ use crate::store::{
     Credentials, LoginKind, LoginRow, NewLogin, RefreshError, Rotation, StartLoginError, StoreError,
 };
 
+/// An exchange whose answer got lost can be repeated for this long.
+const LOST_ANSWER_GRACE: SignedDuration = SignedDuration::from_secs(10);
 const TICKET_LIFE: SignedDuration = SignedDuration::from_secs(30);
 const MAX_USER_AGENT_CHARS: usize = 200;
 
@@ -25,6 +28,8 @@ pub struct LoginClient {
     pub address: IpAddr,
     /// Its user agent.
     pub user_agent: Option<String>,
+    /// Its device cookie.
+    pub device_cookie: Option<String>,
 }
 
 /// A login request.
@@ -50,6 +55,8 @@ pub struct LoginTokens {
     pub user: User,
     /// Refresh token and its expiry.
     pub refresh: Option<(OneTimeSecret, Timestamp)>,
+    /// The cookie by which the device is recognised from now on.
+    pub device: Option<DeviceCookie>,
 }
 
 /// Why a login failed.
@@ -61,6 +68,9 @@ pub enum LoginError {
     /// The user may not join the session to bind to.
     #[error("there is no such session")]
     NoSuchSession,
+    /// Too many attempts on this account are under way.
+    #[error("too many attempts to log in as this user are under way")]
+    TooMany,
     /// Too many passwords are being checked.
     #[error(transparent)]
     Busy(#[from] HasherBusy),
@@ -73,7 +83,12 @@ impl Auth {
     /// Checks a password and starts a login. Unknown name, wrong password and disabled account take
     /// the same time and get the same answer.
     pub async fn log_in(&self, attempt: LoginAttempt) -> Result<LoginTokens, LoginError> {
-        let account = account_key(&attempt.username);
+        let account = self.attempt_key(&attempt);
+        let attempts = &self.0.attempts;
+        let _permit = attempts.begin(&account).map_err(|_| {
+            self.0.metrics.login("refused");
+            LoginError::TooMany
+        })?;
         tokio::time::sleep(self.0.backoff.delay_for(&account)).await;
         let credentials = self.credentials(&attempt.username).await?;
         let stored = credentials
@@ -100,9 +115,27 @@ impl Auth {
                 self.record_failure(anonymous(user.as_ref()), attempt.caller.address)
                     .await?;
             }
-            Err(LoginError::Busy(_) | LoginError::Store(_)) => self.0.metrics.login("failed"),
+            Err(LoginError::Busy(_) | LoginError::Store(_) | LoginError::TooMany) => {
+                self.0.metrics.login("failed");
+            }
         }
         started
+    }
+
+    /// Under what an attempt's failures are counted: strangers share the account's name, and each device
+    /// on which the account has logged in before has a count of its own.
+    fn attempt_key(&self, attempt: &LoginAttempt) -> String {
+        let account = account_key(&attempt.username);
+        let device = self.device(&attempt.caller);
+        match device.filter(|device| device.account == account) {
+            Some(device) => format!("{account} on {}", device.id),
+            None => account,
+        }
+    }
+
+    fn device(&self, caller: &LoginClient) -> Option<Device> {
+        let cookie = caller.device_cookie.as_deref()?;
+        Device::verify(&self.0.keys.load(), cookie, self.0.clock.wall())
     }
 
     pub(super) async fn confirm_password(
@@ -129,9 +162,9 @@ impl Auth {
     pub async fn refresh(
         &self,
         presented: &str,
-        address: IpAddr,
+        caller: &LoginClient,
     ) -> Result<LoginTokens, RefreshError> {
-        let refreshed = self.rotate_refresh_token(presented, address).await;
+        let refreshed = self.rotate_refresh_token(presented, caller).await;
         self.0.metrics.refresh(match &refreshed {
             Ok(_) => "renewed",
             Err(RefreshError::Reused { .. }) => "reused",
@@ -144,22 +177,24 @@ impl Auth {
     async fn rotate_refresh_token(
         &self,
         presented: &str,
-        address: IpAddr,
+        caller: &LoginClient,
     ) -> Result<LoginTokens, RefreshError> {
+        let next = device::successor(&self.0.keys.load(), presented);
         let presented = hash_presented(presented).ok_or(RefreshError::Unknown)?;
         let now = self.0.clock.wall();
         let expires_at = now + self.0.config.access_token_life();
-        let next = OneTimeSecret::random();
         let next_expires_at = now + self.0.config.refresh_token_life();
         let rotation = Rotation {
             presented,
             next: next.hash(),
             next_expires_at,
             token_expires_at: expires_at,
+            device: self.device(caller).map(|device| device.id),
+            repeatable_since: now - LOST_ANSWER_GRACE,
         };
         let context = AuditContext {
             actor: Actor::Gateway,
-            address: Some(address),
+            address: Some(caller.address),
             at: now,
         };
         let refreshed = match self.0.store.refresh_login(&rotation, &context).await {
@@ -184,6 +219,7 @@ impl Auth {
             expires_at,
             user: refreshed.user,
             refresh: Some((next, next_expires_at)),
+            device: None,
         })
     }
 
@@ -270,6 +306,7 @@ impl Auth {
             token_expires_at: expires_at,
             address: None,
             user_agent: None,
+            device: None,
         };
         self.0.store.start_login(&new, &entry).await?;
         Ok(LoginTokens {
@@ -277,6 +314,7 @@ impl Auth {
             expires_at,
             user: user.clone(),
             refresh: None,
+            device: None,
         })
     }
 
@@ -296,6 +334,10 @@ impl Auth {
         let expires_at = now + self.0.config.access_token_life();
         let refresh = OneTimeSecret::random();
         let refresh_expires_at = now + self.0.config.refresh_token_life();
+        let account = account_key(user.username.as_str());
+        let device = self.device(caller);
+        let device = device.filter(|device| device.account == account);
+        let device = device.unwrap_or_else(|| Device::new(account));
         let new = NewLogin {
             id: login,
             user: user.id,
@@ -306,6 +348,7 @@ impl Auth {
             token_expires_at: expires_at,
             address: Some(caller.address),
             user_agent: caller.user_agent.as_deref().map(shorten),
+            device: Some(device.id.clone()),
         };
         let context = AuditContext {
             actor: Actor::User(user.id, user.username.clone()),
@@ -324,6 +367,7 @@ impl Auth {
             expires_at,
             user,
             refresh: Some((refresh, refresh_expires_at)),
+            device: Some(device.sign(&self.0.keys.load(), now)),
         })
     }
 

@@ -19,6 +19,11 @@ impl OneTimeSecret {
         Self(URL_SAFE_NO_PAD.encode(bytes))
     }
 
+    /// Of bytes that nobody can guess.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Self {
+        Self(URL_SAFE_NO_PAD.encode(bytes))
+    }
+
     /// The secret text.
     pub fn expose(&self) -> &str {
         &self.0

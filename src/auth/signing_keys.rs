@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use aws_lc_rs::hmac;
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -85,9 +86,18 @@ pub(super) fn parse_key(pem: &str, at: Timestamp) -> Result<StoredKey, KeyError>
     })
 }
 
+/// A key of its own, so that the signing key signs tokens only.
+fn successor_key(private_key: &[u8]) -> hmac::Key {
+    let root = hmac::Key::new(hmac::HMAC_SHA256, private_key);
+    let derived = hmac::sign(&root, b"switchboard refresh token successor");
+    hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref())
+}
+
 pub(super) struct KeyRing {
     pub(super) signing_id: KeyId,
     pub(super) signing: EncodingKey,
+    /// Makes the refresh token that follows another one.
+    pub(super) successor_key: hmac::Key,
     verifying: HashMap<KeyId, DecodingKey>,
     jwks: serde_json::Value,
 }
@@ -105,6 +115,7 @@ impl KeyRing {
         Ok(Self {
             signing_id: signing.id,
             signing: EncodingKey::from_ed_der(&signing.private_key),
+            successor_key: successor_key(&signing.private_key),
             verifying: keys
                 .iter()
                 .map(|key| (key.id, DecodingKey::from_ed_der(&key.public_key)))

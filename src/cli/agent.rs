@@ -51,7 +51,7 @@ pub(super) async fn run(
 fn catalog(loaded: &Loaded) -> anyhow::Result<Catalog> {
     let config = &loaded.config;
     crate::store::make_directory(&config.data)?;
-    let workshop = Launcher::open(&config.data.dir, Some("/proc/self/exe".into()), None)?;
+    let workshop = Launcher::open(&config.data.dir, "/proc/self/exe".into(), None)?;
     let (agents, limits) = (&config.agents, &config.runtime);
     Ok(Catalog::new(agents, limits, workshop, Clock::system()))
 }

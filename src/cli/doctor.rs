@@ -17,6 +17,7 @@ use super::local_health;
 use super::output::Output;
 use crate::config::{Config, Loaded};
 use crate::gateway::InstanceLock;
+use crate::runtime::{AgentFinding, Preflight, preflight};
 use crate::store::{self, BlobOwner, Store};
 use finding::Finding;
 
@@ -91,8 +92,28 @@ async fn examine(loaded: &Loaded) -> Vec<Finding> {
             "Check data.dir and data.database_url.",
         )),
     }
+    findings.extend(agents(config));
     findings.push(gateway(config));
     findings
+}
+
+/// Can the configured agents work on this machine?
+fn agents(config: &Config) -> impl Iterator<Item = Finding> {
+    let found = preflight(&config.agents, &config.data.dir).into_iter();
+    let sentence = |fix: &str| {
+        let mut letters = fix.chars();
+        let first = letters.next().into_iter().flat_map(char::to_uppercase);
+        first.chain(letters).chain(['.']).collect::<String>()
+    };
+    found.map(move |AgentFinding { agent, verdict }| match verdict {
+        Preflight::Ready(about) => Finding::ok("agents", format!("{agent}: {about}")),
+        Preflight::Doubt { found, fix } => {
+            Finding::warning("agents", format!("{agent}: {found}"), sentence(&fix))
+        }
+        Preflight::Problem { found, fix } => {
+            Finding::problem("agents", format!("{agent}: {found}"), sentence(&fix))
+        }
+    })
 }
 
 fn configuration(loaded: &Loaded) -> Finding {

@@ -99,6 +99,8 @@ pub enum Action {
     LimitsChanged,
     /// An agent's question was answered, by a user or by a rule.
     QuestionAnswered,
+    /// The gateway cancelled a run, or removed it from the queue, because its sender lost the right.
+    RunCancelled,
     /// A backup was restored.
     Restored,
     /// All data was moved to another database.
@@ -138,6 +140,7 @@ impl Action {
             Self::AgentTested => "agent.tested",
             Self::LimitsChanged => "limits.changed",
             Self::QuestionAnswered => "question.answered",
+            Self::RunCancelled => "run.cancelled",
             Self::Restored => "data.restored",
             Self::Moved => "data.moved",
             Self::EpochsRenewed => "data.epochs_renewed",

@@ -11,7 +11,7 @@ use super::command::{Prompt, SettingsChange};
 use super::id::{MessageId, QuestionId, RunId, UserId};
 use super::question::{OpenQuestion, Resolution};
 use super::queue::{QueueEntry, QueueModes, QueuedPrompt};
-use super::run::{Progress, RunOutcome, Usage};
+use super::run::{FailureCause, Progress, RunOutcome, Usage};
 use super::tool::Tool;
 
 /// Author of a message.
@@ -117,6 +117,9 @@ pub enum Event {
         /// Name of the sender.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
+        /// Those who sent its prompts; empty in what was recorded before senders were.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        senders: Vec<UserId>,
         /// Queued runs that became part of this one.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         merged: Vec<RunId>,
@@ -139,6 +142,9 @@ pub enum Event {
         /// Tokens it used.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
+        /// Why it was lost, if its agent did not end it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<FailureCause>,
     },
     /// A chunk of a message.
     MessageDelta {
@@ -229,6 +235,9 @@ pub enum Event {
     },
     /// The agent's plan, all of it.
     PlanUpdated {
+        /// The run that follows it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<RunId>,
         /// Its steps.
         steps: Vec<PlanStep>,
     },
@@ -277,6 +286,7 @@ impl Event {
             | Self::ToolUpdate { run, .. }
             | Self::QuestionResolved { run, .. } => Some(*run),
             Self::QuestionAsked(asked) => Some(asked.run),
+            Self::PlanUpdated { run, .. } => *run,
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::command::Prompt;
-use super::id::RunId;
+use super::id::{RunId, UserId};
 
 /// Characters of a queued prompt that the queue shows to members.
 const EXCERPT_CHARS: usize = 200;
@@ -57,6 +57,9 @@ pub struct QueuedPrompt {
     /// Name of the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// The sender; absent in what was queued before senders were recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender: Option<UserId>,
     /// The `messageId` of the command that brought it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation: Option<String>,
@@ -93,6 +96,8 @@ pub struct NextRun {
     pub first: QueuedPrompt,
     /// The runs of the others; they end together with the first.
     pub merged: Vec<RunId>,
+    /// Those who sent one of them.
+    pub senders: Vec<UserId>,
 }
 
 impl Queue {
@@ -128,14 +133,20 @@ impl Queue {
         let mut taken = self.entries.drain(..count);
         let mut first = taken.next()?;
         let mut merged = Vec::new();
+        let mut senders: Vec<UserId> = first.sender.into_iter().collect();
         for other in taken {
             first.prompt.text.push_str("\n\n");
             first.prompt.text.push_str(&other.prompt.text);
             first.prompt.images.extend(other.prompt.images);
             first.prompt.attachments.extend(other.prompt.attachments);
             merged.push(other.run);
+            senders.extend(other.sender.filter(|sender| !senders.contains(sender)));
         }
-        Some(NextRun { first, merged })
+        Some(NextRun {
+            first,
+            merged,
+            senders,
+        })
     }
 
     /// How many prompts at the front can share a run: same kind, sender, mode, context and meta, and
@@ -211,6 +222,7 @@ mod tests {
             kind,
             prompt: Prompt::new(text, Mode::Act),
             by: None,
+            sender: None,
             correlation: None,
         }
     }

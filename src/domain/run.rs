@@ -21,6 +21,20 @@ pub enum RunOutcome {
     },
 }
 
+/// Why a run was lost, if its agent did not end it: what helps differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureCause {
+    /// The agent's program is not on the machine: an operator must install it.
+    NotInstalled,
+    /// The agent is there and cannot be started or reached: an operator must correct its setup.
+    NotStarted,
+    /// The agent ended during the run.
+    Crashed,
+    /// The gateway was stopped or restarted during the run.
+    GatewayRestarted,
+}
+
 /// Progress of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {

@@ -45,7 +45,8 @@ impl SearchQuery {
 
     /// One line of the text around the first match; its beginning if none matches.
     pub fn excerpt(&self, text: &str) -> String {
-        let found = self.first_match(text).unwrap_or(0);
+        let found = self.first_match(text).or_else(|| self.first_part(text));
+        let found = found.unwrap_or(0);
         let (before, rest) = text.split_at(found);
         let start = before
             .char_indices()
@@ -74,6 +75,12 @@ impl SearchQuery {
             offset += piece.len();
         }
         None
+    }
+
+    /// Byte offset of the first place where a query word is part of a word.
+    fn first_part(&self, text: &str) -> Option<usize> {
+        let mut starts = text.char_indices().map(|(offset, _)| offset);
+        starts.find(|offset| self.words().any(|word| has_prefix(&text[*offset..], word)))
     }
 }
 
@@ -141,13 +148,17 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_of_a_word_does_not_match() {
+    fn the_beginning_of_a_word_is_preferred_to_its_middle() {
         let text = format!("{} catalog {}", "concat ".repeat(30), "x ".repeat(200));
         assert!(
             SearchQuery::parse("cat")
                 .excerpt(&text)
                 .contains("catalog x")
         );
+        let inside = SearchQuery::parse("zeile").excerpt("Die Befehlszeile und mehr");
+        assert_eq!(inside, "Die Befehlszeile und mehr");
+        let far = format!("{} Befehlszeile", "x ".repeat(300));
+        assert!(SearchQuery::parse("zeile").excerpt(&far).ends_with("zeile"));
     }
 
     proptest! {

@@ -65,15 +65,22 @@ pub(super) struct LoggedInBody {
 
 /// The response to a login: the access token in the body, the refresh token in a cookie.
 pub(super) fn logged_in(state: &AppState, grant: LoginTokens) -> Response {
-    let cookie = grant
+    let (cookies, now) = (&state.cookies, state.clock.wall());
+    let refresh = grant
         .refresh
-        .map(|(secret, expires_at)| state.cookies.set(&secret, expires_at, state.clock.wall()));
+        .map(|(secret, expires_at)| cookies.set(&secret, expires_at, now));
+    let device = grant.device.map(|device| cookies.set_device(&device, now));
     let body = LoggedInBody {
         token: grant.token,
         expires_at: whole_seconds(grant.expires_at),
         user: UserBody::from(&grant.user),
     };
-    let cookies = AppendHeaders(cookie.map(|cookie| (SET_COOKIE, cookie)));
+    let cookies = refresh.into_iter().chain(device);
+    let cookies = AppendHeaders(
+        cookies
+            .map(|cookie| (SET_COOKIE, cookie))
+            .collect::<Vec<_>>(),
+    );
     (no_store(), cookies, Json(body)).into_response()
 }
 
@@ -93,7 +100,7 @@ fn whole_seconds(time: Timestamp) -> Timestamp {
         (status = 200, description = "Logged in; sets the refresh cookie", body = LoggedInBody),
         (status = 401, description = "AUTH_FAILED: unknown user, wrong password or disabled account", body = Problem),
         (status = 422, description = "VALIDATION_ERROR", body = Problem),
-        (status = 429, description = "RATE_LIMITED: too many attempts from this address", body = Problem),
+        (status = 429, description = "RATE_LIMITED: too many attempts from this address or network, or too many on this account under way", body = Problem),
         (status = 503, description = "BUSY: too many passwords are being checked", body = Problem)
     )
 )]
@@ -131,7 +138,7 @@ pub(super) async fn refresh(
     headers: HeaderMap,
 ) -> Response {
     let outcome = match refresh_token(&headers) {
-        Some(token) => state.auth.refresh(token, caller.address).await,
+        Some(token) => state.auth.refresh(token, &caller).await,
         None => Err(RefreshError::Unknown),
     };
     match outcome {

@@ -13,6 +13,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::AppState;
+use super::cookie;
 use super::error::ApiError;
 use crate::auth::{Auth, LoginClient, TokenError, bearer};
 use crate::domain::account::{Principal, Role};
@@ -66,6 +67,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Anonymous {
             user_agent: user_agent
                 .and_then(|value| value.to_str().ok())
                 .map(str::to_owned),
+            device_cookie: cookie::device(&parts.headers).map(str::to_owned),
         }))
     }
 }

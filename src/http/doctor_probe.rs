@@ -19,7 +19,7 @@ use axum::routing::{get, post};
 use futures_util::stream;
 use serde_json::{Value, json};
 
-use super::accept::HttpConnection;
+use super::accept_loop::HttpConnection;
 use super::attachments;
 use super::caller::Peer;
 use super::error::ApiError;

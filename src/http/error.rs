@@ -15,12 +15,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::caller::no_such_session;
 use super::request_id;
 use crate::auth::{AdminError, ChangePasswordError, LoginError, TokenError};
 use crate::domain::error_code::ErrorCode;
 use crate::limits::{Budget, Refusal};
 use crate::runtime::AgentTestError;
-use crate::session::SearchError;
+use crate::session::{QuotaError, QuotaExceeded, ReadError, SearchError};
 use crate::store::{RefreshError, StoreError};
 use crate::wire::error_details::Details;
 
@@ -121,6 +122,14 @@ impl ApiError {
     }
 
     /// 503: worth another try in a second.
+    pub(super) fn storage_unavailable(detail: impl Into<String>) -> Self {
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        Self {
+            retry_after_secs: Some(2),
+            ..Self::new(status, ErrorCode::StorageUnavailable, detail)
+        }
+    }
+
     pub(super) fn busy(detail: impl Into<String>) -> Self {
         Self {
             retry_after_secs: Some(1),
@@ -149,14 +158,9 @@ impl From<StoreError> for ApiError {
         match error {
             StoreError::Unavailable(error) => {
                 tracing::error!(%error, "the database is unavailable");
-                Self {
-                    retry_after_secs: Some(2),
-                    ..Self::new(
-                        StatusCode::SERVICE_UNAVAILABLE,
-                        ErrorCode::StorageUnavailable,
-                        "The database is unavailable at the moment; nothing was changed.",
-                    )
-                }
+                Self::storage_unavailable(
+                    "The database is unavailable at the moment; nothing was changed.",
+                )
             }
             StoreError::Fault(error) => {
                 tracing::error!(%error, "a database statement failed");
@@ -198,6 +202,16 @@ impl From<LoginError> for ApiError {
         match error {
             LoginError::Refused => Self::unauthenticated("The user name or the password is wrong."),
             LoginError::NoSuchSession => Self::not_found("There is no such session."),
+            LoginError::TooMany => Self {
+                retry_after_secs: Some(4),
+                ..Self::new(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    ErrorCode::RateLimited,
+                    "Others are trying to log in as this user; try again in a few seconds, or from a \
+                     browser in which you have logged in before.",
+                )
+            }
+            .with_details(json!({ "limit": "loginsUnderWay" })),
             LoginError::Busy(error) => Self::busy(format!("{error}; try again in a moment")),
             LoginError::Store(error) => error.into(),
         }
@@ -256,6 +270,32 @@ impl From<ChangePasswordError> for ApiError {
             }
             ChangePasswordError::Current(error) => error.into(),
             ChangePasswordError::New(error) => error.into(),
+        }
+    }
+}
+
+impl From<ReadError> for ApiError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::NotFound => no_such_session(),
+            ReadError::Busy(_) => {
+                Self::busy("You read too much at once at the moment; try again in a moment.")
+            }
+            ReadError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<QuotaError> for ApiError {
+    fn from(error: QuotaError) -> Self {
+        match error {
+            QuotaError::Exceeded(exceeded) => {
+                let QuotaExceeded { limit, max, actual } = exceeded;
+                Self::invalid(exceeded.sentence())
+                    .with_details(json!({ "limit": limit, "max": max, "actual": actual }))
+            }
+            QuotaError::DiskLow(low) => Self::storage_unavailable(low.sentence()),
+            QuotaError::Store(error) => error.into(),
         }
     }
 }

@@ -1,28 +1,27 @@
 //! Export: `/api/sessions/{id}/export`, a whole journal as a file.
 
+use std::fmt::Write as _;
+
 use axum::Extension;
-use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream;
-use futures_util::{StreamExt as _, TryStreamExt as _};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::AppState;
-use super::accept::HttpConnection;
-use super::attachments::TRANSFER_TIMEOUT;
-use super::caller::{Authenticated, check_token, require_access};
+use super::accept_loop::HttpConnection;
+use super::caller::Authenticated;
 use super::error::{ApiError, Problem};
 use super::extract::{PathParam, Query};
-use super::journal_reader::JournalPages;
-use crate::domain::event::Recorded;
+use super::journal_events::Lines;
+use super::journal_reader::{JournalReader, PageWriter};
 use crate::domain::id::SessionId;
-use crate::session::Access;
-use crate::store::StoreError;
+use crate::session::Entry;
+use crate::store::SessionRow;
 use crate::wire::markdown_export::Markdown;
-use crate::wire::outbound;
+
+const MAX_STEM_CHARS: usize = 60;
 
 /// In which form.
 #[derive(Clone, Copy, Default, Deserialize, ToSchema)]
@@ -64,100 +63,106 @@ pub(super) async fn export(
     caller: Authenticated,
     PathParam(id): PathParam<SessionId>,
     Query(form): Query<Form>,
-    Extension(line): Extension<HttpConnection>,
+    Extension(connection): Extension<HttpConnection>,
 ) -> Result<Response, ApiError> {
-    let row = require_access(&state, &caller.principal, id, Access::Viewer).await?;
-    let now = state.clock.wall();
-    let (writer, header, media_type, extension) = match form.format {
-        Format::Ndjson => (
-            Writer::Ndjson,
-            String::new(),
-            "application/x-ndjson",
-            "ndjson",
-        ),
+    let reader = JournalReader::open(&state, &caller, id).await?;
+    let stem = file_stem(reader.row());
+    let (body, media_type, extension) = match form.format {
+        Format::Ndjson => {
+            let body = reader.into_body(Lines(id), &connection).await?;
+            (body, "application/x-ndjson", "ndjson")
+        }
         Format::Markdown => {
-            let (document, header) = Markdown::new(id, row.title.as_deref(), &row.agent, now);
-            let writer = Writer::Markdown(Box::new(document));
-            (writer, header, "text/markdown; charset=utf-8", "md")
+            let (row, now) = (reader.row(), state.clock.wall());
+            let (markdown, header) = Markdown::new(id, row.name(), &row.agent, now);
+            let document = Document {
+                header: Some(header),
+                markdown,
+            };
+            let body = reader.into_body(document, &connection).await?;
+            (body, "text/markdown; charset=utf-8", "md")
         }
     };
-    let mut export = Export {
-        // Up to the present head: a run under way would never let the export end.
-        pages: JournalPages::new(&state, id, 0, row.head.saturating_add(1), u32::MAX),
-        writer: Some(writer),
-    };
-    // The first part is read before the answer starts: a failing database is still an error then.
-    let first = export.next().await?.unwrap_or_default();
-    let principal = caller.principal;
-    let rest = stream::try_unfold(export, move |mut export| {
-        let (state, principal) = (state.clone(), principal.clone());
-        async move {
-            let part = export.next().await.map_err(ApiError::from)?;
-            // The user may have lost their rights while they took the part before.
-            check_token(&state, &principal)?;
-            require_access(&state, &principal, id, Access::Viewer).await?;
-            Ok::<_, ApiError>(part.map(|part| (Bytes::from(part), export)))
-        }
-    });
-    line.start_transfer(TRANSFER_TIMEOUT);
-    let rest = rest.map_err(|_| std::io::Error::from(std::io::ErrorKind::BrokenPipe));
-    let first = stream::iter([Ok(Bytes::from(header + &first))]);
-    let name = format!("attachment; filename=\"{id}.{extension}\"");
+    let name = disposition(&stem, extension);
     Ok((
         [
             (CONTENT_TYPE, media_type.to_owned()),
             (CONTENT_DISPOSITION, name),
         ],
-        Body::from_stream(first.chain(rest)),
+        body,
     )
         .into_response())
 }
 
-struct Export {
-    pages: JournalPages,
-    /// `None` once the end was written.
-    writer: Option<Writer>,
-}
-
-enum Writer {
-    Ndjson,
-    Markdown(Box<Markdown>),
-}
-
-impl Export {
-    /// The next part; `None` after the last one.
-    async fn next(&mut self) -> Result<Option<String>, StoreError> {
-        let Some(writer) = &mut self.writer else {
-            return Ok(None);
-        };
-        let page = self.pages.next().await?;
-        let mut part = String::new();
-        for entry in &page {
-            writer.write(self.pages.session(), &entry.recorded, &mut part);
+/// The file's name without its extension: after the session, or its id if it has no name.
+fn file_stem(row: &SessionRow) -> String {
+    let mut stem = String::new();
+    for letter in row.name().unwrap_or_default().chars() {
+        if letter.is_alphanumeric() {
+            stem.push(letter);
+        } else if !stem.is_empty() && !stem.ends_with('-') {
+            stem.push('-');
         }
-        if page.is_empty()
-            && let Some(writer) = self.writer.take()
-        {
-            writer.end(&mut part);
+        if stem.chars().count() >= MAX_STEM_CHARS {
+            break;
         }
-        Ok(Some(part))
     }
+    let stem = stem.trim_end_matches('-');
+    if stem.is_empty() {
+        return row.id.to_string();
+    }
+    stem.to_owned()
 }
 
-impl Writer {
-    fn write(&mut self, session: SessionId, recorded: &Recorded, out: &mut String) {
-        match self {
-            Self::Ndjson => {
-                out.push_str(&outbound::event(session, recorded));
-                out.push('\n');
-            }
-            Self::Markdown(document) => document.write(recorded, out),
+/// `Content-Disposition` with the name in ASCII, and as it is for clients that know RFC 6266.
+fn disposition(stem: &str, extension: &str) -> String {
+    let ascii: String = stem.chars().filter(char::is_ascii).collect();
+    let ascii = Some(ascii.trim_matches('-')).filter(|stem| !stem.is_empty());
+    let ascii = ascii.unwrap_or("session");
+    let mut encoded = String::new();
+    for byte in stem.bytes() {
+        if byte.is_ascii_alphanumeric() || byte == b'-' {
+            encoded.push(char::from(byte));
+        } else {
+            write!(encoded, "%{byte:02X}").expect("a string takes everything");
+        }
+    }
+    format!("attachment; filename=\"{ascii}.{extension}\"; filename*=UTF-8''{encoded}.{extension}")
+}
+
+/// A conversation as one Markdown document.
+struct Document {
+    /// `None` once it was written.
+    header: Option<String>,
+    markdown: Markdown,
+}
+
+impl PageWriter for Document {
+    fn write(&mut self, page: &[Entry], out: &mut String) {
+        out.extend(self.header.take());
+        for entry in page {
+            self.markdown.write(&entry.recorded, out);
         }
     }
 
     fn end(self, out: &mut String) {
-        if let Self::Markdown(document) = self {
-            document.end(out);
-        }
+        self.markdown.end(out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::disposition;
+
+    #[test]
+    fn a_file_is_named_in_ascii_and_as_it_is() {
+        assert_eq!(
+            disposition("Größe-ändern", "md"),
+            "attachment; filename=\"Gre-ndern.md\"; filename*=UTF-8''Gr%C3%B6%C3%9Fe-%C3%A4ndern.md"
+        );
+        assert_eq!(
+            disposition("日本", "ndjson"),
+            "attachment; filename=\"session.ndjson\"; filename*=UTF-8''%E6%97%A5%E6%9C%AC.ndjson"
+        );
     }
 }

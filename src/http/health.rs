@@ -1,12 +1,13 @@
 //! Health checks and the version.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
+use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
 use super::AppState;
@@ -14,6 +15,38 @@ use crate::store::StoreOperation;
 
 /// Deadline for each component, so that the check itself answers in time.
 const COMPONENT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A good result is used again for this long: the check takes a lock that logins need.
+const MAX_AGE: Duration = Duration::from_millis(250);
+
+/// The last check of the database. Callers that come during a check share its result.
+#[derive(Default)]
+pub(super) struct LastCheck(Mutex<Option<(Instant, &'static str)>>);
+
+impl LastCheck {
+    async fn database(&self, state: &AppState) -> &'static str {
+        let arrived = Instant::now();
+        let mut last = self.0.lock().await;
+        if let Some((at, status)) = *last
+            && (at >= arrived || (status == "ok" && at.elapsed() < MAX_AGE))
+        {
+            return status;
+        }
+        let status = check_database(state).await;
+        *last = Some((Instant::now(), status));
+        status
+    }
+}
+
+async fn check_database(state: &AppState) -> &'static str {
+    match tokio::time::timeout(COMPONENT_TIMEOUT, state.store.ping()).await {
+        Ok(Ok(())) => return "ok",
+        Ok(Err(error)) => tracing::warn!(%error, "the database fails the readiness check"),
+        Err(_) => tracing::warn!("the database does not answer the readiness check in time"),
+    }
+    state.metrics.failures.count(StoreOperation::Probe);
+    "failing"
+}
 
 /// The result of a health check.
 #[derive(Serialize, ToSchema)]
@@ -46,19 +79,7 @@ pub(super) async fn healthz() -> Json<Health> {
     )
 )]
 pub(super) async fn readyz(State(state): State<AppState>) -> (StatusCode, Json<Health>) {
-    let database = match tokio::time::timeout(COMPONENT_TIMEOUT, state.store.ping()).await {
-        Ok(Ok(())) => "ok",
-        Ok(Err(error)) => {
-            state.metrics.failures.count(StoreOperation::Probe);
-            tracing::warn!(%error, "the database fails the readiness check");
-            "failing"
-        }
-        Err(_) => {
-            state.metrics.failures.count(StoreOperation::Probe);
-            tracing::warn!("the database does not answer the readiness check in time");
-            "failing"
-        }
-    };
+    let database = state.last_check.database(&state).await;
     let status = if state.draining.is_cancelled() {
         "draining"
     } else {

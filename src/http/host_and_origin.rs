@@ -6,8 +6,9 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::header::{HOST, ORIGIN};
@@ -203,6 +204,33 @@ pub(super) async fn check(
     Ok(next.run(request).await)
 }
 
+/// Lets a request pass whose `Host` cannot be the name of a page: an address, `localhost`, a name without
+/// a dot, or one of these.
+pub(super) async fn check_private_host(
+    State(allowed): State<Arc<[String]>>,
+    request: Request,
+    next: Next,
+) -> Result<Response, StatusCode> {
+    let host = request.headers().get(HOST);
+    let host = host.and_then(|host| host.to_str().ok());
+    match host {
+        Some(host) if is_private_host(host, &allowed) => Ok(next.run(request).await),
+        _ => Err(StatusCode::MISDIRECTED_REQUEST),
+    }
+}
+
+fn is_private_host(host: &str, allowed: &[String]) -> bool {
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if is_port(port) => name,
+        _ => host,
+    };
+    let bare = name.trim_start_matches('[').trim_end_matches(']');
+    bare.parse::<IpAddr>().is_ok()
+        || (!name.is_empty() && !name.contains('.'))
+        || allowed.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
 fn check_host(origins: &Origins, request: &Request) -> Result<(), ApiError> {
     let from_uri = request
         .uri()
@@ -243,6 +271,29 @@ fn check_origin(origins: &Origins, headers: &HeaderMap) -> Result<(), ApiError> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_metrics_listener_answers_to_no_name_that_a_page_could_have() {
+        let allowed = ["metrics.example.org".to_owned()];
+        for host in [
+            "127.0.0.1:9717",
+            "[::1]:9717",
+            "localhost:9717",
+            "switchboard:9717",
+            "Metrics.example.org:9717",
+            "10.0.0.7",
+        ] {
+            assert!(is_private_host(host, &allowed), "{host}");
+        }
+        for host in [
+            "evil.example.org:9717",
+            "evil.example",
+            "",
+            "127.0.0.1.evil.org",
+        ] {
+            assert!(!is_private_host(host, &allowed), "{host}");
+        }
+    }
 
     fn origins(public: Option<&str>) -> Origins {
         let public: Option<Origin> = public.map(|text| text.parse().unwrap());

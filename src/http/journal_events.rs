@@ -2,23 +2,22 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::Extension;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use futures_util::{StreamExt as _, stream};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::AppState;
-use super::caller::{Authenticated, require_access};
+use super::accept_loop::HttpConnection;
+use super::caller::Authenticated;
 use super::error::{ApiError, Problem};
 use super::extract::{PathParam, Query};
-use super::journal_reader::JournalPages;
+use super::journal_reader::{JournalReader, PageWriter};
 use super::sse::wait_for_events;
 use crate::domain::id::SessionId;
-use crate::session::{Access, Entry};
-use crate::store::StoreError;
+use crate::session::Entry;
 use crate::wire::outbound;
 
 const DEFAULT_EVENTS: u32 = 500;
@@ -55,51 +54,41 @@ pub(super) async fn events(
     caller: Authenticated,
     PathParam(id): PathParam<SessionId>,
     Query(query): Query<EventsQuery>,
+    Extension(connection): Extension<HttpConnection>,
 ) -> Result<Response, ApiError> {
-    require_access(&state, &caller.principal, id, Access::Viewer).await?;
-    let mut pages = pages(&state, id, &query).await?;
-    // Read the first page before the response begins: a database error can still become a status.
-    let mut first = pages.next().await?;
-    if let Some(seconds) = query.wait.filter(|_| first.is_empty()) {
-        let (after, wait) = (
-            query.after.unwrap_or(0),
-            Duration::from_secs(seconds.into()),
-        );
-        wait_for_events(&state, &caller, id, after, wait).await?;
-        first = pages.next().await?;
+    let limit = query.limit.unwrap_or(DEFAULT_EVENTS).clamp(1, MAX_EVENTS);
+    let mut reader = JournalReader::open(&state, &caller, id).await?;
+    match (query.after, query.before) {
+        (None, Some(before)) if query.wait.is_none() => reader.last_before(before, limit).await?,
+        (_, Some(_)) => {
+            let detail = "Ask for events `after` an offset or `before` one, not for both.";
+            return Err(ApiError::invalid(detail));
+        }
+        (after, None) => {
+            let after = after.unwrap_or(0);
+            reader.first_after(after, limit);
+            if let Some(seconds) = query.wait.filter(|_| reader.is_at_end()) {
+                let wait = Duration::from_secs(seconds.into());
+                wait_for_events(&state, &caller, id, after, wait).await?;
+                reader = JournalReader::open(&state, &caller, id).await?;
+                reader.first_after(after, limit);
+            }
+        }
     }
-    let rest = stream::try_unfold(pages, async |mut pages| {
-        let page = pages.next().await?;
-        Ok::<_, StoreError>((!page.is_empty()).then(|| (lines(pages.session(), &page), pages)))
-    });
-    let first = stream::iter([Ok(lines(id, &first))]);
-    let body = Body::from_stream(first.chain(rest));
+    let body = reader.into_body(Lines(id), &connection).await?;
     Ok(([(CONTENT_TYPE, "application/x-ndjson")], body).into_response())
 }
 
-async fn pages(
-    state: &AppState,
-    id: SessionId,
-    query: &EventsQuery,
-) -> Result<JournalPages, ApiError> {
-    let limit = query.limit.unwrap_or(DEFAULT_EVENTS).clamp(1, MAX_EVENTS);
-    let Some(before) = query.before else {
-        let after = query.after.unwrap_or(0);
-        return Ok(JournalPages::new(state, id, after, u64::MAX, limit));
-    };
-    if query.after.is_some() || query.wait.is_some() {
-        let detail = "Ask for events `after` an offset or `before` one, not for both.";
-        return Err(ApiError::invalid(detail));
-    }
-    let after = state.sessions.offset_before_last(id, before, limit).await?;
-    Ok(JournalPages::new(state, id, after, before, limit))
-}
+/// One envelope per line.
+pub(super) struct Lines(pub(super) SessionId);
 
-fn lines(session: SessionId, page: &[Entry]) -> Bytes {
-    let mut lines = String::new();
-    for entry in page {
-        lines.push_str(&outbound::event(session, &entry.recorded));
-        lines.push('\n');
+impl PageWriter for Lines {
+    fn write(&mut self, page: &[Entry], out: &mut String) {
+        for entry in page {
+            out.push_str(&outbound::event(self.0, &entry.recorded));
+            out.push('\n');
+        }
     }
-    lines.into()
+
+    fn end(self, _out: &mut String) {}
 }

@@ -52,6 +52,16 @@ pub(super) struct SessionBody {
     offset: u64,
     message_count: u64,
     last_user_message: Option<String>,
+    /// The first prompt, shortened: the name of a session without a title.
+    first_user_message: Option<String>,
+    /// The session that it began as a copy of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    branched_from: Option<SessionId>,
+    /// Number of users that it is shared with.
+    shared_with: u64,
+    /// Whether something happened since you last read it.
+    unread: bool,
     /// Number of questions that wait for an answer.
     open_questions: u64,
     /// Number of queued prompts.
@@ -63,12 +73,33 @@ pub(super) struct SessionBody {
     /// The best matching passage of a search.
     #[serde(skip_serializing_if = "Option::is_none")]
     snippet: Option<String>,
+    /// The matching passages of a search, the best first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    hits: Vec<PassageBody>,
+}
+
+/// A passage that a search found.
+#[derive(Serialize, ToSchema)]
+pub(super) struct PassageBody {
+    /// The offset of its event; 0 for the title.
+    offset: u64,
+    snippet: String,
 }
 
 impl From<SearchHit> for SessionBody {
     fn from(hit: SearchHit) -> Self {
+        let hits: Vec<PassageBody> = hit
+            .passages
+            .into_iter()
+            .map(|passage| PassageBody {
+                offset: passage.offset,
+                snippet: passage.snippet,
+            })
+            .collect();
         Self {
-            snippet: Some(hit.snippet),
+            snippet: hits.first().map(|hit| hit.snippet.clone()),
+            hits,
             ..hit.row.into()
         }
     }
@@ -93,12 +124,17 @@ impl From<SessionRow> for SessionBody {
             epoch: row.epoch,
             offset: row.head,
             message_count: row.messages,
+            unread: row.read_upto.is_some_and(|upto| row.head > upto),
             last_user_message: row.last_prompt,
+            first_user_message: row.first_prompt,
+            branched_from: row.branched_from,
+            shared_with: row.shared_with,
             open_questions: row.waiting,
             queued_prompts: row.queued,
             created_at: row.created_at,
             updated_at: row.updated_at,
             snippet: None,
+            hits: Vec::new(),
         }
     }
 }
@@ -111,7 +147,8 @@ pub(super) struct SessionsQuery {
     before: Option<String>,
     /// Maximum number of sessions, at most 500; at most 50 of a search.
     limit: Option<u32>,
-    /// Search: every word must begin a word of the title, the prompts or the answers.
+    /// Search: every word must be in the title, the prompts or the answers, as the beginning of a word;
+    /// with three letters and more also as a part of one, in the newest texts.
     q: Option<String>,
 }
 
@@ -178,7 +215,7 @@ pub(super) struct CreateRequest {
     responses(
         (status = 201, description = "Created", body = SessionBody),
         (status = 401, description = "AUTH_FAILED", body = Problem),
-        (status = 422, description = "VALIDATION_ERROR: no such agent, or a bad title", body = Problem)
+        (status = 422, description = "VALIDATION_ERROR: no such agent, a bad title, or as many sessions as the account may have", body = Problem)
     )
 )]
 pub(super) async fn create(
@@ -195,6 +232,7 @@ pub(super) async fn create(
         JoinError::Store(error) => error.into(),
         other => ApiError::invalid(other.to_string()),
     })?;
+    state.sessions.check_new_session(new.owner).await?;
     state.store.create_session(&new).await?;
     let row = require_access(&state, &caller.principal, new.id, Access::Owner).await?;
     Ok((StatusCode::CREATED, Json(SessionBody::from(row))).into_response())
@@ -283,6 +321,40 @@ pub(super) async fn change(
     }
     let row = require_access(&state, &caller.principal, id, Access::Owner).await?;
     Ok(Json(row.into()))
+}
+
+/// How far you have read.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct ReadRequest {
+    /// The offset of the last event that you saw.
+    offset: u64,
+}
+
+/// Remembers how far you have read a session, for all your devices.
+#[utoipa::path(
+    put, path = "/api/sessions/{id}/read", tag = "sessions", security(("bearer" = [])),
+    request_body = ReadRequest,
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 204, description = "Remembered"),
+        (status = 401, description = "AUTH_FAILED", body = Problem),
+        (status = 404, description = "NOT_FOUND: no such session, or no access", body = Problem)
+    )
+)]
+pub(super) async fn mark_read(
+    State(state): State<AppState>,
+    caller: Authenticated,
+    PathParam(id): PathParam<SessionId>,
+    Json(request): Json<ReadRequest>,
+) -> Result<StatusCode, ApiError> {
+    let row = require_access(&state, &caller.principal, id, Access::Viewer).await?;
+    let upto = request.offset.min(row.head);
+    let (user, store) = (caller.principal.user, &state.store);
+    if store.mark_read(id, user, upto).await? {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(no_such_session())
+    }
 }
 
 /// Ends a session permanently: its run stops and its members are notified.

@@ -24,7 +24,7 @@ use tracing::Instrument as _;
 use utoipa::IntoParams;
 
 use super::AppState;
-use super::accept::HttpConnection;
+use super::accept_loop::HttpConnection;
 use super::caller::{AnyToken, Authenticated, check_token, require_access};
 use super::error::{ApiError, Problem};
 use super::extract::{PathParam, Query};

@@ -6,17 +6,17 @@
 //! way around the limit. Touches nothing else.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::http::Request;
 use axum::response::Response;
 use tower::{Layer, Service};
 
 use super::client_address::{AddressBucket, ClientAddress};
+use super::limit_exceeded::Budget;
 use super::network::Network;
-use super::per_minute_budgets::Budget;
 use super::rate_limit_headers::{Quota, Refusal};
 use super::request_rate::RequestRate;
 use super::sliding_window::SlidingWindow;
@@ -61,6 +61,8 @@ pub(crate) struct AddressLimitLayer {
     exempt: Arc<[Network]>,
     headers: QuotaHeaders,
     refuse: RefusalResponse,
+    /// When a refusal was last logged.
+    logged: Arc<Mutex<Option<Instant>>>,
 }
 
 impl AddressLimitLayer {
@@ -76,6 +78,25 @@ impl AddressLimitLayer {
             exempt: Arc::default(),
             headers,
             refuse,
+            logged: Arc::default(),
+        }
+    }
+
+    /// Tells the operator, at most once a minute, which setting refuses logins: an office behind one
+    /// address may need more of them.
+    fn log_refusal(&self, client: Option<&ClientAddress>, refusal: &Refusal) {
+        if self.budget != Budget::Logins {
+            return;
+        }
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.is_none_or(|at| at.elapsed() >= super::MINUTE) {
+            *logged = Some(Instant::now());
+            let address = client.map(|client| tracing::field::display(client.ip));
+            tracing::warn!(
+                client.address = address,
+                limit = refusal.limit,
+                "login attempts of an address are refused; if many people share it, raise limits.logins_per_minute"
+            );
         }
     }
 
@@ -138,7 +159,10 @@ where
         } = self.limit;
         let quota = match self.limit.admit(request.extensions().get()) {
             Ok(quota) => quota.filter(|_| headers == QuotaHeaders::Always),
-            Err(refusal) => return Box::pin(std::future::ready(Ok(refuse(budget, refusal)))),
+            Err(refusal) => {
+                self.limit.log_refusal(request.extensions().get(), &refusal);
+                return Box::pin(std::future::ready(Ok(refuse(budget, refusal))));
+            }
         };
         let response = self.inner.call(request);
         Box::pin(async move {

@@ -3,7 +3,9 @@
 //! Used for agent events that are not committed yet, where a channel alone counts messages and one
 //! message can be large, and for unfinished messages of all sockets.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -64,6 +66,69 @@ impl Taken<'_> {
     }
 }
 
+/// A budget for each key within one for all; clones share them.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyedByteBudgets<K: Eq + Hash> {
+    total: ByteBudget,
+    per_key: usize,
+    by_key: Arc<Mutex<HashMap<K, Weak<Semaphore>>>>,
+}
+
+/// A key's part of a budget for all. Kept while somebody has it.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedByteBudget {
+    total: ByteBudget,
+    own: ByteBudget,
+}
+
+impl<K: Eq + Hash> KeyedByteBudgets<K> {
+    pub(crate) fn new(total: usize, per_key: usize) -> Self {
+        Self {
+            total: ByteBudget::new(total),
+            per_key,
+            by_key: Arc::default(),
+        }
+    }
+
+    pub(crate) fn of(&self, key: K) -> SharedByteBudget {
+        let mut by_key = self.by_key.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = by_key.get(&key).and_then(Weak::upgrade);
+        let free = known.unwrap_or_else(|| {
+            by_key.retain(|_, budget| budget.strong_count() > 0);
+            let free = Arc::new(Semaphore::new(self.per_key));
+            by_key.insert(key, Arc::downgrade(&free));
+            free
+        });
+        SharedByteBudget {
+            total: self.total.clone(),
+            own: ByteBudget {
+                total: self.per_key,
+                free,
+            },
+        }
+    }
+}
+
+impl SharedByteBudget {
+    /// Takes bytes until they are given back by number; false if the key's part or the whole is used up.
+    pub(crate) fn try_take(&self, bytes: usize) -> bool {
+        let Some(own) = self.own.try_take(bytes) else {
+            return false;
+        };
+        let Some(total) = self.total.try_take(bytes) else {
+            return false;
+        };
+        own.keep();
+        total.keep();
+        true
+    }
+
+    pub(crate) fn give_back(&self, bytes: usize) {
+        self.own.give_back(bytes);
+        self.total.give_back(bytes);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +144,20 @@ mod tests {
         assert!(other.try_take(10).is_some(), "not kept, so given back");
         assert!(other.try_take(11).is_none());
         assert!(ByteBudget::new(0).try_take(1).is_none());
+    }
+
+    #[test]
+    fn a_key_has_its_part_and_leaves_the_rest_to_others() {
+        let budgets = KeyedByteBudgets::new(10, 6);
+        let (mia, also_mia, ben) = (budgets.of("mia"), budgets.of("mia"), budgets.of("ben"));
+        assert!(mia.try_take(4) && also_mia.try_take(2));
+        assert!(!mia.try_take(1), "her part is used up");
+        assert!(ben.try_take(4));
+        assert!(!ben.try_take(1), "the whole is used up");
+        mia.give_back(4);
+        assert!(ben.try_take(2), "what was refused took nothing");
+        drop((mia, also_mia));
+        assert!(budgets.of("mia").try_take(2), "forgotten with the last one");
     }
 
     #[tokio::test]

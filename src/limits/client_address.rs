@@ -50,6 +50,11 @@ impl ClientAddress {
 pub(crate) struct AddressBucket(IpAddr);
 
 impl AddressBucket {
+    /// The address, or the first one of the network.
+    pub(super) fn ip(self) -> IpAddr {
+        self.0
+    }
+
     pub(crate) fn of(ip: IpAddr) -> Self {
         match ip.to_canonical() {
             v4 @ IpAddr::V4(_) => Self(v4),

@@ -1,14 +1,15 @@
 //! Permits: cap how many hold something at the same time, for each key and in all.
 //!
-//! Used for connections, agents, uploads, branches and searches. Not for the password hasher: its
-//! callers have no key and wait in order without a deadline, which is a plain semaphore.
+//! Used for connections, agents, uploads, branches, searches and reads of journals. Who waits is served
+//! in the order of arrival, and holds nothing of the total while it waits for its own key. Not for the
+//! password hasher: its callers have no key and wait without a deadline, which is a plain semaphore.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The caps and what is taken of them; clones share it.
 #[derive(Clone, Debug)]
@@ -16,25 +17,28 @@ pub(crate) struct Permits<K: Eq + Hash>(Arc<PermitState<K>>);
 
 #[derive(Debug)]
 struct PermitState<K> {
-    total: usize,
-    per_key: usize,
-    held: Mutex<Held<K>>,
-    released: Notify,
-}
-
-/// Keys are remembered only while they hold something, so the total bounds the memory, too.
-#[derive(Debug)]
-struct Held<K> {
-    total: usize,
-    by_key: HashMap<K, usize>,
+    max_total: usize,
+    max_per_key: usize,
+    total: Arc<Semaphore>,
+    /// Keys are remembered only while they hold something or wait.
+    by_key: Mutex<HashMap<K, Arc<Semaphore>>>,
 }
 
 /// Held until dropped.
 #[derive(Debug)]
 #[must_use = "dropping the permit releases it"]
 pub(crate) struct Permit<K: Eq + Hash> {
+    _total: OwnedSemaphorePermit,
+    _own: Option<OfKey<K>>,
+}
+
+/// A key's semaphore, remembered until the last one is dropped.
+#[derive(Debug)]
+struct OfKey<K: Eq + Hash> {
     shared: Arc<PermitState<K>>,
-    key: Option<K>,
+    key: K,
+    /// `None` while it is waited for, and once it was given back.
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 /// The cap that refused a permit, and how many it allows.
@@ -48,90 +52,106 @@ pub(crate) enum CapReached {
 
 impl<K: Eq + Hash + Clone> Permits<K> {
     pub(crate) fn new(total: usize, per_key: usize) -> Self {
+        let max_total = total.min(Semaphore::MAX_PERMITS);
         Self(Arc::new(PermitState {
-            total,
-            per_key,
-            held: Mutex::new(Held {
-                total: 0,
-                by_key: HashMap::new(),
-            }),
-            released: Notify::new(),
+            max_total,
+            max_per_key: per_key.min(Semaphore::MAX_PERMITS),
+            total: Arc::new(Semaphore::new(max_total)),
+            by_key: Mutex::default(),
         }))
     }
 
     /// A permit now or not at all. Without a key only the total applies.
     pub(crate) fn try_acquire(&self, key: impl Into<Option<K>>) -> Result<Permit<K>, CapReached> {
-        let (shared, key) = (&self.0, key.into());
-        let mut held = shared.lock();
-        if held.total >= shared.total {
-            return Err(CapReached::Total(shared.total));
-        }
-        if let Some(key) = &key {
-            let own = held.by_key.get(key).copied().unwrap_or(0);
-            if own >= shared.per_key {
-                return Err(CapReached::Key(shared.per_key));
+        let shared = &self.0;
+        let total = Arc::clone(&shared.total).try_acquire_owned();
+        let total = total.map_err(|_| CapReached::Total(shared.max_total))?;
+        let own = match key.into() {
+            None => None,
+            Some(key) => {
+                let (semaphore, mut own) = self.of_key(key);
+                let permit = semaphore.try_acquire_owned();
+                own.permit = Some(permit.map_err(|_| CapReached::Key(shared.max_per_key))?);
+                Some(own)
             }
-            held.by_key.insert(key.clone(), own + 1);
-        }
-        held.total += 1;
-        let shared = Arc::clone(shared);
-        Ok(Permit { shared, key })
+        };
+        Ok(Permit {
+            _total: total,
+            _own: own,
+        })
     }
 
-    /// Waits for a permit until the timeout; then says which cap was in the way. Not fair: a
-    /// newcomer can overtake, so the timeout bounds what starvation costs.
+    /// Waits for a permit until the timeout; then says which cap was in the way.
     pub(crate) async fn acquire_within(
         &self,
         key: K,
         timeout: Duration,
     ) -> Result<Permit<K>, CapReached> {
+        let shared = &self.0;
+        let (semaphore, mut own) = self.of_key(key);
+        let mut refused = CapReached::Key(shared.max_per_key);
         let acquiring = async {
-            loop {
-                // Made before the attempt, so that a release in between is not missed.
-                let released = self.0.released.notified();
-                if let Ok(permit) = self.try_acquire(key.clone()) {
-                    return permit;
-                }
-                released.await;
-            }
+            own.permit = semaphore.acquire_owned().await.ok();
+            refused = CapReached::Total(shared.max_total);
+            Arc::clone(&shared.total).acquire_owned().await
         };
         match tokio::time::timeout(timeout, acquiring).await {
-            Ok(permit) => Ok(permit),
-            Err(_) => self.try_acquire(key),
+            Ok(Ok(total)) => Ok(Permit {
+                _total: total,
+                _own: Some(own),
+            }),
+            Ok(Err(_)) | Err(_) => Err(refused),
         }
     }
 
     /// How many are held, and how many there are.
     pub(crate) fn usage(&self) -> (usize, usize) {
-        (self.0.lock().total, self.0.total)
+        let PermitState {
+            max_total, total, ..
+        } = &*self.0;
+        (max_total - total.available_permits(), *max_total)
+    }
+
+    fn of_key(&self, key: K) -> (Arc<Semaphore>, OfKey<K>) {
+        let shared = Arc::clone(&self.0);
+        let mut by_key = shared.lock();
+        let new = || Arc::new(Semaphore::new(shared.max_per_key));
+        let semaphore = Arc::clone(by_key.entry(key.clone()).or_insert_with(new));
+        drop(by_key);
+        let permit = None;
+        (
+            semaphore,
+            OfKey {
+                shared,
+                key,
+                permit,
+            },
+        )
     }
 
     #[cfg(test)]
     pub(crate) fn keys(&self) -> usize {
-        self.0.lock().by_key.len()
+        self.0.lock().len()
     }
 }
 
 impl<K> PermitState<K> {
-    fn lock(&self) -> MutexGuard<'_, Held<K>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<K, Arc<Semaphore>>> {
+        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<K: Eq + Hash> Drop for Permit<K> {
+impl<K: Eq + Hash> Drop for OfKey<K> {
     fn drop(&mut self) {
-        let mut held = self.shared.lock();
-        held.total -= 1;
-        if let Some(key) = &self.key
-            && let Some(own) = held.by_key.get_mut(key)
+        let mut by_key = self.shared.lock();
+        drop(self.permit.take());
+        // A holder's or waiter's permit refers to the semaphore, too.
+        if by_key
+            .get(&self.key)
+            .is_some_and(|semaphore| Arc::strong_count(semaphore) == 1)
         {
-            *own -= 1;
-            if *own == 0 {
-                held.by_key.remove(key);
-            }
+            by_key.remove(&self.key);
         }
-        drop(held);
-        self.shared.released.notify_waiters();
     }
 }
 
@@ -188,6 +208,23 @@ mod tests {
             drop(first);
         });
         assert!(second.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_with_many_waiters_leaves_the_rest_of_the_total_to_others() {
+        let permits = Permits::new(3, 2);
+        let held = [(); 2].map(|()| permits.try_acquire("mia").unwrap());
+        let waiting = (0..50).map(|_| permits.acquire_within("mia", TIMEOUT));
+        let ((), refused) = tokio::join!(
+            async {
+                tokio::task::yield_now().await;
+                drop(permits.acquire_within("ben", TIMEOUT).await.unwrap());
+            },
+            futures_util::future::join_all(waiting),
+        );
+        assert!(refused.iter().all(Result::is_err));
+        drop((held, refused));
+        assert_eq!((permits.usage(), permits.keys()), ((0, 3), 0));
     }
 
     #[tokio::test]

@@ -56,12 +56,13 @@ impl Limits {
             AdjustableLimit::StateRequests => self.sessions.states().set_limit(value),
             AdjustableLimit::Logins => {
                 self.logins.set_limit(value);
+                self.login_networks.set_limit(value);
                 self.passwords.set_limit(value);
             }
         }
     }
 
-    pub(crate) fn report(&self) -> [LimitStatus; 8] {
+    pub(crate) fn report(&self) -> [LimitStatus; 9] {
         let (config, sessions) = (&self.config, &self.sessions);
         let adjustable = |limit: AdjustableLimit, configured: NonZeroU32, refused| LimitStatus {
             name: limit.name(),
@@ -102,6 +103,11 @@ impl Limits {
                 )
             },
             fixed(
+                Budget::UserMessages.name(),
+                config.user_messages_per_minute,
+                sessions.users().refused(),
+            ),
+            fixed(
                 Budget::Heartbeats.name(),
                 config.heartbeats_per_minute,
                 sessions.refusals(FrameLimit::Heartbeats),
@@ -131,11 +137,11 @@ mod tests {
 
     use super::*;
     use crate::clock::Clock;
-    use crate::domain::id::SessionId;
+    use crate::domain::id::{SessionId, UserId};
 
     fn limits() -> Limits {
         let config = serde_json::json!({
-            "logins_per_minute": 5, "messages_per_minute": 3, "state_requests_per_minute": 2,
+            "logins_per_minute": 5, "messages_per_minute": 3, "user_messages_per_minute": 100, "user_sessions": 1, "user_journal_bytes": 1, "min_free_bytes": 0, "state_requests_per_minute": 2,
             "heartbeats_per_minute": 60, "message_bytes": 1_048_576, "prompt_chars": 100_000,
             "requests_per_minute": 12_000, "request_burst": 2_000, "tracked_addresses": 100,
             "attachment_bytes": 1, "session_attachment_bytes": 1, "user_attachment_bytes": 1,
@@ -152,13 +158,16 @@ mod tests {
 
     #[test]
     fn a_refusal_is_counted_under_the_limit_that_refused() {
-        let (limits, session) = (limits(), SessionId::new());
+        let (limits, session, mia) = (limits(), SessionId::new(), UserId::new());
         for _ in 0..3 {
-            limits.sessions.admit_state_request(session).ok();
+            limits.sessions.admit_state_request(session, mia).ok();
         }
-        limits.sessions.admit_message(session).unwrap();
-        limits.sessions.admit_message(session).unwrap_err();
-        limits.sessions.admit_state_request(session).unwrap_err();
+        limits.sessions.admit_message(session, mia).unwrap();
+        limits.sessions.admit_message(session, mia).unwrap_err();
+        limits
+            .sessions
+            .admit_state_request(session, mia)
+            .unwrap_err();
         limits.sessions.count_refusal(FrameLimit::PromptChars);
         assert_eq!(shown(&limits, "messagesPerMinute").refused, 2);
         assert_eq!(shown(&limits, "stateRequestsPerMinute").refused, 1);

@@ -1,10 +1,11 @@
-//! Session message rate: messages to one session, over all its sockets and across reconnects.
+//! Message rates: messages to one session, over all its sockets and across reconnects, and of one user
+//! over all sessions.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::per_minute_budgets::{Budget, LimitExceeded};
+use super::limit_exceeded::{Budget, LimitExceeded};
 use super::sliding_window::SlidingWindow;
 use crate::clock::Clock;
 use crate::domain::id::{SessionId, UserId};
@@ -24,14 +25,15 @@ impl From<SessionId> for BudgetKey {
     }
 }
 
-/// Two exact windows that are asked together: a state request counts in both or in neither.
+/// Exact windows that are asked together: a message counts in all that concern it or in none.
 #[derive(Debug)]
 pub(crate) struct SessionBudgets {
     messages: SlidingWindow<BudgetKey>,
     states: SlidingWindow<BudgetKey>,
+    users: SlidingWindow<UserId>,
     frame_refusals: FrameRefusals,
-    /// Makes checking one window and spending from the other one step.
-    both: Mutex<()>,
+    /// Makes checking the windows and spending from them one step.
+    all: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -54,36 +56,56 @@ impl SessionBudgets {
     pub(crate) fn new(
         messages_per_minute: NonZeroU32,
         states_per_minute: NonZeroU32,
-        sessions: NonZeroU32,
+        user_messages_per_minute: NonZeroU32,
+        tracked: NonZeroU32,
         clock: &Clock,
     ) -> Self {
-        let window = |limit| SlidingWindow::new(limit, super::MINUTE, sessions, clock.clone());
+        let window = |limit| SlidingWindow::new(limit, super::MINUTE, tracked, clock.clone());
+        let (minute, clock) = (super::MINUTE, clock.clone());
         Self {
             messages: window(messages_per_minute),
             states: window(states_per_minute),
+            users: SlidingWindow::new(user_messages_per_minute, minute, tracked, clock),
             frame_refusals: FrameRefusals::default(),
-            both: Mutex::new(()),
+            all: Mutex::new(()),
         }
     }
 
-    pub(crate) fn admit_message(&self, key: impl Into<BudgetKey>) -> Result<(), LimitExceeded> {
-        let _both = self.both.lock().unwrap_or_else(PoisonError::into_inner);
-        let admitted = self.messages.admit(&key.into()).map(drop);
-        admitted.map_err(|refusal| Budget::Messages.exceeded(refusal))
+    pub(crate) fn admit_message(
+        &self,
+        key: impl Into<BudgetKey>,
+        sender: UserId,
+    ) -> Result<(), LimitExceeded> {
+        let key = key.into();
+        let _all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let users = |refusal| Budget::UserMessages.exceeded(refusal);
+        let messages = |refusal| Budget::Messages.exceeded(refusal);
+        self.messages.check(&key).map_err(messages)?;
+        self.users.admit(&sender).map_err(users)?;
+        self.messages.admit(&key).map(drop).map_err(messages)
     }
 
     /// Counts a request for the state, which is a message too.
     pub(crate) fn admit_state_request(
         &self,
         key: impl Into<BudgetKey>,
+        sender: UserId,
     ) -> Result<(), LimitExceeded> {
         let key = key.into();
-        let _both = self.both.lock().unwrap_or_else(PoisonError::into_inner);
+        let _all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let users = |refusal| Budget::UserMessages.exceeded(refusal);
         let messages = |refusal| Budget::Messages.exceeded(refusal);
         let states = |refusal| Budget::StateRequests.exceeded(refusal);
         self.messages.check(&key).map_err(messages)?;
+        self.states.check(&key).map_err(states)?;
+        self.users.admit(&sender).map_err(users)?;
         self.states.admit(&key).map_err(states)?;
         self.messages.admit(&key).map(drop).map_err(messages)
+    }
+
+    /// The window of a user's messages, for its limit and its refusals.
+    pub(crate) fn users(&self) -> &SlidingWindow<UserId> {
+        &self.users
     }
 
     pub(crate) fn messages(&self) -> &SlidingWindow<BudgetKey> {
@@ -116,6 +138,7 @@ impl SessionBudgets {
     pub(crate) fn sweep(&self) {
         self.messages.sweep();
         self.states.sweep();
+        self.users.sweep();
     }
 }
 
@@ -130,50 +153,75 @@ mod tests {
     fn budgets() -> (SessionBudgets, Clock) {
         let clock = Clock::manual(Timestamp::UNIX_EPOCH);
         let number = |number| NonZeroU32::new(number).unwrap();
-        let budgets = SessionBudgets::new(number(5), number(2), number(100), &clock);
+        let budgets = SessionBudgets::new(number(5), number(2), number(8), number(100), &clock);
         (budgets, clock)
     }
 
     #[test]
     fn a_state_request_counts_in_both_budgets() {
         let (budgets, clock) = budgets();
-        let session = SessionId::new();
-        assert!(budgets.admit_state_request(session).is_ok());
-        assert!(budgets.admit_state_request(session).is_ok());
-        let refused = budgets.admit_state_request(session).unwrap_err();
+        let (session, mia) = (SessionId::new(), UserId::new());
+        assert!(budgets.admit_state_request(session, mia).is_ok());
+        assert!(budgets.admit_state_request(session, mia).is_ok());
+        let refused = budgets.admit_state_request(session, mia).unwrap_err();
         assert_eq!(
             (refused.budget, refused.refusal.limit),
             (Budget::StateRequests, 2)
         );
         for _ in 0..3 {
             assert!(
-                budgets.admit_message(session).is_ok(),
+                budgets.admit_message(session, mia).is_ok(),
                 "a refused one used up nothing"
             );
         }
-        let refused = budgets.admit_message(session).unwrap_err();
+        let refused = budgets.admit_message(session, mia).unwrap_err();
         assert_eq!(
             (refused.budget, refused.refusal.limit),
             (Budget::Messages, 5)
         );
         clock.advance(Duration::from_mins(1));
-        assert!(budgets.admit_message(session).is_ok());
+        assert!(budgets.admit_message(session, mia).is_ok());
     }
 
     #[test]
     fn a_state_request_above_the_message_budget_uses_up_nothing() {
         let (budgets, clock) = budgets();
-        let session = SessionId::new();
+        let (session, mia) = (SessionId::new(), UserId::new());
         for _ in 0..5 {
-            budgets.admit_message(session).unwrap();
+            budgets.admit_message(session, mia).unwrap();
         }
-        let refused = budgets.admit_state_request(session).unwrap_err();
+        let refused = budgets.admit_state_request(session, mia).unwrap_err();
         assert_eq!(
             (refused.budget, refused.refusal.limit),
             (Budget::Messages, 5)
         );
         clock.advance(Duration::from_mins(1));
-        assert!(budgets.admit_state_request(session).is_ok());
-        assert!(budgets.admit_state_request(session).is_ok());
+        assert!(budgets.admit_state_request(session, mia).is_ok());
+        assert!(budgets.admit_state_request(session, mia).is_ok());
+    }
+
+    #[test]
+    fn a_users_messages_are_counted_over_all_sessions() {
+        let (budgets, clock) = budgets();
+        let (mia, ben) = (UserId::new(), UserId::new());
+        let sessions = [(); 3].map(|()| SessionId::new());
+        for session in &sessions[..2] {
+            for _ in 0..4 {
+                budgets.admit_message(*session, mia).unwrap();
+            }
+        }
+        let refused = budgets.admit_message(sessions[2], mia).unwrap_err();
+        assert_eq!(
+            (refused.budget, refused.refusal.limit),
+            (Budget::UserMessages, 8)
+        );
+        let refused = budgets.admit_state_request(sessions[2], mia).unwrap_err();
+        assert_eq!(refused.budget, Budget::UserMessages);
+        assert!(budgets.admit_message(sessions[0], ben).is_ok());
+        clock.advance(Duration::from_mins(1));
+        for _ in 0..2 {
+            let admitted = budgets.admit_state_request(sessions[2], mia);
+            assert!(admitted.is_ok(), "a refused one used up nothing");
+        }
     }
 }

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use super::outbox::Outgoing;
 use crate::domain::event::Event;
-use crate::domain::id::SessionId;
+use crate::domain::id::{SessionId, UserId};
 use crate::domain::shared_text::Text;
-use crate::session::{Entry, Journal, JournalRead};
-use crate::store::StoreError;
+use crate::session::{Entry, Journal, JournalRead, ReadError};
 use crate::wire::outbound;
 
 /// Events read at once.
@@ -23,6 +22,7 @@ const SNAPSHOT_LAG: u64 = 5_000;
 
 pub(super) struct Cursor {
     journal: Journal,
+    user: UserId,
     reader: Reader,
     /// Every event up to here was promised to the client: no snapshot replaces it.
     promised: u64,
@@ -47,9 +47,12 @@ pub(super) enum Next {
 }
 
 impl Cursor {
-    pub(super) fn new(session: SessionId, journal: Journal, sent: u64, promised: u64) -> Self {
+    /// Reads for a user, behind `sent`.
+    pub(super) fn new(journal: Journal, user: UserId, sent: u64, promised: u64) -> Self {
+        let session = journal.session();
         Self {
             journal,
+            user,
             reader: Reader::new(session, sent),
             promised,
         }
@@ -70,14 +73,14 @@ impl Cursor {
     }
 
     /// The frames between the cursor and the head, about one flush.
-    pub(super) async fn next(&mut self, head: u64) -> Result<Next, StoreError> {
+    pub(super) async fn next(&mut self, head: u64) -> Result<Next, ReadError> {
         let behind = head.saturating_sub(self.sent());
         if behind > SNAPSHOT_LAG && self.sent() >= self.promised {
             return Ok(Next::Snapshot);
         }
         match self
             .journal
-            .after(self.sent(), self.reader.read_size)
+            .after(self.sent(), self.reader.read_size, self.user)
             .await?
         {
             JournalRead::Gone => Ok(Next::Snapshot),

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tower::{ServiceBuilder, ServiceExt as _};
 
 use super::check_layer::check;
-use super::close::{Close, CloseReason};
+use super::close_reason::{Close, CloseReason};
 use super::handled_frame::Handled;
 use super::rights::DriverCheck;
 use super::shared_services::Shared;
@@ -87,7 +87,10 @@ impl Frame {
         let kind = inbound::kind(&self.text);
         match self.handler.admit(kind, &self.principal) {
             Ok(()) => Ok(self),
-            Err(overdrawn) => Err(self.handler.rate_limited(overdrawn)),
+            Err(overdrawn) => {
+                let id = inbound::glimpsed_id(&self.text, &self.handler.shared.rules);
+                Err(self.handler.rate_limited(overdrawn, id.as_deref()))
+            }
         }
     }
 
@@ -242,9 +245,9 @@ impl FrameHandler {
                     Budget::Heartbeats.exceeded(refusal)
                 })
             }
-            (Kind::StateRequest, _) => budgets.admit_state_request(payer),
+            (Kind::StateRequest, _) => budgets.admit_state_request(payer, principal.user),
             // A heartbeat by HTTP counts as a message: there is no connection to count it by.
-            (Kind::Message | Kind::Heartbeat, _) => budgets.admit_message(payer),
+            (Kind::Message | Kind::Heartbeat, _) => budgets.admit_message(payer, principal.user),
         };
         admitted.inspect_err(|_| self.abuse.refused(self.shared.clock.monotonic()))
     }

@@ -37,7 +37,8 @@ impl FrameHandler {
     }
 
     pub(super) fn refuse(&self, refused: &Refused, id: Option<&str>) -> Handled {
-        self.error(refused.code, &refused.message, None, id)
+        let details = refused.quota.map(Details::over_quota);
+        self.error(refused.code, &refused.message, details.as_ref(), id)
     }
 
     pub(super) fn reject(&self, rejected: &Rejected) -> Handled {
@@ -45,11 +46,10 @@ impl FrameHandler {
         self.error(rejected.code, &rejected.message, details, id)
     }
 
-    /// Names no message: only the frame's type was read.
-    pub(super) fn rate_limited(&self, exceeded: LimitExceeded) -> Handled {
-        let message = "Too many messages; try again later.";
+    pub(super) fn rate_limited(&self, exceeded: LimitExceeded, id: Option<&str>) -> Handled {
         let details = Details::too_often(exceeded);
-        let mut refused = self.error(ErrorCode::RateLimited, message, Some(&details), None);
+        let message = exceeded.to_string();
+        let mut refused = self.error(ErrorCode::RateLimited, &message, Some(&details), id);
         if let Handled::Refused { overdrawn, .. } = &mut refused {
             *overdrawn = Some(exceeded);
         }

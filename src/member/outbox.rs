@@ -14,6 +14,7 @@ use super::frame_handler::FrameHandler;
 use super::rights::Rights;
 use super::sent_presence::SentPresence;
 use crate::domain::shared_text::Text;
+use crate::session::ReadError;
 use crate::store::StoreOperation;
 use crate::wire::outbound::StateParts;
 
@@ -119,6 +120,8 @@ impl Outbox {
                 Some(frame) => self.waiting.push_back(frame),
                 None => self.retry = retry,
             },
+            // The user's other readers are in front.
+            Err(ReadError::Busy(_)) => self.retry = retry,
             Err(error) => {
                 handler.shared.metrics.failures.count(StoreOperation::Read);
                 tracing::warn!(%error, "the session's journal cannot be read; retrying");

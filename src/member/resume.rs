@@ -4,8 +4,7 @@ use super::cursor::Cursor;
 use super::frame_handler::FrameHandler;
 use super::outbox::{Outgoing, snapshot};
 use crate::domain::account::Principal;
-use crate::domain::id::Epoch;
-use crate::session::JournalRead;
+use crate::domain::id::{Epoch, UserId};
 use crate::wire::outbound::{self, Ack, Resume};
 
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +33,7 @@ pub(super) async fn resume(
     let head = journal.head();
     let (resume, sent) = match position {
         None => (Resume::New, head),
-        Some(position) if can_replay(handler, position, head).await => {
+        Some(position) if can_replay(handler, principal.user, position, head).await => {
             (Resume::Replayed, position.after)
         }
         Some(_) => (Resume::Snapshot, head),
@@ -62,7 +61,7 @@ pub(super) async fn resume(
         at: handler.shared.clock.wall(),
     };
     let mut frames = vec![outbound::connection_ack(&ack).into()];
-    let mut cursor = Cursor::new(handler.session.id(), journal.clone(), sent, head);
+    let mut cursor = Cursor::new(journal.clone(), principal.user, sent, head);
     if resume == Resume::Snapshot {
         frames.push(snapshot(handler, &mut cursor).await?);
     }
@@ -70,13 +69,8 @@ pub(super) async fn resume(
 }
 
 /// True if the journal still has everything after the position.
-async fn can_replay(handler: &FrameHandler, position: Position, head: u64) -> bool {
+async fn can_replay(handler: &FrameHandler, user: UserId, position: Position, head: u64) -> bool {
     let journal = handler.session.journal();
     let is_same_epoch = position.epoch.is_none_or(|epoch| epoch == journal.epoch());
-    is_same_epoch
-        && position.after <= head
-        && matches!(
-            journal.after(position.after, 1).await,
-            Ok(JournalRead::Entries(_))
-        )
+    is_same_epoch && position.after <= head && journal.has_all_after(position.after, user).await
 }

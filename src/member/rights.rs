@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::close::{Close, CloseReason};
+use super::close_reason::{Close, CloseReason};
 use super::frame_handler::FrameHandler;
 use super::take_control::has_control;
 use crate::auth::Auth;

@@ -13,13 +13,13 @@ use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::close::CloseReason;
+use super::close_reason::CloseReason;
 use super::cursor::is_foreign;
 use crate::auth::Auth;
 use crate::bus::Notices;
 use crate::clock::Clock;
-use crate::domain::id::SessionId;
-use crate::limits::{self, ByteBudget, FrameLimit, SessionBudgets};
+use crate::domain::id::{SessionId, UserId};
+use crate::limits::{self, FrameLimit, KeyedByteBudgets, SessionBudgets};
 use crate::session::{Entry, Sessions};
 use crate::store::Failures;
 use crate::telemetry::{Durations, Remote, Tracer};
@@ -34,6 +34,8 @@ const MAX_ID_BYTES: usize = 128;
 /// Unfinished messages of all sockets together. An honest message is a fraction of a megabyte and is
 /// complete within a moment.
 const MAX_UNFINISHED_BYTES: usize = 128 * 1024 * 1024;
+/// The same of one user's sockets, and of sockets that have not authenticated.
+const MAX_UNFINISHED_BYTES_PER_USER: usize = 32 * 1024 * 1024;
 /// After a restart, clients come back within this, each after its own delay.
 const RETRY_SPREAD_MS: u64 = 3_000;
 
@@ -50,8 +52,8 @@ pub(crate) struct Shared {
     /// Cancelled when the gateway shuts down.
     pub(crate) drain: CancellationToken,
     pub(crate) connections: TaskTracker,
-    /// Bytes of unfinished messages, of all sockets.
-    pub(crate) unfinished: ByteBudget,
+    /// Bytes of unfinished messages, of each user and of all sockets.
+    pub(crate) unfinished: KeyedByteBudgets<Option<UserId>>,
     pub(super) budgets: Arc<SessionBudgets>,
     pub(super) rules: Rules,
     /// Numbers the closes, so that clients come back at different times.
@@ -186,7 +188,7 @@ impl Shared {
             metrics: parts.metrics,
             tracer: parts.tracer,
             drain: parts.drain,
-            unfinished: ByteBudget::new(MAX_UNFINISHED_BYTES),
+            unfinished: KeyedByteBudgets::new(MAX_UNFINISHED_BYTES, MAX_UNFINISHED_BYTES_PER_USER),
             connections: parts.connections,
             closes: AtomicU64::new(0),
         }

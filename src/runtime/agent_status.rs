@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::domain::id::SessionId;
+use crate::domain::run::FailureCause;
 
 const CRASH_WINDOW: Duration = Duration::from_mins(10);
 /// The delay after the first crash in a row; doubled with each crash, up to the maximum.
@@ -46,6 +47,8 @@ pub(super) struct StatusReport {
     pub(super) unexpected: u64,
     pub(super) groups: BTreeSet<i32>,
     pub(super) last_error: Option<(Timestamp, String)>,
+    /// Why it failed since it was last ready.
+    pub(super) last_cause: Option<FailureCause>,
     /// The standard error of the last process that ended.
     pub(super) stderr_tail: Vec<String>,
 }
@@ -66,6 +69,7 @@ impl AgentStatus {
     pub(super) fn record_ready(&self, lacks: &[&'static str]) {
         let mut inner = self.inner();
         inner.report.ready += 1;
+        inner.report.last_cause = None;
         inner.lacks = lacks.to_vec();
     }
 

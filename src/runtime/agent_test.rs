@@ -1,6 +1,5 @@
 //! Agent test: starts an agent as a session would, asks it one thing, reports, and ends it.
 
-use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
@@ -9,7 +8,9 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::preflight::{self, Preflight};
 use super::prompt_content::PromptContent;
+use super::workspace;
 use super::{Catalog, FromAgent, Link, Start, StartAgentError, ToAgent};
 use crate::domain::command::{AgentRequest, Mode, Topic};
 use crate::domain::event::Channel;
@@ -27,6 +28,13 @@ const MAX_QUEUED_EVENTS: usize = 1_024;
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
 pub(crate) const HARMLESS: &str = "Reply with the single word: hello. Do not use any tools.";
+/// A harmless tool call, to see whether the agent asks before it acts.
+const TOOL_PROMPT: &str = "Run the shell command `touch switchboard-agent-test` with your tool for \
+    that, then reply with the single word: done.";
+/// The file that the command makes, if it runs.
+const TOUCHED: &str = "switchboard-agent-test";
+/// The same for the demo agent.
+const DEMO_TOOL: &str = "/tool";
 
 /// Receives the report, line by line.
 pub(crate) type Report<'a> = &'a mut (dyn FnMut(String) + Send);
@@ -61,6 +69,9 @@ impl Catalog {
             return Err(AgentTestError::Listens(name.into()));
         }
         let _lock = self.lock_test().ok_or(AgentTestError::Busy)?;
+        if !self.passes_preflight(name, report).await {
+            return Ok(false);
+        }
         report(format!("starting `{name}` …"));
         let tracker = TaskTracker::new();
         let (sender, events) = mpsc::channel(MAX_QUEUED_EVENTS);
@@ -89,7 +100,7 @@ impl Catalog {
         drop(test);
         tracker.close();
         tracker.wait().await;
-        remove_workspace(self.launcher().data(), &session);
+        self.remove_traces(name, &session);
         if works {
             report(format!("`{name}` works."));
             return Ok(true);
@@ -103,10 +114,62 @@ impl Catalog {
     }
 }
 
+impl Catalog {
+    /// Reports what can be known without starting the agent; false if it cannot work.
+    async fn passes_preflight(&self, name: &str, report: Report<'_>) -> bool {
+        let Some(config) = self.config(name).filter(|config| !config.is_demo()) else {
+            return true;
+        };
+        let (name, config) = (name.to_owned(), config.clone());
+        let data = self.launcher().data().to_owned();
+        let examining =
+            tokio::task::spawn_blocking(move || preflight::examine(&name, &config, &data));
+        let mut passes = true;
+        for verdict in examining.await.unwrap_or_default() {
+            match verdict {
+                Preflight::Ready(about) => report(format!("found: {about}")),
+                Preflight::Doubt { found, fix } => report(format!("warning: {found}: {fix}")),
+                Preflight::Problem { found, fix } => {
+                    passes = false;
+                    report(format!("FAILED: {found}: {fix}"));
+                }
+            }
+        }
+        passes
+    }
+
+    /// Removes what the tool call may have made, and the default workspace if it is empty.
+    fn remove_traces(&self, name: &str, session: &SessionId) {
+        let data = self.launcher().data();
+        let fill = |text: &str| {
+            text.replace("{user}", TESTER)
+                .replace("{session}", &session.to_string())
+        };
+        let pattern = self.config(name).map(|config| config.workspace.as_str());
+        if let Some(Ok(made)) = pattern.map(|pattern| workspace::make(data, pattern, fill, None)) {
+            rustix::fs::unlinkat(&made.directory, TOUCHED, rustix::fs::AtFlags::empty()).ok();
+        }
+        let own = data.join("workspaces").join(TESTER);
+        for empty in [own.join(session.to_string()), own] {
+            std::fs::remove_dir(empty).ok();
+        }
+    }
+}
+
 struct AgentTest<'a> {
     link: Link,
     events: mpsc::Receiver<FromAgent>,
     report: Report<'a>,
+}
+
+/// What an agent did with a prompt.
+#[derive(Default)]
+struct Observed {
+    works: bool,
+    /// It asked for a permission, or something else.
+    asked: bool,
+    /// It used a tool to the end.
+    used_tool: bool,
 }
 
 impl AgentTest<'_> {
@@ -128,10 +191,31 @@ impl AgentTest<'_> {
             let others = "cannot, although others with its protocol can";
             (self.report)(format!("{others}: {lacks}"));
         }
-        match prompt {
-            Some(prompt) => self.ask(prompt).await,
-            None => Ok(true),
+        let Some(prompt) = prompt else {
+            return Ok(true);
+        };
+        let is_harmless = prompt == HARMLESS;
+        let observed = self.ask(prompt).await?;
+        if observed.works && is_harmless {
+            self.check_asking(catalog.is_built_in(name)).await?;
         }
+        Ok(observed.works)
+    }
+
+    /// Reports whether the agent asks before it uses a tool.
+    async fn check_asking(&mut self, is_demo: bool) -> Result<(), AgentLost> {
+        let prompt = if is_demo { DEMO_TOOL } else { TOOL_PROMPT };
+        let observed = self.ask(prompt.to_owned()).await?;
+        (self.report)(match observed {
+            Observed { asked: true, .. } => "it asks before it uses a tool".to_owned(),
+            Observed {
+                used_tool: true, ..
+            } => "WARNING: it used a tool without asking. Its own settings, or its protocol, allow it; \
+                  see the page of its protocol in docs/agents."
+                .to_owned(),
+            _ => "it used no tool, so it is not known whether it asks".to_owned(),
+        });
+        Ok(())
     }
 
     /// Waits for the handshake; reports why it failed.
@@ -163,7 +247,8 @@ impl AgentTest<'_> {
         Ok(false)
     }
 
-    async fn ask(&mut self, prompt: String) -> Result<bool, AgentLost> {
+    async fn ask(&mut self, prompt: String) -> Result<Observed, AgentLost> {
+        let mut observed = Observed::default();
         let (run, started) = (RunId::new(), Instant::now());
         (self.report)(format!("asking: {prompt}"));
         let prompt = PromptContent::new(&prompt, Mode::Act);
@@ -180,6 +265,7 @@ impl AgentTest<'_> {
                     text: Some(text), ..
                 })) if answer.is_empty() => append(&mut answer, &text),
                 Ok(Some(FromAgent::ToolUpdate { tool, .. })) => {
+                    observed.used_tool |= tool.status == "completed";
                     (self.report)(format!("tool: {} ({})", tool.title, tool.status));
                 }
                 Ok(Some(FromAgent::QuestionAsked {
@@ -187,6 +273,7 @@ impl AgentTest<'_> {
                     content: asked,
                     ..
                 })) => {
+                    observed.asked = true;
                     (self.report)(format!("it asks, and is denied: {}", asked.title));
                     let resolution = Resolution::Expired;
                     self.send(ToAgent::Answer {
@@ -196,13 +283,14 @@ impl AgentTest<'_> {
                     .await?;
                 }
                 Ok(Some(FromAgent::RunEnded { outcome, .. })) => {
-                    return Ok(self.report_end(&outcome, &answer, started));
+                    observed.works = self.report_end(&outcome, &answer, started);
+                    return Ok(observed);
                 }
                 Ok(Some(_)) => {}
                 Ok(None) | Err(_) => {
                     let secs = STEP_TIMEOUT.as_secs();
                     (self.report)(format!("FAILED: there was no answer within {secs} s."));
-                    return Ok(false);
+                    return Ok(observed);
                 }
             }
         }
@@ -239,12 +327,4 @@ impl AgentTest<'_> {
 fn append(answer: &mut String, text: &str) {
     let left = MAX_ANSWER_BYTES.saturating_sub(answer.len());
     answer.push_str(&text[..text.floor_char_boundary(left)]);
-}
-
-/// Removes the default workspace if it is empty.
-fn remove_workspace(data: &Path, session: &SessionId) {
-    let own = data.join("workspaces").join(TESTER);
-    for empty in [own.join(session.to_string()), own] {
-        std::fs::remove_dir(empty).ok();
-    }
 }

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::agent_setup::AgentSetup;
 use super::agent_status::AgentStatus;
 use super::config::{AgentConfig, Config, DEMO, Limits};
 use super::dialect::{PastMessage, Transport};
@@ -24,6 +25,7 @@ use crate::domain::command::SettingsChange;
 use crate::domain::error_code::ErrorCode;
 use crate::domain::event::Author;
 use crate::domain::id::{SessionId, UserId};
+use crate::domain::run::FailureCause;
 use crate::limits::{ByteBudget, CapReached};
 
 /// Agent events of one link that are not committed yet, in bytes.
@@ -42,6 +44,7 @@ pub(crate) struct Described {
     pub(crate) name: String,
     pub(crate) protocol: String,
     pub(crate) enabled: bool,
+    pub(crate) setup: AgentSetup,
     pub(crate) live: usize,
     pub(crate) starts: u64,
     pub(crate) crashes: u64,
@@ -111,6 +114,14 @@ impl StartAgentError {
         match self {
             Self::Full(_) | Self::UserFull(_) => ErrorCode::Busy,
             Self::Unknown(_) | Self::Crashing { .. } => ErrorCode::ConnectionLost,
+        }
+    }
+
+    pub(crate) fn cause(&self) -> Option<FailureCause> {
+        match self {
+            Self::Unknown(_) => Some(FailureCause::NotInstalled),
+            Self::Crashing { .. } => Some(FailureCause::Crashed),
+            Self::Full(_) | Self::UserFull(_) => None,
         }
     }
 }
@@ -191,6 +202,7 @@ impl Catalog {
                 name: entry.name.clone(),
                 protocol: entry.config.protocol.clone().unwrap_or_else(|| DEMO.into()),
                 enabled: entry.config.enabled,
+                setup: AgentSetup::of(&entry.config, &report),
                 live: report.live,
                 starts: report.starts,
                 crashes: report.crashes,
@@ -221,6 +233,10 @@ impl Catalog {
         let all = protocol.capabilities.split(' ');
         all.filter(|capability| !lacks.contains(capability))
             .collect()
+    }
+
+    pub(super) fn config(&self, name: &str) -> Option<&AgentConfig> {
+        self.entry(name).map(|entry| &entry.config)
     }
 
     /// Whether its program connects to the gateway instead of being started.
@@ -267,9 +283,9 @@ impl Catalog {
         Some(Duration::from_secs(seconds.get().into()))
     }
 
-    pub(crate) fn hears_steering(&self, name: &str) -> bool {
-        let entry = self.entry(name);
-        entry.is_some_and(|entry| !entry.config.is_demo()) && self.is_able(name, "steer")
+    pub(crate) fn hears_steering(&self, name: &str, prompt: &str) -> bool {
+        let is_demo = self.entry(name).is_some_and(|entry| entry.config.is_demo());
+        self.is_able(name, "steer") && (!is_demo || demo::can_be_steered(prompt))
     }
 
     /// Whether a session may approve this agent's harmless permissions by itself.

@@ -125,6 +125,8 @@ pub(super) struct Setup {
     pub(super) session: String,
     /// The session's owner.
     pub(super) user: UserInfo,
+    /// What the agent stores belongs to this user alone.
+    pub(super) private_home: bool,
     /// `agents.NAME.options`.
     pub(super) options: BTreeMap<String, Value>,
 }
@@ -297,6 +299,12 @@ pub(super) trait Dialect: Send {
     fn read(&mut self, stream: StreamKind, line: Value, out: &mut Actions);
 
     fn on_timer(&mut self, timer: u64, out: &mut Actions);
+
+    /// The names of the questions that the agent waits for. While there is one, the agent is not expected
+    /// to write; those that a run leaves open are answered as cancelled.
+    fn open_questions(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// The link ends: write the protocol's own farewell if it has one. The process gets a moment to
     /// exit by itself.

@@ -5,7 +5,7 @@
 //! takes them. They stay bounded because the link asks [`DialectDriver::can_take_command`] and
 //! [`DialectDriver::can_read`] before it brings more.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::Value;
 use tokio::time::Instant;
@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::dialect::{Action, Actions, Dialect, StreamKind};
 use super::event_truncation;
 use super::lines::Line;
+use super::link_failure::LinkFailure;
 use super::messages::{Declined, FromAgent, ToAgent};
 use crate::domain::error_code::ErrorCode;
 use crate::domain::id::RunId;
@@ -59,8 +60,8 @@ pub(super) struct DialectDriver {
     unwritten: [Vec<u8>; 2],
     timers: BTreeMap<u64, Instant>,
     run: Option<RunId>,
-    /// The open questions of the run, by the agent's ids.
-    questions: HashSet<String>,
+    /// A byte was written since the run's prompt was given to the dialect: the agent may have it.
+    may_have_prompt: bool,
     end: Option<DialectEnd>,
     dropped: DroppedLines,
     first_non_json: Option<String>,
@@ -81,7 +82,7 @@ impl DialectDriver {
             unwritten: [Vec::new(), Vec::new()],
             timers: BTreeMap::new(),
             run: None,
-            questions: HashSet::new(),
+            may_have_prompt: false,
             end: None,
             dropped: DroppedLines::default(),
             first_non_json: None,
@@ -97,9 +98,9 @@ impl DialectDriver {
     pub(super) fn handle(&mut self, command: ToAgent, now: Instant) {
         match &command {
             ToAgent::Cancel { run } if self.cancel_held(*run) => return,
-            ToAgent::Prompt { run, .. } | ToAgent::Resume { run, .. } => self.run = Some(*run),
-            ToAgent::Answer { question, .. } => {
-                self.questions.remove(question);
+            ToAgent::Prompt { run, .. } | ToAgent::Resume { run, .. } => {
+                self.run = Some(*run);
+                self.may_have_prompt = matches!(command, ToAgent::Resume { .. });
             }
             _ => {}
         }
@@ -162,6 +163,8 @@ impl DialectDriver {
     }
 
     pub(super) fn wrote(&mut self, stream: StreamKind, count: usize) {
+        // While the agent is not ready, the prompt is held here.
+        self.may_have_prompt |= self.is_ready;
         self.unwritten[index(stream)].drain(..count);
     }
 
@@ -189,7 +192,7 @@ impl DialectDriver {
 
     /// The run waits for the agent, not for a person.
     pub(super) fn awaits_agent(&self) -> bool {
-        self.run.is_some() && self.questions.is_empty()
+        self.run.is_some() && self.dialect.open_questions().is_empty()
     }
 
     pub(super) fn take_end(&mut self) -> Option<DialectEnd> {
@@ -213,15 +216,41 @@ impl DialectDriver {
         self.emit(failed(run, declined));
     }
 
+    /// The agent is gone: hands back a prompt that it did not receive.
+    pub(super) fn return_prompt(&mut self, reason: &Declined) {
+        let run = self.run.filter(|_| self.is_ready && !self.may_have_prompt);
+        if let Some(run) = run {
+            self.run = None;
+            let reason = reason.clone();
+            self.emit(FromAgent::Undelivered { run, reason });
+        }
+    }
+
+    /// The agent is gone and never saw this command.
+    pub(super) fn return_command(&mut self, command: &ToAgent, reason: &Declined) {
+        let reason = reason.clone();
+        match *command {
+            ToAgent::Prompt { run, .. } => self.emit(FromAgent::Undelivered { run, reason }),
+            ToAgent::Resume { run, .. } => self.emit(failed(run, reason)),
+            ToAgent::Request { id, .. } => {
+                let result = Err(reason);
+                self.emit(FromAgent::Response { id, result });
+            }
+            _ => {}
+        }
+    }
+
     /// The agent is gone: fails the current run and the held requests. Returns whether there was any.
-    pub(super) fn fail_pending(&mut self, declined: &Declined) -> bool {
+    pub(super) fn fail_pending(&mut self, failure: &LinkFailure) -> bool {
         let mut pending = self.run.is_some();
         if let Some(run) = self.run.take() {
-            self.emit(failed(run, declined.clone()));
+            for event in failure.ends(run) {
+                self.emit(event);
+            }
         }
         for command in std::mem::take(&mut self.held) {
             if let ToAgent::Request { id, .. } = command {
-                let result = Err(declined.clone());
+                let result = Err(failure.declined.clone());
                 self.emit(FromAgent::Response { id, result });
                 pending = true;
             }
@@ -300,30 +329,21 @@ impl DialectDriver {
         bytes.push(self.delimiter);
     }
 
-    fn emit(&mut self, mut event: FromAgent) {
-        match &mut event {
-            FromAgent::RunEnded { run, outcome, .. } => {
-                self.completed_run |= *outcome == RunOutcome::Completed;
-                if self.run == Some(*run) {
-                    self.run = None;
-                }
-                // Every question gets an answer, also those that the run leaves open.
-                for question in self.questions.drain() {
-                    let resolution = Resolution::Cancelled;
-                    let answer = ToAgent::Answer {
-                        question,
-                        resolution,
-                    };
-                    self.dialect.handle(answer, &mut self.out);
-                }
+    fn emit(&mut self, event: FromAgent) {
+        if let FromAgent::RunEnded { run, outcome, .. } = &event {
+            self.completed_run |= *outcome == RunOutcome::Completed;
+            if self.run == Some(*run) {
+                self.run = None;
             }
-            FromAgent::QuestionWithdrawn { question } => {
-                self.questions.remove(question);
+            // Every question gets an answer, also those that the run leaves open.
+            for question in self.dialect.open_questions() {
+                let resolution = Resolution::Cancelled;
+                let answer = ToAgent::Answer {
+                    question,
+                    resolution,
+                };
+                self.dialect.handle(answer, &mut self.out);
             }
-            FromAgent::QuestionAsked { question, .. } => {
-                self.questions.insert(question.clone());
-            }
-            _ => {}
         }
         if let Some(event) = self.join(event) {
             self.unsent_bytes += event.bytes();

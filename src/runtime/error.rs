@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::messages::Declined;
 use super::workspace::WorkspaceError;
 use crate::domain::error_code::ErrorCode;
+use crate::domain::run::FailureCause;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AgentError {
@@ -29,9 +30,15 @@ pub(super) enum AgentError {
     },
     #[error(
         "the user `{user}` cannot be used for it: the gateway must be root, and that user must be able to \
-         reach {}", .directory.display()
+         reach {} and the gateway's program: {reason}", .directory.display()
     )]
-    OutOfReach { user: String, directory: PathBuf },
+    OutOfReach {
+        user: String,
+        directory: PathBuf,
+        reason: String,
+    },
+    #[error("its sandbox cannot be made: {reason}")]
+    Sandbox { reason: String },
     #[error("it cannot be started: {0}")]
     Spawn(io::Error),
     #[error("its socket {} cannot be reached: {source}", .path.display())]
@@ -66,6 +73,27 @@ impl AgentError {
                 | Self::TooMuch { .. }
                 | Self::Refused(_)
         )
+    }
+
+    /// Why its runs are lost; none if the code and the agent's own words say it all.
+    pub(super) fn cause(&self) -> Option<FailureCause> {
+        match self {
+            Self::NotFound { .. } => Some(FailureCause::NotInstalled),
+            Self::NotExecutable { .. }
+            | Self::Workspace(_)
+            | Self::NoUser { .. }
+            | Self::EnvFile { .. }
+            | Self::OutOfReach { .. }
+            | Self::Sandbox { .. }
+            | Self::Spawn(_)
+            | Self::Connect { .. }
+            | Self::NoPeer { .. }
+            | Self::NotReady { .. } => Some(FailureCause::NotStarted),
+            Self::Ended { .. } | Self::Closed => Some(FailureCause::Crashed),
+            Self::Taken { .. } | Self::Silent { .. } | Self::TooMuch { .. } | Self::Refused(_) => {
+                None
+            }
+        }
     }
 
     pub(super) fn code(&self) -> ErrorCode {

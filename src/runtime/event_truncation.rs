@@ -60,6 +60,7 @@ pub(super) fn bounded(mut event: FromAgent) -> FromAgent {
             outcome: crate::domain::run::RunOutcome::Failed { message, .. },
             ..
         } => shorten(message),
+        FromAgent::Undelivered { reason, .. } => shorten(&mut reason.message),
         FromAgent::QuestionWithdrawn { question } => truncate(question, MAX_ID_BYTES),
         FromAgent::RunAccepted { .. }
         | FromAgent::MessageFinal { .. }
@@ -67,6 +68,7 @@ pub(super) fn bounded(mut event: FromAgent) -> FromAgent {
         | FromAgent::Usage(_)
         | FromAgent::ContextLeft(_)
         | FromAgent::Activity(_)
+        | FromAgent::LinkFailed(_)
         | FromAgent::RunEnded { .. } => {}
     }
     event

@@ -10,8 +10,9 @@ use super::config::AgentConfig;
 use super::dialect::{Protocol, Transport};
 use super::error::AgentError;
 use super::orphans;
-use super::process::{Process, ProcessSpawner, ProcessSpec};
-use super::process_environment::{self, Environment};
+use super::process::{Process, ProcessError, ProcessSpawner, ProcessSpec};
+use super::process_environment::{self, Account, Environment};
+use super::sandbox::ProcessLimits;
 use super::transport::shared_socket::SharedSocket;
 use super::transport::socket_leases::{Lease, Leases};
 use super::transport::{ByteStream, connect, events_socket};
@@ -19,8 +20,8 @@ use super::workspace;
 use crate::domain::id::{SessionId, UserId};
 use crate::store::Blobs;
 
-/// Holds the tag of this data directory's processes, also for the next gateway process.
-const TAG_FILE: &str = "agents.mark";
+/// Holds the mark of this data directory's processes, also for the next gateway process.
+const MARK_FILE: &str = "agents.mark";
 const SOCKET_DIR: &str = "sockets";
 const SOCKET_NAME: &str = "agent.sock";
 /// The longest path of a socket's directory: Unix sockets have at most 108 bytes, name and `.events`
@@ -87,18 +88,17 @@ impl Launcher {
         &self.data
     }
 
-    /// A launcher for a data directory. `exec_shim` is this binary; without it, programs are started
-    /// directly.
+    /// A launcher for a data directory. `binary` is this program, which supervises the agents.
     pub(crate) fn open(
         data: &Path,
-        exec_shim: Option<PathBuf>,
+        binary: PathBuf,
         blobs: Option<Arc<Blobs>>,
     ) -> io::Result<Self> {
         let data = std::path::absolute(data)?;
         Ok(Self {
-            tag: process_tag(&data)?,
+            tag: orphans::tag(&mark(&data)?, &data)?,
             data,
-            spawner: ProcessSpawner::new(exec_shim)?,
+            spawner: ProcessSpawner::new(binary),
             leases: Leases::default(),
             session_locks: Mutex::default(),
             blobs,
@@ -143,7 +143,13 @@ impl Launcher {
             text.replace("{user}", &owner.user_name)
                 .replace("{session}", &owner.session.to_string())
         };
-        let directory = workspace::make(&self.data, &config.workspace, names)?;
+        let account = match &config.user {
+            None => None,
+            Some(user) => Some(find_account(&names(user))?),
+        };
+        let ids = account.as_ref().map(|found| found.account);
+        let workspace = workspace::make(&self.data, &config.workspace, names, ids)?;
+        let directory = workspace.path.clone();
         let socket = match config.transport(protocol) {
             Transport::Stdio => None,
             Transport::Unix | Transport::UnixPair => Some(match &config.socket {
@@ -168,18 +174,20 @@ impl Launcher {
                 let own = |name: &str| std::env::var_os(name);
                 let mut environment =
                     Environment::new(own, &config.pass_env, &set, &config.env_files)?;
-                let account = match &config.user {
-                    None => None,
-                    Some(user) => Some(run_as(&names(user), &directory, &set, &mut environment)?),
-                };
+                if let Some(account) = &account {
+                    account.describe(&set, &mut environment);
+                }
                 Some(ProcessSpec {
                     program: environment.program(&fill(program))?,
                     arguments: arguments.iter().map(fill).collect(),
-                    directory: directory.clone(),
+                    workspace,
+                    directories: Vec::new(),
                     environment,
-                    account,
+                    account: ids,
                     umask: config.umask(),
                     tag: format!("{}/{link}", self.tag),
+                    limits: ProcessLimits::default(),
+                    confinement: None,
                 })
             }
         };
@@ -226,16 +234,10 @@ impl Launcher {
         let mut process = match plan.process {
             None => None,
             Some(spec) => {
-                let directory = spec.directory.clone();
+                let directory = spec.workspace.path.clone();
                 let started = self.spawner.start(spec).await;
-                Some(started.map_err(|error| {
-                    let denied = error.kind() == io::ErrorKind::PermissionDenied;
-                    let error = match config.user.clone().filter(|_| denied) {
-                        Some(user) => AgentError::OutOfReach { user, directory },
-                        None => AgentError::Spawn(error),
-                    };
-                    (error, None)
-                })?)
+                let failed = |error| (not_started(error, config, directory), None);
+                Some(started.map_err(failed)?)
             }
         };
         let pair = config.transport(protocol) == Transport::UnixPair;
@@ -270,6 +272,18 @@ impl Launcher {
     }
 }
 
+fn not_started(error: ProcessError, config: &AgentConfig, directory: PathBuf) -> AgentError {
+    match error {
+        ProcessError::Account(reason) => AgentError::OutOfReach {
+            user: config.user.clone().unwrap_or_default(),
+            directory,
+            reason,
+        },
+        ProcessError::Sandbox(reason) => AgentError::Sandbox { reason },
+        ProcessError::Io(error) => AgentError::Spawn(error),
+    }
+}
+
 /// Removes the sockets of a process that has ended.
 fn remove_sockets(socket: &Path) {
     for path in [&events_socket(socket), socket] {
@@ -300,43 +314,51 @@ async fn connect_streams(
     Ok((main, events))
 }
 
-/// The system user that an agent runs as. The workspace becomes theirs, and their home its home.
-fn run_as(
-    user: &str,
-    directory: &Path,
-    set: &BTreeMap<String, String>,
-    environment: &mut Environment,
-) -> Result<process_environment::Account, AgentError> {
-    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let (account, home) =
-        process_environment::account(&users, user).ok_or_else(|| AgentError::NoUser {
-            user: user.to_owned(),
-        })?;
-    std::os::unix::fs::chown(directory, Some(account.uid), Some(account.gid))
-        .map_err(AgentError::Spawn)?;
-    for (name, value) in [
-        ("HOME", home.into_os_string()),
-        ("USER", user.into()),
-        ("LOGNAME", user.into()),
-    ] {
-        // The operator's own settings win.
-        if !set.contains_key(name) {
-            environment.variables.insert(name.into(), value);
-        }
-    }
-    Ok(account)
+/// The system user that an agent runs as.
+struct SystemUser {
+    name: String,
+    account: Account,
+    home: PathBuf,
 }
 
-/// The tag of this data directory's processes: made once, then kept in a file.
-fn process_tag(data: &Path) -> io::Result<String> {
-    let path = data.join(TAG_FILE);
-    if let Ok(tag) = std::fs::read_to_string(&path)
-        && tag.len() == 32
-        && tag.bytes().all(|byte| byte.is_ascii_hexdigit())
-    {
-        return Ok(tag);
+fn find_account(name: &str) -> Result<SystemUser, AgentError> {
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let found = process_environment::account(&users, name);
+    let (account, home) = found.ok_or_else(|| AgentError::NoUser {
+        user: name.to_owned(),
+    })?;
+    Ok(SystemUser {
+        name: name.to_owned(),
+        account,
+        home,
+    })
+}
+
+impl SystemUser {
+    /// The variables that name it, unless the operator set them.
+    fn describe(&self, set: &BTreeMap<String, String>, environment: &mut Environment) {
+        for (name, value) in [
+            ("HOME", self.home.clone().into_os_string()),
+            ("USER", self.name.clone().into()),
+            ("LOGNAME", self.name.clone().into()),
+        ] {
+            if !set.contains_key(name) {
+                environment.variables.insert(name.into(), value);
+            }
+        }
     }
-    let tag = uuid::Uuid::now_v7().simple().to_string();
+}
+
+/// The mark of this data directory's processes: made once, then kept in a file.
+fn mark(data: &Path) -> io::Result<String> {
+    let path = data.join(MARK_FILE);
+    if let Ok(mark) = std::fs::read_to_string(&path)
+        && mark.len() == 32
+        && mark.bytes().all(|byte| byte.is_ascii_hexdigit())
+    {
+        return Ok(mark);
+    }
+    let mark = uuid::Uuid::now_v7().simple().to_string();
     let mut options = std::fs::OpenOptions::new();
     let mut file = options
         .create(true)
@@ -344,6 +366,6 @@ fn process_tag(data: &Path) -> io::Result<String> {
         .write(true)
         .mode(0o600)
         .open(path)?;
-    io::Write::write_all(&mut file, tag.as_bytes())?;
-    Ok(tag)
+    io::Write::write_all(&mut file, mark.as_bytes())?;
+    Ok(mark)
 }

@@ -17,7 +17,7 @@ use crate::domain::event::{Activity, AgentCommand, Channel, Level, PlanStep};
 use crate::domain::id::RunId;
 use crate::domain::question::{OpenQuestion, Question, Resolution};
 use crate::domain::queue::QueueModes;
-use crate::domain::run::{Progress, RunOutcome, Usage};
+use crate::domain::run::{FailureCause, Progress, RunOutcome, Usage};
 use crate::domain::tool::Tool;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -143,6 +143,15 @@ pub(crate) enum FromAgent {
     },
     /// The agent's own id for this conversation, with which it can continue later.
     Thread(String),
+    /// The agent ended before it received any of this run's prompt: it may be sent to another one. The
+    /// last event about the run from this agent.
+    Undelivered {
+        run: RunId,
+        /// Why the agent ended.
+        reason: Declined,
+    },
+    /// The link to the agent failed; precedes the end of the run that it takes with it.
+    LinkFailed(FailureCause),
     /// The end of a run: at most once per run, and the last event about it. If the channel closes
     /// without it, the agent is gone and the session ends the run itself.
     RunEnded {
@@ -154,6 +163,21 @@ pub(crate) enum FromAgent {
 }
 
 impl FromAgent {
+    /// Whether it shows that the agent has the prompt of the run. `RunAccepted` does not: some dialects
+    /// emit it before the agent has read anything.
+    pub(crate) fn follows_prompt(&self) -> bool {
+        matches!(
+            self,
+            Self::RunProgress { .. }
+                | Self::MessageDelta { .. }
+                | Self::MessageFinal { .. }
+                | Self::MessageWithdrawn { .. }
+                | Self::ToolUpdate { .. }
+                | Self::QuestionAsked { .. }
+                | Self::RunEnded { .. }
+        )
+    }
+
     /// The approximate size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         const BASE: usize = 64;

@@ -8,7 +8,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::catalog::{Catalog, Described};
-use super::rss;
+use super::process_table;
 
 /// Collects the metrics of a catalog. Agent names are labels: the operator configures them, so there
 /// are few.
@@ -51,7 +51,7 @@ impl Collector for Agents {
             gauge.encode(live.encode_family(&[("agent", agent.name.as_str())])?)?;
         }
         let wanted = agents.iter().flat_map(|agent| &agent.groups).copied();
-        let held = rss::of_groups(&wanted.collect());
+        let held = process_table::resident_by_group(&wanted.collect());
         let help = "Memory of agents and of what they have started, in bytes";
         let mut memory = encoder.encode_descriptor("agent_memory_bytes", help, None, kind)?;
         for agent in &agents {

@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::error::AgentError;
 
 /// Always passed on from the gateway's own environment.
@@ -113,7 +115,7 @@ fn executable(path: &Path) -> Option<bool> {
 }
 
 /// A system user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Account {
     pub(super) uid: u32,
     pub(super) gid: u32,

@@ -5,31 +5,36 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-const BURST_BYTES: f64 = 16.0 * 1024.0 * 1024.0;
+/// Of an agent that is a process.
+pub(super) const PROCESS_BURST_BYTES: f64 = 16.0 * 1024.0 * 1024.0;
+/// Of the demo agent, whose events cost no process: also for measuring what the gateway can do.
+pub(super) const DEMO_BURST_BYTES: f64 = 64.0 * 1024.0 * 1024.0;
 const BYTES_PER_SECOND: f64 = 2.0 * 1024.0 * 1024.0;
 
 /// The throttle of one agent: a token bucket, filled at the start.
 #[derive(Debug)]
 pub(super) struct Throttle {
+    burst: f64,
     /// Negative while the agent has to wait.
     left: f64,
     since: Instant,
 }
 
 impl Throttle {
-    pub(super) fn new(now: Instant) -> Self {
+    pub(super) fn new(burst: f64, now: Instant) -> Self {
         Self {
-            left: BURST_BYTES,
+            burst,
+            left: burst,
             since: now,
         }
     }
 
     pub(super) fn spend(&mut self, bytes: usize, now: Instant) {
         let refilled = (now - self.since).as_secs_f64() * BYTES_PER_SECOND;
-        self.left = (self.left + refilled).min(BURST_BYTES);
+        self.left = (self.left + refilled).min(self.burst);
         self.since = now;
         // No buffer holds more than fits into 32 bits.
-        self.left -= u32::try_from(bytes).map_or(BURST_BYTES, f64::from);
+        self.left -= u32::try_from(bytes).map_or(self.burst, f64::from);
     }
 
     /// When the agent is read again, if not now.
@@ -49,7 +54,7 @@ mod tests {
     #[test]
     fn a_burst_passes_and_a_flood_is_slowed_down() {
         let start = Instant::now();
-        let mut throttle = Throttle::new(start);
+        let mut throttle = Throttle::new(PROCESS_BURST_BYTES, start);
         let mebibyte = 1024 * 1024;
         for _ in 0..16 {
             throttle.spend(mebibyte, start);

@@ -64,7 +64,7 @@ pub(super) fn closing_events(state: &SessionState) -> Vec<Event> {
     let mut events = Vec::new();
     if let Some(run) = state.live_run() {
         let mut batch = Batch::new(&state.questions.open);
-        RunRecorder::resumed(run, state).end(&RunOutcome::Cancelled, &mut batch);
+        RunRecorder::resumed(run, state).end(&RunOutcome::Cancelled, None, &mut batch);
         events = batch.events;
     }
     // Queued prompts stay in the source session.
@@ -78,6 +78,7 @@ pub(super) fn closing_events(state: &SessionState) -> Vec<Event> {
             run: queued.run,
             outcome: RunOutcome::Cancelled,
             usage: None,
+            cause: None,
         };
         events.extend(state.queue.entries.iter().map(ended));
     }
@@ -101,6 +102,7 @@ impl Sessions {
             let message = "Another branch is being made at the moment; try again when it is done.";
             return Err(Refused::new(ErrorCode::Busy, message));
         };
+        self.check_new_session(source.0.owner).await?;
         let found = self.parts.store.session(source.id()).await;
         let row = found
             .map_err(|error| storage_error(source.id(), &error))?
@@ -283,6 +285,7 @@ impl Sessions {
                 running: false,
                 waiting: 0,
                 queued: 0,
+                added_bytes: 0,
             },
             snapshot: serde_json::to_vec(&state).expect("the state is plain JSON"),
             command,

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -15,7 +16,7 @@ use super::live_sessions::LiveGuard;
 use super::mailbox::{
     MAILBOX_CAPACITY, Mailbox, Refused, Reply, Request, SessionMessage, StartPolicy,
 };
-use super::router::{Router, SessionAgent};
+use super::router::{AgentInfo, Router};
 use super::state::SessionState;
 use crate::domain::command::AgentRequest;
 use crate::domain::error_code::ErrorCode;
@@ -102,6 +103,20 @@ impl Session {
         })
     }
 
+    /// Lets a router with work ask whether the senders may still send.
+    pub(super) fn senders_changed(&self) {
+        let Some(mailbox) = self.0.mailbox.get() else {
+            return;
+        };
+        let sent = mailbox.try_send(Box::new(SessionMessage::SendersChanged));
+        // A router that is gone has no work. One that is busy must not hold up the others.
+        if let Err(TrySendError::Full(message)) = sent {
+            let mailbox = mailbox.clone();
+            let sending = async move { drop(mailbox.send(message).await) };
+            self.0.parts.tracker.spawn(sending);
+        }
+    }
+
     /// Ends the run, so that its end is recorded before the session ends.
     pub(super) async fn end_run(&self) {
         // A router that is gone has no run.
@@ -140,10 +155,10 @@ impl Session {
             self.journal().clone(),
             term,
             self.0.draft.clone(),
-            parts.committer.clone(),
-            Arc::clone(&parts.tails),
+            (parts.committer.clone(), Arc::clone(&parts.tails)),
+            parts.quotas.journal_usage(self.0.owner),
         );
-        let agent = SessionAgent::new(self.0.agent.clone(), self.0.owner, term);
+        let agent = AgentInfo::new(self.0.agent.clone(), self.0.owner, term);
         let journal = self.journal().clone();
         Router::new(agent, journal, writer, Arc::clone(parts), mailbox)
     }

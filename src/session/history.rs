@@ -1,17 +1,21 @@
-//! History: pages of a journal, forwards and backwards, and the search. The caller has checked access.
-//! Touches `store` and `domain`.
+//! History: pages of a journal, forwards and backwards, and the search. Touches `store` and `domain`.
+//!
+//! The only way to read a journal for a request: the reader's access is checked before a page is read and
+//! again before it is handed over, because storage may be slow and rights may end meanwhile.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::Sessions;
 use super::journal::read;
+use super::read_permits::Busy;
 use super::tail::Entry;
+use super::{JoinError, Sessions};
+use crate::domain::account::Principal;
 use crate::domain::id::{SessionId, UserId};
 use crate::domain::search_query::SearchQuery;
 use crate::limits::Permits;
-use crate::store::{SearchHit, StoreError};
+use crate::store::{SearchHit, SessionRow, StoreError};
 
 const MAX_CONCURRENT_SEARCHES: usize = 2;
 const SEARCH_PERMIT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -22,6 +26,27 @@ pub(crate) enum SearchError {
     Busy,
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// A journal, or a page of it, cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadError {
+    /// Not there, or not for this principal.
+    #[error("there is no such session")]
+    NotFound,
+    #[error(transparent)]
+    Busy(#[from] Busy),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<JoinError> for ReadError {
+    fn from(error: JoinError) -> Self {
+        match error {
+            JoinError::Store(error) => Self::Store(error),
+            JoinError::NotFound | JoinError::NoSuchAgent(_) => Self::NotFound,
+        }
+    }
 }
 
 pub(super) fn search_permits() -> Permits<UserId> {
@@ -43,60 +68,51 @@ impl Sessions {
         Ok(self.parts.store.search(owner, words, before, limit).await?)
     }
 
+    /// A session that the principal may read, with its head.
+    pub(crate) async fn open_journal(
+        &self,
+        reader: &Principal,
+        id: SessionId,
+    ) -> Result<SessionRow, ReadError> {
+        let _permit = self.parts.read_permits.for_request(reader.user).await?;
+        let (row, _) = self.look_up(reader, id).await?;
+        Ok(row)
+    }
+
     /// The committed events after an offset, in order: at most `limit`, and no more than a page of
     /// storage. Empty only at the end.
     pub(crate) async fn events(
         &self,
+        reader: &Principal,
         id: SessionId,
         after: u64,
         limit: u32,
-    ) -> Result<Vec<Entry>, StoreError> {
+    ) -> Result<Vec<Entry>, ReadError> {
+        let _permit = self.parts.read_permits.for_request(reader.user).await?;
         let stored = self.parts.store.events_after(id, after, limit).await?;
+        // Any access lets its holder read.
+        self.look_up(reader, id).await?;
         Ok(stored.iter().map_while(read).collect())
     }
 
-    /// The last committed events before an offset, in order and bounded as above. A chunk joined across
-    /// the offset is included, so that nothing is missing between two pages.
-    pub(crate) async fn events_before(
+    /// The offset after which the last `limit` events before `before` begin. A chunk joined across the
+    /// offset is one of them, so that nothing is missing between two pages.
+    pub(crate) async fn offset_before_last(
         &self,
+        reader: &Principal,
         id: SessionId,
         before: u64,
         limit: u32,
-    ) -> Result<Vec<Entry>, StoreError> {
+    ) -> Result<u64, ReadError> {
+        let _permit = self.parts.read_permits.for_request(reader.user).await?;
         let store = &self.parts.store;
-        let mut stored = store.events_before(id, before, limit).await?;
-        if let Some(last) = before.checked_sub(1) {
-            stored.extend(store.events_after(id, last, 1).await?);
+        let across = store.events_after(id, before.saturating_sub(1), 1).await?;
+        let across = across.first().and_then(read);
+        let across = across.filter(|entry| entry.recorded.first() < before);
+        match across {
+            Some(joined) if limit <= 1 => Ok(joined.recorded.first() - 1),
+            Some(_) => Ok(store.offset_before(id, before, limit - 1).await?),
+            None => Ok(store.offset_before(id, before, limit).await?),
         }
-        let mut events: Vec<Entry> = stored
-            .iter()
-            .rev()
-            .map_while(read)
-            .filter(|entry| entry.recorded.first() < before)
-            .take(limit as usize)
-            .collect();
-        events.reverse();
-        Ok(events)
-    }
-
-    /// The offset after which the last `limit` events before `before` begin.
-    pub(crate) async fn offset_before_last(
-        &self,
-        id: SessionId,
-        mut before: u64,
-        limit: u32,
-    ) -> Result<u64, StoreError> {
-        let mut wanted = limit;
-        // Only the offset of each page is kept, however large `limit` is.
-        loop {
-            let page = self.events_before(id, before, wanted).await?;
-            let Some(first) = page.first() else { break };
-            before = first.recorded.first();
-            wanted = wanted.saturating_sub(u32::try_from(page.len()).unwrap_or(u32::MAX));
-            if wanted == 0 {
-                break;
-            }
-        }
-        Ok(before.saturating_sub(1))
     }
 }

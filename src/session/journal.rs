@@ -5,12 +5,15 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use super::history::ReadError;
+use super::quotas::JournalUsage;
+use super::read_permits::ReadPermits;
 use super::search_text::searchable;
 use super::tail::{Entry, Tail, Tails};
 use super::watermark::Watermark;
 use crate::domain::audit::AuditEntry;
 use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{Epoch, SessionId};
+use crate::domain::id::{Epoch, SessionId, UserId};
 use crate::store::{
     Append, CommandRecord, NewEvent, NewSession, SessionSummary, Store, StoreError, StoredEvent,
 };
@@ -32,6 +35,7 @@ struct JournalShared {
     head: Watermark,
     tail: Arc<Tail>,
     store: Arc<dyn Store>,
+    read_permits: ReadPermits,
 }
 
 pub(crate) enum JournalRead {
@@ -42,13 +46,20 @@ pub(crate) enum JournalRead {
 }
 
 impl Journal {
-    pub(crate) fn new(session: SessionId, epoch: Epoch, head: u64, store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(
+        session: SessionId,
+        epoch: Epoch,
+        head: u64,
+        store: Arc<dyn Store>,
+        read_permits: ReadPermits,
+    ) -> Self {
         Self(Arc::new(JournalShared {
             session,
             epoch,
             head: Watermark::new(head),
             tail: Arc::new(Tail::default()),
             store,
+            read_permits,
         }))
     }
 
@@ -80,14 +91,35 @@ impl Journal {
         Ok(stored.iter().filter_map(read).collect())
     }
 
+    /// True if everything after an offset is still there; false also if that cannot be found out.
+    pub(crate) async fn has_all_after(&self, offset: u64, reader: UserId) -> bool {
+        if self.0.tail.after(offset, 1).is_some() || self.head() <= offset {
+            return true;
+        }
+        let Ok(_permit) = self.0.read_permits.for_request(reader).await else {
+            return false;
+        };
+        let next = self.stored_after(offset, 1).await;
+        next.is_ok_and(|next| {
+            let first = next.first().map(|entry| entry.recorded.first());
+            first == Some(offset + 1)
+        })
+    }
+
     /// The entries after an offset, from the tail or else from the store.
-    pub(crate) async fn after(&self, offset: u64, most: usize) -> Result<JournalRead, StoreError> {
+    pub(crate) async fn after(
+        &self,
+        offset: u64,
+        most: usize,
+        reader: UserId,
+    ) -> Result<JournalRead, ReadError> {
         if self.head() <= offset {
             return Ok(JournalRead::Entries(Vec::new()));
         }
         if let Some(entries) = self.0.tail.after(offset, most) {
             return Ok(JournalRead::Entries(entries));
         }
+        let _permit = self.0.read_permits.for_connection(reader).await?;
         let limit = PAGE.min(u32::try_from(most).unwrap_or(PAGE));
         let stored = self
             .0
@@ -151,6 +183,10 @@ pub(crate) struct Writer {
     in_doubt: bool,
     committer: Committer,
     tails: Arc<Tails>,
+    /// The bytes of the owner's journals.
+    usage: Arc<JournalUsage>,
+    /// Bytes that no summary has recorded yet.
+    unrecorded: u64,
 }
 
 impl Writer {
@@ -158,8 +194,8 @@ impl Writer {
         journal: Journal,
         term: i64,
         create: Option<NewSession>,
-        committer: Committer,
-        tails: Arc<Tails>,
+        (committer, tails): (Committer, Arc<Tails>),
+        usage: Arc<JournalUsage>,
     ) -> Self {
         let head = journal.head();
         Self {
@@ -170,7 +206,14 @@ impl Writer {
             in_doubt: false,
             committer,
             tails,
+            usage,
+            unrecorded: 0,
         }
+    }
+
+    /// The bytes of all journals of the owner.
+    pub(super) fn usage(&self) -> &JournalUsage {
+        &self.usage
     }
 
     pub(crate) fn is_stored(&self) -> bool {
@@ -188,7 +231,7 @@ impl Writer {
         &mut self,
         events: &[Event],
         at: Timestamp,
-        summary: Option<SessionSummary>,
+        mut summary: Option<SessionSummary>,
         command: Option<CommandRecord>,
         acts: Vec<AuditEntry>,
         until: Option<Instant>,
@@ -201,6 +244,11 @@ impl Writer {
             })
             .collect();
         let sizes: Vec<usize> = bodies.iter().map(|event| event.body.len()).collect();
+        let added: u64 = sizes.iter().map(|size| *size as u64).sum();
+        let recorded = summary.as_mut().map(|summary| {
+            summary.added_bytes = self.unrecorded + added;
+            summary.added_bytes
+        });
         let tried = self.in_doubt.then(|| bodies.clone());
         let append = Append {
             session: self.journal.session(),
@@ -224,6 +272,14 @@ impl Writer {
         }
         self.in_doubt = false;
         self.create = None;
+        self.usage.add(added);
+        match recorded {
+            Some(bytes) => {
+                self.usage.recorded(bytes);
+                self.unrecorded = 0;
+            }
+            None => self.unrecorded += added,
+        }
         Ok(self.publish(events, &sizes, at))
     }
 

@@ -20,6 +20,10 @@ impl LiveSessions {
         self.lock().get(&id).cloned()
     }
 
+    pub(super) fn all(&self) -> Vec<Session> {
+        self.lock().values().cloned().collect()
+    }
+
     /// Removes a session whose router has ended.
     fn remove(&self, id: SessionId, ended: &Weak<Inner>) {
         let mut live = self.lock();

@@ -8,8 +8,9 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::access_and_control::ControlStatus;
 use super::branch::BranchInfo;
-use super::grants::ControlStatus;
+use super::quotas::QuotaExceeded;
 use super::state::{ResolvedQuestion, SessionState};
 use crate::domain::audit::AuditContext;
 use crate::domain::command::{AgentRequest, Command, Topic};
@@ -36,6 +37,9 @@ pub(super) enum SessionMessage {
         Option<IdempotencyKey>,
         oneshot::Sender<Result<Value, Refused>>,
     ),
+    /// An account or the session's grants have changed: do those whose prompts run or wait still have
+    /// the right to send them?
+    SendersChanged,
     /// The session is about to end: its run ends first.
     EndRun(oneshot::Sender<()>),
 }
@@ -74,6 +78,8 @@ pub(crate) enum StartPolicy {
 pub(crate) struct Refused {
     pub(crate) code: ErrorCode,
     pub(crate) message: String,
+    /// The quota that was reached, for programs.
+    pub(crate) quota: Option<QuotaExceeded>,
 }
 
 impl Refused {
@@ -81,6 +87,7 @@ impl Refused {
         Self {
             code,
             message: message.into(),
+            quota: None,
         }
     }
 

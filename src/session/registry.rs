@@ -15,10 +15,12 @@ use super::branch::BranchLimits;
 use super::journal::Committer;
 use super::live_sessions::LiveSessions;
 use super::mailbox::MAILBOX_CAPACITY;
+use super::quotas::Quotas;
+use super::read_permits::ReadPermits;
 use super::tail::Tails;
 use super::{
     CommitLoop, Config, Connections, Inner, Instruments, JoinError, Journal, JournalConfig, Parts,
-    Presence, RetentionTask, Session, ShutdownTokens, history, metrics,
+    Presence, QuotaConfig, QuotaError, RetentionTask, Session, ShutdownTokens, history, metrics,
 };
 use crate::clock::Clock;
 use crate::domain::account::Principal;
@@ -50,8 +52,7 @@ impl Sessions {
         store: Arc<dyn Store>,
         clock: Clock,
         catalog: Catalog,
-        config: &Config,
-        journal: &JournalConfig,
+        (config, journal, quotas): (&Config, &JournalConfig, QuotaConfig),
         shutdown: ShutdownTokens,
         instruments: Instruments,
     ) -> (Self, CommitLoop) {
@@ -75,6 +76,8 @@ impl Sessions {
             tracker: TaskTracker::new(),
             branch_limits: BranchLimits::new(journal),
             search_permits: history::search_permits(),
+            read_permits: ReadPermits::default(),
+            quotas: Quotas::new(quotas),
             metrics,
             tracer,
         };
@@ -109,6 +112,11 @@ impl Sessions {
         &self.members
     }
 
+    fn new_journal(&self, id: SessionId, epoch: Epoch, head: u64) -> Journal {
+        let store = Arc::clone(&self.parts.store);
+        Journal::new(id, epoch, head, store, self.parts.read_permits.clone())
+    }
+
     /// A new session, in memory only until its first event.
     pub(crate) fn draft(
         &self,
@@ -117,11 +125,22 @@ impl Sessions {
         title: Option<String>,
     ) -> Result<Session, JoinError> {
         let new = self.new_session(principal.user, agent, title)?;
-        let journal = Journal::new(new.id, new.epoch, 0, Arc::clone(&self.parts.store));
+        let journal = self.new_journal(new.id, new.epoch, 0);
         let (owner, agent) = (new.owner, new.agent.clone());
         let session = self.handle(owner, agent, ControlMode::Open, journal, Some(new));
         self.parts.live.lock().insert(session.id(), session.clone());
         Ok(session)
+    }
+
+    /// Fails if the user may have no further session.
+    pub(crate) async fn check_new_session(&self, owner: UserId) -> Result<(), QuotaError> {
+        let (quotas, store) = (&self.parts.quotas, self.parts.store.as_ref());
+        quotas.check_new_session(store, owner).await
+    }
+
+    /// What a user may store.
+    pub(crate) fn quotas(&self) -> &QuotaConfig {
+        self.parts.quotas.limits()
     }
 
     /// The row of a new session; stores nothing.
@@ -198,9 +217,12 @@ impl Sessions {
             Err(ClaimError::NotFound) => return Err(JoinError::NotFound),
             Err(ClaimError::Store(error)) => return Err(error.into()),
         };
-        let journal = Journal::new(id, lease.epoch, lease.head, Arc::clone(&self.parts.store));
+        let journal = self.new_journal(id, lease.epoch, lease.head);
         let session = self.handle(row.owner, row.agent, row.control, journal, None);
         let (mailbox, receiver) = mpsc::channel(MAILBOX_CAPACITY);
+        if row.running {
+            self.measure_journal(id).await;
+        }
         let mut router = session.router(lease.term, receiver);
         router.recover().await?;
         session.0.mailbox.get_or_init(|| mailbox);
@@ -216,6 +238,13 @@ impl Sessions {
             self.grants_changed(id).await;
         }
         Ok(session)
+    }
+
+    /// A gateway that ended in the middle of a run did not record what the run added.
+    async fn measure_journal(&self, id: SessionId) {
+        if let Err(error) = self.parts.store.measure_journal(id).await {
+            tracing::warn!(%error, session.id = %id, "the size of the session's journal is not known exactly");
+        }
     }
 
     /// Activates idle sessions with a run or queued prompts, after a restart or after their router
@@ -282,8 +311,11 @@ impl Sessions {
     }
 
     /// Ends the live sessions of a removed account, for all their members. Those of a disabled
-    /// account stay: the people they are shared with may go on.
-    pub(crate) async fn owner_changed(&self, owner: UserId) -> Result<(), StoreError> {
+    /// account stay: the people they are shared with may go on. What the account has sent ends.
+    pub(crate) async fn account_changed(&self, owner: UserId) -> Result<(), StoreError> {
+        for session in self.parts.live.all() {
+            session.senders_changed();
+        }
         let owned: Vec<SessionId> = {
             let live = self.parts.live.lock();
             let is_owned = |session: &&Session| session.0.owner == owner;
@@ -334,6 +366,7 @@ impl Sessions {
     pub(crate) fn register_metrics(&self, registry: &mut prometheus_client::registry::Registry) {
         metrics::register(&self.parts, registry);
         registry.register_collector(Box::new(Agents(self.parts.catalog.clone())));
+        self.parts.quotas.register_metrics(registry);
     }
 
     /// Counts the stored sessions for the metrics. Reads all of them: not for every scrape.

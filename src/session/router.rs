@@ -26,26 +26,27 @@ use crate::domain::error_code::ErrorCode;
 use crate::domain::event::Event;
 use crate::domain::id::{MessageId, RunId, SessionId};
 use crate::domain::queue::PromptKind;
-use crate::domain::run::RunOutcome;
-use crate::runtime::ToAgent;
+use crate::domain::run::{FailureCause, RunOutcome};
+use crate::runtime::{PromptContent, ToAgent};
 use crate::store::StoreError;
 
 mod agent_events;
-mod client_contexts;
+mod agent_info;
 mod commit;
 mod queries;
 mod questions;
 mod run_telemetry;
 mod runs;
 mod send_to_agent;
-mod session_agent;
+mod senders;
+mod ui_contexts;
 
-use client_contexts::ClientContexts;
+pub(super) use agent_info::AgentInfo;
 use commit::Change;
 use queries::PendingQueries;
 use questions::QuestionDeadlines;
 use run_telemetry::RunTelemetry;
-pub(super) use session_agent::SessionAgent;
+use ui_contexts::UiContexts;
 
 const RECOVERY_PAGE: u32 = 500;
 /// A session that is about to end starts nothing for this long; if it has not ended by then, it goes on.
@@ -55,7 +56,7 @@ const DRAFT_IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) struct Router {
     id: SessionId,
-    agent_info: SessionAgent,
+    agent_info: AgentInfo,
     journal: Journal,
     writer: Writer,
     parts: Arc<Parts>,
@@ -64,12 +65,15 @@ pub(super) struct Router {
     bounds: Bounds,
     agent: Option<AgentHandle>,
     recorder: Option<RunRecorder>,
+    /// The prompt of the run under way, until its agent says something about it: should the agent turn
+    /// out never to have received it, the next one gets it.
+    unconfirmed: Option<PromptContent>,
     /// When a run that is being cancelled is ended without its agent.
     cancel_by: Option<Instant>,
     snapshot_at: u64,
     /// Until when the effect of the current command may begin.
     command_deadline: Option<Instant>,
-    client_contexts: ClientContexts,
+    ui_contexts: UiContexts,
     queries: PendingQueries,
     question_timeout: Option<Duration>,
     question_deadlines: QuestionDeadlines,
@@ -93,7 +97,7 @@ impl From<Terminated> for CommandError {
 
 impl Router {
     pub(super) fn new(
-        agent_info: SessionAgent,
+        agent_info: AgentInfo,
         journal: Journal,
         writer: Writer,
         parts: Arc<Parts>,
@@ -116,10 +120,11 @@ impl Router {
             bounds: Bounds::default(),
             agent: None,
             recorder: None,
+            unconfirmed: None,
             cancel_by: None,
             snapshot_at: 0,
             command_deadline: None,
-            client_contexts: ClientContexts::default(),
+            ui_contexts: UiContexts::default(),
             queries: PendingQueries::default(),
             question_deadlines: QuestionDeadlines::default(),
             paused_until: None,
@@ -196,7 +201,8 @@ impl Router {
                 // A run that only waits for answers is resumed after the restart.
                 () = &mut stopped => {
                     if !self.is_waiting_for_answers() {
-                        self.fail_run("The gateway was stopped while this run was under way; ask again.").await?;
+                        let message = "The gateway was stopped while this run was under way; ask again.";
+                        self.fail_run(FailureCause::GatewayRestarted, message).await?;
                     }
                     return Ok(());
                 }
@@ -238,10 +244,11 @@ impl Router {
                 let until = Some(Instant::now() + ENDING_TIMEOUT);
                 (self.paused_until, self.ending_until) = (until, until);
                 self.agent = None;
-                self.end_run(RunOutcome::Cancelled).await?;
+                self.end_run(RunOutcome::Cancelled, None).await?;
                 reply.send(()).ok();
                 Ok(())
             }
+            SessionMessage::SendersChanged => self.senders_changed().await,
             SessionMessage::State(reply) => {
                 drop(reply.send(self.state.clone()));
                 Ok(())
@@ -327,7 +334,7 @@ impl Router {
                     let command = Some(command_record(key, &None::<RunId>));
                     self.record(Change::default().by(command)).await?;
                 }
-                self.client_contexts.set(&meta.by.actor, context.clone());
+                self.ui_contexts.set(&meta.by.actor, context.clone());
                 self.send_to_agent(ToAgent::Context(context)).await;
                 Ok(Reply::Done(None))
             }

@@ -7,9 +7,9 @@ use super::state::{CurrentRun, SessionState};
 use crate::domain::event::{Author, Channel, Event, Resolver};
 use crate::domain::id::{MessageId, QuestionId, RunId};
 use crate::domain::question::{OpenQuestion, Resolution};
-use crate::domain::run::{RunOutcome, Usage};
+use crate::domain::run::{FailureCause, RunOutcome, Usage};
 use crate::domain::tool::Tool;
-use crate::runtime::FromAgent;
+use crate::runtime::{Declined, FromAgent};
 
 mod questions;
 
@@ -55,6 +55,8 @@ pub(super) struct RunRecorder {
     /// The message under way, and its text unless that is over `WHOLE_MESSAGE_BYTES`.
     message: Option<(MessageId, Option<String>)>,
     next_index: u64,
+    /// Why the run is about to be lost, as its link or the router knows.
+    cause: Option<FailureCause>,
 }
 
 impl RunRecorder {
@@ -66,6 +68,7 @@ impl RunRecorder {
             is_cancelled: false,
             message: None,
             next_index: 0,
+            cause: None,
         }
     }
 
@@ -79,6 +82,7 @@ impl RunRecorder {
             is_cancelled: false,
             message: current.message.map(|message| (message, None)),
             next_index: current.chunks,
+            cause: None,
         }
     }
 
@@ -125,8 +129,13 @@ impl RunRecorder {
                 run,
                 question,
                 content: asked,
-                timeout: patience,
-            } if mine(run) => self.ask(question, *asked, patience, policy, batch),
+                timeout,
+            } if mine(run) => self.ask(question, *asked, timeout, policy, batch),
+            // It was sent a second time already.
+            FromAgent::Undelivered { run, reason } if mine(run) => {
+                let Declined { code, message } = reason;
+                self.finish(&RunOutcome::Failed { code, message }, None, batch);
+            }
             FromAgent::RunEnded {
                 run,
                 outcome,
@@ -139,16 +148,28 @@ impl RunRecorder {
             | FromAgent::MessageWithdrawn { run }
             | FromAgent::ToolUpdate { run, .. }
             | FromAgent::QuestionAsked { run, .. }
+            | FromAgent::Undelivered { run, .. }
             | FromAgent::RunEnded { run, .. } => {
                 tracing::debug!(run.id = %run, "dropped an agent event of another run");
             }
             FromAgent::QuestionWithdrawn { question } => self.settle(&question, batch),
+            FromAgent::LinkFailed(cause) => self.cause = Some(cause),
+            FromAgent::PlanUpdated(steps) => events.push(Event::PlanUpdated {
+                run: Some(self.run),
+                steps,
+            }),
             other => events.extend(session_event(other)),
         }
     }
 
     /// Records the end of a run that its agent does not report.
-    pub(super) fn end(mut self, outcome: &RunOutcome, batch: &mut Batch) {
+    pub(super) fn end(
+        mut self,
+        outcome: &RunOutcome,
+        cause: Option<FailureCause>,
+        batch: &mut Batch,
+    ) {
+        self.cause = cause.or(self.cause);
         self.finish(outcome, None, batch);
     }
 
@@ -183,10 +204,15 @@ impl RunRecorder {
             },
         };
         batch.events.extend(self.tools.drain(..).map(cancelled));
+        let cause = self
+            .cause
+            .take()
+            .filter(|_| matches!(outcome, RunOutcome::Failed { .. }));
         let ended = |run, usage| Event::RunEnded {
             run,
             outcome: outcome.clone(),
             usage,
+            cause,
         };
         batch.events.push(ended(run, usage));
         let merged = self.merged.drain(..).map(|run| ended(run, None));
@@ -278,7 +304,7 @@ pub(super) fn session_event(event: FromAgent) -> Option<Event> {
         FromAgent::ContextLeft(percent) => Some(Event::ContextLeft {
             percent: percent.min(100),
         }),
-        FromAgent::PlanUpdated(steps) => Some(Event::PlanUpdated { steps }),
+        FromAgent::PlanUpdated(steps) => Some(Event::PlanUpdated { run: None, steps }),
         FromAgent::Activity(activity) => Some(Event::AgentState { activity }),
         FromAgent::TitleChanged(title) => {
             let title = title.chars().filter(|letter| !letter.is_control());

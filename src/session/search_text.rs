@@ -51,6 +51,7 @@ mod tests {
             message: MessageId::new(),
             correlation: None,
             by: None,
+            senders: Vec::new(),
             merged: Vec::new(),
         }
     }

@@ -18,7 +18,7 @@ use crate::domain::command::Prompt;
 use crate::domain::event::{Activity, AgentCommand, Author, Channel, Event, PlanStep, Recorded};
 use crate::domain::id::{MessageId, RunId};
 use crate::domain::queue::Queue;
-use crate::domain::run::{RunOutcome, Usage};
+use crate::domain::run::{FailureCause, RunOutcome, Usage};
 use crate::domain::tool::Tool;
 
 mod conversation;
@@ -158,11 +158,13 @@ impl SessionState {
                 prompt,
                 message,
                 merged,
+                senders,
                 ..
             } => {
                 self.start(*run, *message, prompt, at);
                 if let Some(current) = self.live(*run) {
                     current.merged.clone_from(merged);
+                    current.senders.clone_from(senders);
                 }
             }
             Event::RunProgress { run, progress } => {
@@ -178,7 +180,8 @@ impl SessionState {
                 run,
                 outcome,
                 usage,
-            } => self.end(*run, outcome, usage.as_ref(), at),
+                cause,
+            } => self.end(*run, outcome, *cause, usage.as_ref(), at),
             Event::MessageDelta {
                 message,
                 run,
@@ -240,7 +243,7 @@ impl SessionState {
             Event::AgentState { activity } => self.activity = *activity,
             Event::Usage(usage) => self.add_usage(&storable(usage)),
             Event::ContextLeft { percent } => self.context_left = Some(*percent),
-            Event::PlanUpdated { steps } => self.plan.clone_from(steps),
+            Event::PlanUpdated { steps, .. } => self.plan.clone_from(steps),
             Event::SettingsChanged(change) => self.settings.change(change),
             Event::ToolsChanged { tools } => self.chosen_tools = Some(tools.clone()),
             Event::CommandsAvailable { commands } => self.commands.clone_from(commands),
@@ -273,8 +276,10 @@ impl SessionState {
             prompt: prompt.text.clone(),
             mode: prompt.mode,
             merged: Vec::new(),
+            senders: Vec::new(),
             started_at: at,
             ended_at: None,
+            cause: None,
             progress: None,
             chunks: 0,
             message: None,
@@ -293,11 +298,19 @@ impl SessionState {
         }
     }
 
-    fn end(&mut self, run: RunId, outcome: &RunOutcome, usage: Option<&Usage>, at: Timestamp) {
+    fn end(
+        &mut self,
+        run: RunId,
+        outcome: &RunOutcome,
+        cause: Option<FailureCause>,
+        usage: Option<&Usage>,
+        at: Timestamp,
+    ) {
         let Some(current) = self.live(run) else {
             return;
         };
         current.status = outcome.into();
+        current.cause = cause;
         current.ended_at = Some(at);
         current.progress = None;
         current.message = None;

@@ -105,12 +105,17 @@ impl Node {
             drain: CancellationToken::new(),
             stop: CancellationToken::new(),
         };
+        let quotas = QuotaConfig {
+            user_sessions: 1_000,
+            user_journal_bytes: 1 << 30,
+            min_free_bytes: 0,
+            dir: dir.path().to_owned(),
+        };
         let (sessions, commits) = Sessions::new(
             Arc::clone(&store),
             clock.clone(),
             Catalog::for_tests(&crate::runtime::Config::default()),
-            sessions,
-            journal,
+            (sessions, journal, quotas),
             shutdown.clone(),
             Instruments::default(),
         );
@@ -170,7 +175,10 @@ impl Node {
         let mut all: Vec<Recorded> = Vec::new();
         loop {
             let after = all.last().map_or(0, |last| last.offset);
-            let page = self.sessions.events(session.id(), after, 100_000).await;
+            let page = self
+                .sessions
+                .events(&self.mia, session.id(), after, 100_000)
+                .await;
             let page = page.unwrap();
             if page.is_empty() {
                 return all;

@@ -13,11 +13,12 @@ use super::{
     AccountRemoval, AddError, Append, AppendError, AttachmentRow, Attachments, Audit, AuditFilter,
     AuditRow, AuthChange, AuthChanges, BackupError, BranchError, Branches, ChangeUserError,
     ClaimError, CommandRecord, ContentHash, Counts, CreateUserError, Credentials, GrantRow, Grants,
-    JournalFacts, Journals, KeepLogin, Lease, LoginRow, Logins, Maintenance, NewBranch, NewLink,
-    NewLogin, NewSession, NewUser, OldKeys, OneTimeLinks, Quotas, Redeemed, RefreshError,
+    Invitation, JournalFacts, Journals, KeepLogin, Lease, LoginRow, Logins, Maintenance, NewBranch,
+    NewLink, NewLogin, NewSession, NewUser, OldKeys, OneTimeLinks, Quotas, Redeemed, RefreshError,
     Refreshed, Retention, Rotation, ScrubOutcome, Search, SearchHit, SessionChange, SessionFacts,
     SessionFilter, SessionOverview, SessionRow, Sessions, SetUpError, ShareError, SigningKeys,
-    Snapshot, StartLoginError, Store, StoreError, StoredEvent, StoredKey, SweepCutoffs, Users,
+    Snapshot, StartLoginError, Store, StoreError, StoredEvent, StoredKey, SweepCutoffs, Usage,
+    UserUsage, Users,
 };
 use crate::domain::account::{Role, User, Username};
 use crate::domain::audit::{AuditContext, AuditEntry};
@@ -90,6 +91,7 @@ delegate!(CALL_TIMEOUT: OneTimeLinks {
     fn setup_is_open(hash: [u8; 32], now: Timestamp) -> Result<bool, StoreError>;
     fn set_up(link: Option<[u8; 32]>, admin: &NewUser, entry: &AuditEntry) -> Result<(), SetUpError>;
     fn invited(hash: [u8; 32], now: Timestamp) -> Result<Option<User>, StoreError>;
+    fn invitation(hash: [u8; 32], now: Timestamp) -> Result<Option<Invitation>, StoreError>;
     fn accept_invite(hash: [u8; 32], password_hash: &str, context: &AuditContext) -> Result<Option<User>, StoreError>;
 });
 
@@ -112,12 +114,18 @@ delegate!(CALL_TIMEOUT: Sessions {
     fn thread(id: SessionId) -> Result<Option<String>, StoreError>;
     fn keep_thread(id: SessionId, term: i64, thread: &str) -> Result<(), StoreError>;
     fn change_session(id: SessionId, owner: UserId, change: &SessionChange, now: Timestamp) -> Result<bool, StoreError>;
+    fn mark_read(id: SessionId, user: UserId, upto: u64) -> Result<bool, StoreError>;
     fn end_session(id: SessionId, owner: UserId, entry: &AuditEntry) -> Result<bool, StoreError>;
 });
 
 delegate!(CALL_TIMEOUT: SessionOverview {
     fn all_sessions(filter: &SessionFilter, limit: u32) -> Result<Vec<SessionFacts>, StoreError>;
     fn counts() -> Result<Counts, StoreError>;
+});
+
+delegate!(CALL_TIMEOUT: Usage {
+    fn usage(user: UserId) -> Result<UserUsage, StoreError>;
+    fn measure_journal(session: SessionId) -> Result<(), StoreError>;
 });
 
 delegate!(CALL_TIMEOUT: Audit {
@@ -195,13 +203,13 @@ impl<S: Store> Journals for Deadline<S> {
         with_timeout(CALL_TIMEOUT, self.0.events_after(session, after, limit)).await
     }
 
-    async fn events_before(
+    async fn offset_before(
         &self,
         session: SessionId,
         before: u64,
-        limit: u32,
-    ) -> Result<Vec<StoredEvent>, StoreError> {
-        with_timeout(CALL_TIMEOUT, self.0.events_before(session, before, limit)).await
+        count: u32,
+    ) -> Result<u64, StoreError> {
+        with_timeout(CALL_TIMEOUT, self.0.offset_before(session, before, count)).await
     }
 
     async fn snapshot(&self, session: SessionId) -> Result<Option<Snapshot>, StoreError> {

@@ -102,6 +102,14 @@ pub enum OpenError {
         /// Why.
         source: sqlx::Error,
     },
+    /// A gateway cannot serve from it.
+    #[error("cannot serve from {location}: {why}")]
+    NotServed {
+        /// The database, without its password.
+        location: String,
+        /// Why.
+        why: String,
+    },
     /// A restore was interrupted and must be repeated.
     #[error(
         "a restore was interrupted here, so {location} is not opened: run `switchboard restore FILE \

@@ -51,6 +51,8 @@ pub struct SessionSummary {
     pub waiting: u32,
     /// Queued prompts.
     pub queued: u32,
+    /// Bytes by which the journal has grown since the summary before.
+    pub added_bytes: u64,
 }
 
 /// A command that must take effect once, with its outcome.
@@ -166,13 +168,13 @@ pub trait Journals: Send + Sync {
         limit: u32,
     ) -> Result<Vec<StoredEvent>, StoreError>;
 
-    /// The last events before an offset, in order; bounded like [`events_after`](Self::events_after).
-    async fn events_before(
+    /// The offset after which the last `count` stored events before `before` begin; reads no body.
+    async fn offset_before(
         &self,
         session: SessionId,
         before: u64,
-        limit: u32,
-    ) -> Result<Vec<StoredEvent>, StoreError>;
+        count: u32,
+    ) -> Result<u64, StoreError>;
 
     /// The newest snapshot.
     async fn snapshot(&self, session: SessionId) -> Result<Option<Snapshot>, StoreError>;

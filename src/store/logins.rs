@@ -63,6 +63,8 @@ pub struct NewLogin {
     pub address: Option<IpAddr>,
     /// User agent of the client.
     pub user_agent: Option<String>,
+    /// The client's device, if it has a cookie that names it.
+    pub device: Option<String>,
 }
 
 /// An active login.
@@ -96,16 +98,21 @@ pub enum StartLoginError {
 }
 
 /// Exchange of a refresh token for the next one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Rotation {
     /// Hash of the presented token.
     pub presented: [u8; 32],
-    /// Hash of the new token.
+    /// Hash of the new token: always the same for the presented one.
     pub next: [u8; 32],
     /// Expiry of the new token.
     pub next_expires_at: Timestamp,
     /// Expiry of the access token issued with it.
     pub token_expires_at: Timestamp,
+    /// The client's device, if it has a cookie that names it.
+    pub device: Option<String>,
+    /// A token that was exchanged after this moment may be presented again, from its login's device and
+    /// as long as its successor was not used: the answer got lost.
+    pub repeatable_since: Timestamp,
 }
 
 /// A refreshed login.
@@ -144,7 +151,8 @@ pub trait Logins: Send + Sync {
     /// Stores a new login, unless the account changed since its password was checked.
     async fn start_login(&self, new: &NewLogin, entry: &AuditEntry) -> Result<(), StartLoginError>;
 
-    /// Exchanges a refresh token. Presenting an exchanged one ends its login.
+    /// Exchanges a refresh token. Presenting an exchanged one ends its login, unless it is a repetition
+    /// of an exchange whose answer got lost.
     async fn refresh_login(
         &self,
         rotation: &Rotation,

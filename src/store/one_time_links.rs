@@ -42,6 +42,17 @@ pub struct Redeemed {
     pub token_expires_at: Timestamp,
 }
 
+/// A valid invite, as its holder may see it.
+#[derive(Clone, Debug)]
+pub struct Invitation {
+    /// The invited user.
+    pub user: User,
+    /// Name of the user or process that issued it; absent for links of an older version.
+    pub issuer: Option<String>,
+    /// Expiry.
+    pub expires_at: Timestamp,
+}
+
 /// Why the setup failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SetUpError {
@@ -95,6 +106,13 @@ pub trait OneTimeLinks: Send + Sync {
 
     /// The user of a valid invite.
     async fn invited(&self, hash: [u8; 32], now: Timestamp) -> Result<Option<User>, StoreError>;
+
+    /// The same with its issuer and expiry.
+    async fn invitation(
+        &self,
+        hash: [u8; 32],
+        now: Timestamp,
+    ) -> Result<Option<Invitation>, StoreError>;
 
     /// Redeems an invite: sets the password and ends all logins of the account. `None` if the link
     /// is unknown, used or expired, or the user is disabled.

@@ -16,12 +16,16 @@ use super::maintenance::{BackupError, Maintenance, ScrubOutcome, SweepCutoffs};
 use super::schema;
 use crate::domain::id::{SessionId, StoreId};
 
+mod connection_health;
 mod journal_tx;
+mod serve_lock;
 mod server_identity;
 #[path = "sql.rs"]
 mod sql;
 
+use connection_health::ConnectionHealth;
 use journal_tx::JournalTx;
+use serve_lock::{ServeLock, ServeLockError};
 use server_identity::ServerIdentity;
 
 type Connection = PgConnection;
@@ -32,7 +36,12 @@ const BYTES: &str = "bytea";
 const SHARE_LOCK: &str = " for share of sessions";
 
 /// The words of a query, from a JSON array.
-const QUERY_WORDS: &str = "select value as word from json_array_elements_text(cast($1 as json))";
+const QUERY_WORDS: &str = "select value ->> 'word' as word, value ->> 'part' as part,
+    value ->> 'upper' as upper from json_array_elements(cast($1 as json))";
+/// Whether a lower-case text contains a part of a word. `lower` may know ASCII only, so that other
+/// letters are compared in both cases.
+const CONTAINS_PART: &str =
+    "(position(wish.part in recent.text) > 0 or position(wish.upper in recent.text) > 0)";
 /// Texts of an owner that match a word. A symbol that Postgres does not index (½) makes an empty
 /// tsquery, which would match everything: it is left out here and so matches nothing.
 const JOIN_MATCHING: &str = "join session_texts
@@ -57,14 +66,18 @@ static MIGRATIONS: LazyLock<sqlx::migrate::Migrator> =
 
 /// How long a caller waits for a connection before storage counts as unavailable.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a returned connection may take to answer a ping.
-const HEALTH_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long the readiness check waits for the lock of account changes.
+const PROBE_LOCK_TIMEOUT: &str = "set local lock_timeout = '500ms'";
 const MAX_CONNECTIONS: u32 = 8;
 
 pub(super) struct Backend {
     pool: PgPool,
+    /// One connection for the poll of revocations, which must not wait behind readers.
+    poller: PgPool,
     location: String,
     server: ServerIdentity,
+    /// Held while a gateway serves; commands have none.
+    serve_lock: Option<ServeLock>,
 }
 
 impl Backend {
@@ -77,6 +90,11 @@ impl Backend {
             .map_err(|source| failed("(data.database_url)", source))?
             .options([("statement_timeout", "2500ms")]);
         let location = location(&options);
+        // Before the schema: a gateway that may not serve changes nothing.
+        let locked = match purpose {
+            Purpose::Serve => Some(acquire_serve_lock(&options, &location).await?),
+            Purpose::Command => None,
+        };
         let mut connection = PgConnection::connect_with(&options)
             .await
             .map_err(|source| failed(&location, source))?;
@@ -95,22 +113,15 @@ impl Backend {
             .close()
             .await
             .map_err(|source| failed(&location, source))?;
-        let pool = PgPoolOptions::new()
-            .max_connections(MAX_CONNECTIONS)
-            .acquire_timeout(ACQUIRE_TIMEOUT)
-            .after_connect({
-                let server = server.clone();
-                move |connection, _| {
-                    let server = server.clone();
-                    Box::pin(async move { server.check(connection).await })
-                }
-            })
-            .after_release(|connection, _| Box::pin(is_healthy(connection)))
-            .connect_lazy_with(options);
+        let serve_lock = locked.map(|lock| ServeLock::new(lock, &options, &server));
+        let poller = pool(&server, 1).connect_lazy_with(options.clone());
+        let pool = pool(&server, MAX_CONNECTIONS).connect_lazy_with(options);
         Ok(Self {
             pool,
+            poller,
             location,
             server,
+            serve_lock,
         })
     }
 
@@ -124,7 +135,11 @@ impl Backend {
         Ok(tx)
     }
 
+    /// A transaction that writes. A gateway that has lost its lock may not.
     async fn begin(&self) -> sqlx::Result<Transaction<'static, Postgres>> {
+        if let Some(lock) = &self.serve_lock {
+            lock.verify().await?;
+        }
         self.pool.begin().await
     }
 
@@ -156,13 +171,17 @@ impl Backend {
     }
 
     #[allow(clippy::unused_self, reason = "the same call as for SQLite")]
-    fn pending_before(&self, _session: SessionId, _offset: u64, _most: u32) -> Vec<StoredEvent> {
+    fn pending_offsets_before(&self, _session: SessionId, _offset: u64) -> Vec<u64> {
         Vec::new()
     }
 
     #[allow(clippy::unused_self, reason = "the same call as for SQLite")]
     fn pending_head(&self, _session: SessionId) -> Option<u64> {
         None
+    }
+
+    fn poller(&self) -> &PgPool {
+        &self.poller
     }
 
     fn reader(&self) -> &PgPool {
@@ -175,19 +194,51 @@ impl Backend {
     }
 }
 
+async fn acquire_serve_lock(
+    options: &PgConnectOptions,
+    location: &str,
+) -> Result<serve_lock::Acquired, OpenError> {
+    let location = location.to_owned();
+    match serve_lock::acquire(options).await {
+        Ok(acquired) => Ok(acquired),
+        Err(ServeLockError::Database(source)) => Err(OpenError::Database { location, source }),
+        Err(refused) => Err(OpenError::NotServed {
+            location,
+            why: refused.to_string(),
+        }),
+    }
+}
+
 pub(super) fn options(url: &str) -> sqlx::Result<PgConnectOptions> {
     Ok(PgConnectOptions::from_str(url)?
         .application_name("switchboard")
         .options([("client_min_messages", "warning")]))
 }
 
-/// A connection with an abandoned statement to a silent server would occupy the pool until the
-/// kernel gives up, a quarter of an hour later.
-async fn is_healthy(connection: &mut PgConnection) -> sqlx::Result<bool> {
-    match tokio::time::timeout(HEALTH_TIMEOUT, connection.ping()).await {
-        Ok(answered) => answered.map(|()| true),
-        Err(_) => Err(sqlx::Error::PoolTimedOut),
-    }
+/// A pool whose connections lead to this server and are known to answer.
+fn pool(server: &ServerIdentity, connections: u32) -> PgPoolOptions {
+    let server = server.clone();
+    let idle = ConnectionHealth::new();
+    let released = idle.clone();
+    PgPoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .test_before_acquire(false)
+        .after_connect(move |connection, _| {
+            let server = server.clone();
+            Box::pin(async move {
+                connection_health::apply_server_settings(connection).await?;
+                server.check(connection).await
+            })
+        })
+        .before_acquire(move |connection, metadata| {
+            let health = idle.clone();
+            Box::pin(async move { health.check(connection, metadata).await })
+        })
+        .after_release(move |connection, _| {
+            let health = released.clone();
+            Box::pin(async move { health.ping(connection).await })
+        })
 }
 
 pub(super) fn is_url(text: &str) -> bool {
@@ -214,11 +265,14 @@ impl Maintenance for Backend {
         schema::latest_version(&MIGRATIONS)
     }
 
+    /// Takes the lock that every login needs: a lost connection that holds it stops them all.
     async fn ping(&self) -> Result<(), StoreError> {
-        sqlx::query("select revision from auth_revision")
-            .fetch_one(&self.pool)
+        let mut tx = self.begin().await?;
+        sqlx::query(PROBE_LOCK_TIMEOUT).execute(&mut *tx).await?;
+        sqlx::query("select revision from auth_revision for update")
+            .fetch_one(&mut *tx)
             .await?;
-        Ok(())
+        Ok(tx.rollback().await?)
     }
 
     async fn integrity(&self) -> Result<Vec<String>, StoreError> {
@@ -244,7 +298,7 @@ impl Maintenance for Backend {
     async fn displaced(&self) {
         self.server.displaced().await;
         // No more connections, not even pooled ones to the old server. Those in use are not waited for.
-        drop(self.pool.close());
+        drop((self.pool.close(), self.poller.close()));
     }
 
     async fn renew_epochs(&self) -> Result<u64, StoreError> {
@@ -264,6 +318,10 @@ impl Maintenance for Backend {
     }
 
     async fn close(&self) {
+        if let Some(lock) = &self.serve_lock {
+            lock.release().await;
+        }
+        self.poller.close().await;
         self.pool.close().await;
     }
 }

@@ -22,15 +22,24 @@ pub struct SearchText {
 pub struct SearchHit {
     /// The session.
     pub row: SessionRow,
-    /// Excerpt of the text that matches most words.
+    /// Its texts that match most words, the best first; at least one.
+    pub passages: Vec<Passage>,
+}
+
+/// A matching text of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// Offset of its event; 0 for the title.
+    pub offset: u64,
+    /// Excerpt around the first match.
     pub snippet: String,
 }
 
 /// Searching sessions.
 #[async_trait]
 pub trait Search: Send + Sync {
-    /// A user's active sessions that contain a word starting with each of the query's words;
-    /// ordered and paged like the session list.
+    /// A user's active sessions that contain each of the query's words: as the beginning of a word
+    /// anywhere, or within a word in the newest texts. Ordered and paged like the session list.
     async fn search(
         &self,
         owner: UserId,

@@ -9,6 +9,15 @@ use crate::domain::audit::AuditEntry;
 use crate::domain::grant::{ControlMode, GrantRole};
 use crate::domain::id::{Epoch, SessionId, UserId};
 
+impl SessionRow {
+    /// What to call it: its title, or the first line of its first prompt.
+    pub fn name(&self) -> Option<&str> {
+        let prompt = self.first_prompt.as_ref().or(self.last_prompt.as_ref());
+        let line = prompt.and_then(|prompt| prompt.lines().find(|line| !line.trim().is_empty()));
+        self.title.as_deref().or(line)
+    }
+}
+
 /// A new session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSession {
@@ -51,6 +60,14 @@ pub struct SessionRow {
     pub messages: u64,
     /// The newest prompt, shortened.
     pub last_prompt: Option<String>,
+    /// The first prompt, shortened.
+    pub first_prompt: Option<String>,
+    /// The session that it began as a copy of.
+    pub branched_from: Option<SessionId>,
+    /// Number of users that it is shared with.
+    pub shared_with: u64,
+    /// How far the user it was looked up for has read it.
+    pub read_upto: Option<u64>,
     /// Is a run active?
     pub running: bool,
     /// Open questions.
@@ -120,6 +137,9 @@ pub trait Sessions: Send + Sync {
         change: &SessionChange,
         now: Timestamp,
     ) -> Result<bool, StoreError>;
+
+    /// Remembers how far a user has read; never goes back. False if there is no such session.
+    async fn mark_read(&self, id: SessionId, user: UserId, upto: u64) -> Result<bool, StoreError>;
 
     /// Ends a session of that owner for good; false if there is none.
     async fn end_session(

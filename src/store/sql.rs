@@ -14,8 +14,8 @@ use jiff::Timestamp;
 use sqlx::Row as _;
 
 use super::{
-    BYTES, Backend, Connection, JOIN_MATCHING, JournalTx, QUERY_WORDS, Row, SHARE_LOCK,
-    owner_filter, placeholder, prefix_term,
+    BYTES, Backend, CONTAINS_PART, Connection, JOIN_MATCHING, JournalTx, QUERY_WORDS, Row,
+    SHARE_LOCK, owner_filter, placeholder, prefix_term,
 };
 use crate::domain::account::User;
 use crate::domain::audit::AuditEntry;
@@ -54,6 +54,8 @@ mod search;
 mod sessions;
 #[path = "sql/signing_keys.rs"]
 mod signing_keys;
+#[path = "sql/usage.rs"]
+mod usage;
 #[path = "sql/users.rs"]
 mod users;
 

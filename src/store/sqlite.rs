@@ -28,13 +28,13 @@ use super::schema;
 use crate::domain::id::{SessionId, StoreId};
 
 mod backup;
-mod journal_log;
+mod commit_log;
 mod secure_delete;
 #[path = "sql.rs"]
 mod sql;
 
 pub(super) use backup::{COPIED, IN_PLACE, examine, fold_wal_in, stage};
-use journal_log::{JournalLog, JournalTx};
+use commit_log::{CommitLog, JournalTx};
 
 type Connection = SqliteConnection;
 type Row = SqliteRow;
@@ -44,7 +44,13 @@ const BYTES: &str = "blob";
 const SHARE_LOCK: &str = "";
 
 /// The words of a query, from a JSON array.
-const QUERY_WORDS: &str = "select value as word from json_each($1)";
+const QUERY_WORDS: &str = "select json_extract(value, '$.word') as word,
+    json_extract(value, '$.part') as part, json_extract(value, '$.upper') as upper
+    from json_each($1)";
+/// Whether a lower-case text contains a part of a word. `lower` knows ASCII only, so that other letters
+/// are compared in both cases.
+const CONTAINS_PART: &str =
+    "(instr(recent.text, wish.part) > 0 or instr(recent.text, wish.upper) > 0)";
 /// Texts of an owner that match a word. `cross join` fixes the order: word by word, never text by text.
 const JOIN_MATCHING: &str = "cross join session_words on session_words match ($2 || wish.word)
     join session_texts on session_texts.id = session_words.rowid";
@@ -85,7 +91,9 @@ pub(super) struct Backend {
     writer: SqlitePool,
     reader: SqlitePool,
     searcher: SqlitePool,
-    log: JournalLog,
+    /// For the poll of revocations alone, which must not wait behind readers.
+    poller: SqlitePool,
+    log: CommitLog,
     location: String,
     last_probe: Mutex<Option<Instant>>,
     /// Value of `scrub_due` up to which the file's pages are overwritten.
@@ -115,7 +123,7 @@ impl Backend {
             .begin_with("begin immediate")
             .await
             .map_err(failed)?;
-        journal_log::flush(&mut tx).await.map_err(failed)?;
+        commit_log::flush(&mut tx).await.map_err(failed)?;
         let renewed = match purpose {
             Purpose::Serve => claim(&mut tx).await.map_err(failed)?,
             Purpose::Command => None,
@@ -133,8 +141,11 @@ impl Backend {
                 .connect_lazy_with(options.clone().read_only(true)),
             searcher: pool(SEARCHERS)
                 .acquire_timeout(READER_TIMEOUT)
+                .connect_lazy_with(options.clone().read_only(true)),
+            poller: pool(1)
+                .acquire_timeout(READER_TIMEOUT)
                 .connect_lazy_with(options.read_only(true)),
-            log: JournalLog::default(),
+            log: CommitLog::default(),
             location,
             last_probe: Mutex::default(),
             scrubbed_upto: AtomicI64::new(0),
@@ -153,6 +164,10 @@ impl Backend {
 
     async fn begin_long(&self) -> sqlx::Result<Transaction<'static, Sqlite>> {
         self.begin().await
+    }
+
+    fn poller(&self) -> &SqlitePool {
+        &self.poller
     }
 
     fn reader(&self) -> &SqlitePool {
@@ -182,8 +197,8 @@ impl Backend {
         self.log.after(session, offset, most as usize, most_bytes)
     }
 
-    fn pending_before(&self, session: SessionId, offset: u64, most: u32) -> Vec<StoredEvent> {
-        self.log.before(session, offset, most as usize)
+    fn pending_offsets_before(&self, session: SessionId, offset: u64) -> Vec<u64> {
+        self.log.offsets_before(session, offset)
     }
 
     fn pending_head(&self, session: SessionId) -> Option<u64> {
@@ -346,6 +361,7 @@ impl Maintenance for Backend {
     async fn close(&self) {
         self.reader.close().await;
         self.searcher.close().await;
+        self.poller.close().await;
         self.writer.close().await;
     }
 }

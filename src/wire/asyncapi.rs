@@ -342,7 +342,7 @@ mod tests {
         let sources = [
             include_str!("outbound.rs"),
             include_str!("outbound/presence.rs"),
-            include_str!("outbound/ack.rs"),
+            include_str!("outbound/reply.rs"),
             include_str!("outbound/error.rs"),
             include_str!("outbound/event.rs"),
             include_str!("outbound/state.rs"),

@@ -8,6 +8,7 @@ use crate::domain::error_code::ErrorCode;
 use crate::domain::event::{Activity, Author, Channel, Level};
 use crate::domain::question::{ChoiceKind, QuestionKind, Severity};
 use crate::domain::queue::{PromptKind, QueueMode};
+use crate::domain::run::FailureCause;
 
 /// A domain type with its words on the wire. Apart from its stored form, which may be another one.
 pub(super) trait WireEnum: Copy + 'static {
@@ -51,6 +52,10 @@ wire_enums! {
         WaitingForInput = "waiting_for_input"
     }
     level: Level { Info = "info", Warn = "warn", Error = "error" }
+    failure_cause: FailureCause {
+        NotInstalled = "not_installed", NotStarted = "not_started", Crashed = "crashed",
+        GatewayRestarted = "gateway_restarted"
+    }
     question_kind: QuestionKind {
         Permission = "permission", Confirm = "confirm", Prompt = "prompt", Pick = "pick"
     }

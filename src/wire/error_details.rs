@@ -1,13 +1,14 @@
 //! Error details: the part of an error for programs, a field or a limit.
 //!
 //! The same members in every error: `limit` is the name of the limit, `max` what it allows. Touches
-//! `limits`.
+//! `limits` and `session`.
 
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
 use crate::limits::{Budget, LimitExceeded};
+use crate::session::QuotaExceeded;
 
 /// The details; members that do not apply are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -36,6 +37,8 @@ pub(crate) enum Limit {
     /// Characters of a text for the agent.
     PromptChars,
     ContextBytes,
+    /// A quota of one user, by its name.
+    Quota(&'static str),
 }
 
 impl Serialize for Limit {
@@ -45,6 +48,7 @@ impl Serialize for Limit {
             Self::MessageBytes => "messageBytes",
             Self::PromptChars => "promptChars",
             Self::ContextBytes => "contextBytes",
+            Self::Quota(name) => name,
         })
     }
 }
@@ -74,6 +78,16 @@ impl Details {
             max: Some(refusal.limit.into()),
             period_ms: Some(whole_millis(refusal.period)),
             retry_after_ms: Some(whole_millis(refusal.retry_after)),
+            ..Self::default()
+        }
+    }
+
+    /// Of a request for more than its user may store.
+    pub(crate) fn over_quota(exceeded: QuotaExceeded) -> Self {
+        Self {
+            limit: Some(Limit::Quota(exceeded.limit)),
+            max: Some(exceeded.max),
+            actual: Some(exceeded.actual),
             ..Self::default()
         }
     }

@@ -2,14 +2,14 @@
 //!
 //! A frame that cannot be read is `INVALID_MESSAGE`; one that can be read but not accepted is
 //! `VALIDATION_ERROR` and names the field. Nothing is repaired or silently changed: what is
-//! accepted is what was sent. `strict` parses the JSON, `message` defines the types, `reader` reads
+//! accepted is what was sent. `strict_json` parses the JSON, `message` defines the types, `reader` reads
 //! them, `checked_request` checks and maps them. Touches `domain` and `limits` only.
 
 mod checked_request;
 mod digest;
 pub(super) mod message;
 mod reader;
-mod strict;
+mod strict_json;
 #[cfg(test)]
 mod tests;
 
@@ -199,7 +199,7 @@ fn tree(frame: &str, rules: &Rules) -> Result<Value, Rejected> {
         let message = format!("The message nests deeper than {} levels", rules.depth);
         return Err(Rejected::unreadable(message));
     }
-    strict::from_str(frame).map_err(|error| {
+    strict_json::from_str(frame).map_err(|error| {
         lone_surrogate(frame, rules).unwrap_or_else(|| {
             Rejected::unreadable(format!("The frame is not acceptable JSON: {error}"))
         })
@@ -209,7 +209,7 @@ fn tree(frame: &str, rules: &Rules) -> Result<Value, Rejected> {
 /// The refusal of a frame that is unreadable only because of half a character in it.
 fn lone_surrogate(frame: &str, rules: &Rules) -> Option<Rejected> {
     let marked = replace_lone_surrogates(frame.as_bytes(), MARK)?;
-    let tree = strict::from_str(std::str::from_utf8(&marked).ok()?).ok()?;
+    let tree = strict_json::from_str(std::str::from_utf8(&marked).ok()?).ok()?;
     let message_id = acceptable_id(tree["messageId"].as_str(), rules);
     // The mark is a control character, which the reader finds.
     let fault = reader::read::<Value>(tree, "").err()?;
@@ -231,7 +231,7 @@ fn acceptable_id(id: Option<&str>, rules: &Rules) -> Option<String> {
 }
 
 /// The `messageId` of a frame that will not be read as a whole.
-fn glimpsed_id(frame: &str, rules: &Rules) -> Option<String> {
+pub(crate) fn glimpsed_id(frame: &str, rules: &Rules) -> Option<String> {
     #[derive(Deserialize)]
     struct Named {
         #[serde(rename = "messageId")]

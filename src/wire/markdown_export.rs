@@ -74,7 +74,7 @@ impl Markdown {
                 ..
             } => self.piece(*message, text, at, out),
             Event::MessageDelta { text, .. } => self.thought += text.chars().count(),
-            Event::PlanUpdated { steps } => self.plan.clone_from(steps),
+            Event::PlanUpdated { steps, .. } => self.plan.clone_from(steps),
             Event::MessageFinal {
                 message,
                 author,

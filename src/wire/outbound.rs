@@ -4,13 +4,13 @@
 //! nowhere else: the domain may rename and store as it likes. One event is one frame, so that offsets
 //! have no holes. Touches `session` and `domain`.
 
-mod ack;
 mod error;
 mod event;
 mod presence;
 mod prompt;
 mod question;
 mod queue;
+mod reply;
 mod schema;
 mod shared_objects;
 mod state;
@@ -28,10 +28,10 @@ use crate::domain::event::Level;
 use crate::domain::id::{ConnectionId, Epoch, SessionId};
 use crate::domain::shared_text::Text;
 
-pub(crate) use ack::reply;
 pub(crate) use error::{error, last_word};
 pub(crate) use event::event;
 pub(crate) use presence::{MemberBody, control_update, presence};
+pub(crate) use reply::reply;
 pub(super) use schema::message_schemas;
 pub(crate) use state::{StateParts, full_state};
 

@@ -2,7 +2,7 @@
 //!
 //! Bytes that went out are the progress of a slow reader. Bytes that came in are bounded between two
 //! messages: the library joins fragments itself and does not show that they are empty or endless. The
-//! unfinished messages of all sockets together are bounded as well.
+//! unfinished messages of a user's sockets, and of all sockets together, are bounded as well.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::limits::ByteBudget;
+use crate::limits::SharedByteBudget;
 
 /// So much of an unfinished message is free; the rest is taken from the pool of all sockets.
 const FREE_BYTES: u64 = 64 * 1024;
@@ -26,8 +26,8 @@ struct Received {
     max_message: u64,
     bytes: AtomicU64,
     limit: AtomicU64,
-    /// Of all sockets; `held` is this one's part of it.
-    pool: ByteBudget,
+    /// Of the user's and of all sockets; `held` is this one's part of it.
+    pool: SharedByteBudget,
     held: AtomicU64,
 }
 
@@ -47,11 +47,9 @@ impl Received {
         }
         let needed = unfinished - FREE_BYTES;
         let more = needed.saturating_sub(self.held.load(Ordering::Relaxed));
-        let taken = usize::try_from(more)
-            .ok()
-            .and_then(|more| self.pool.try_take(more));
-        let Some(taken) = taken else { return false };
-        taken.keep();
+        if !usize::try_from(more).is_ok_and(|more| self.pool.try_take(more)) {
+            return false;
+        }
         self.held.fetch_max(needed, Ordering::Relaxed);
         true
     }
@@ -70,7 +68,7 @@ impl Drop for Received {
 }
 
 impl Allowance {
-    fn new(max_message: u64, pool: ByteBudget) -> Self {
+    fn new(max_message: u64, pool: SharedByteBudget) -> Self {
         Self(Arc::new(Received {
             max_message,
             bytes: AtomicU64::new(0),
@@ -106,7 +104,7 @@ impl Allowance {
 pub(super) enum Overflow {
     #[error("more bytes than any message needs")]
     Message,
-    #[error("too many bytes of unfinished messages on all sockets")]
+    #[error("too many bytes of unfinished messages, on the user's sockets or on all")]
     ByteBudget,
 }
 
@@ -124,9 +122,9 @@ pub(super) struct Meter<T> {
 }
 
 impl<T> Meter<T> {
-    /// `max_message` bounds a message with all its frames; `pool` holds the unfinished messages of all
-    /// sockets.
-    pub(super) fn new(stream: T, max_message: u64, pool: ByteBudget) -> (Self, Allowance) {
+    /// `max_message` bounds a message with all its frames; `pool` holds the unfinished messages of the
+    /// user and of all sockets.
+    pub(super) fn new(stream: T, max_message: u64, pool: SharedByteBudget) -> (Self, Allowance) {
         let allowance = Allowance::new(max_message, pool);
         let meter = Self {
             stream,
@@ -211,10 +209,15 @@ mod tests {
     use tokio::io::AsyncReadExt as _;
 
     use super::*;
+    use crate::limits::KeyedByteBudgets;
+
+    fn pool(bytes: usize) -> SharedByteBudget {
+        KeyedByteBudgets::new(bytes, bytes).of("mia")
+    }
 
     #[tokio::test]
     async fn a_stream_ends_when_a_message_is_too_long() {
-        let (mut meter, allowance) = Meter::new(tokio::io::repeat(b'x'), 100, ByteBudget::new(0));
+        let (mut meter, allowance) = Meter::new(tokio::io::repeat(b'x'), 100, pool(0));
         let mut ten = [0; 10];
         for _ in 0..10 {
             meter.read_exact(&mut ten).await.unwrap();
@@ -230,7 +233,7 @@ mod tests {
 
     #[tokio::test]
     async fn bytes_of_no_message_are_not_counted() {
-        let (mut meter, allowance) = Meter::new(tokio::io::repeat(b'x'), 100, ByteBudget::new(0));
+        let (mut meter, allowance) = Meter::new(tokio::io::repeat(b'x'), 100, pool(0));
         let mut bytes = [0; 100];
         meter.read_exact(&mut bytes).await.unwrap();
         allowance.exempt(30);
@@ -244,7 +247,7 @@ mod tests {
     #[tokio::test]
     async fn unfinished_messages_of_all_sockets_share_one_pool() {
         let long = usize::try_from(FREE_BYTES).unwrap() + 100;
-        let (pool, mut bytes) = (ByteBudget::new(150), vec![0; long]);
+        let (pool, mut bytes) = (pool(150), vec![0; long]);
         let socket = || Meter::new(tokio::io::repeat(b'x'), 1 << 20, pool.clone());
         let ((mut one, ours), (mut other, _)) = (socket(), socket());
         let long = &mut bytes;

@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::connection::Socket;
 use super::control_frame_limits::ControlFrameLimits;
-use super::{close, upgrade};
+use super::{closing_handshake, upgrade};
 use crate::member::{CloseReason, Shared};
 
 pub(super) async fn echo(State(shared): State<Arc<Shared>>, request: Request) -> Response {
@@ -27,7 +27,7 @@ pub(super) async fn echo(State(shared): State<Arc<Shared>>, request: Request) ->
 }
 
 async fn serve(shared: Arc<Shared>, upgrading: OnUpgrade) {
-    let Some((mut socket, mut limits)) = upgrade::open(&shared, upgrading).await else {
+    let Some((mut socket, mut limits)) = upgrade::open(&shared, upgrading, None).await else {
         return;
     };
     let reason = tokio::select! {
@@ -36,8 +36,10 @@ async fn serve(shared: Arc<Shared>, upgrading: OnUpgrade) {
         reason = repeat(&mut socket, &mut limits) => reason,
     };
     match reason {
-        Some(reason) => close::send(socket, None, close::frame(reason, None)).await,
-        None => close::answer(socket).await,
+        Some(reason) => {
+            closing_handshake::send(socket, None, closing_handshake::frame(reason, None)).await;
+        }
+        None => closing_handshake::answer(socket).await,
     }
 }
 
@@ -54,7 +56,7 @@ async fn repeat(socket: &mut Socket, limits: &mut ControlFrameLimits) -> Option<
             }
         };
         if let Err(error) = answered {
-            return close::reason_for(&error);
+            return closing_handshake::reason_for(&error);
         }
     }
     None

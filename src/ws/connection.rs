@@ -14,7 +14,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::byte_limits::Meter;
-use super::close;
+use super::closing_handshake;
 use super::control_frame_limits::ControlFrameLimits;
 use super::frame_writer::FrameWriter;
 use super::keepalive::Keepalive;
@@ -79,16 +79,16 @@ impl WebSocket {
             End::Close(Close {
                 reason: reason @ CloseReason::DEAD_PEER,
                 ..
-            }) => close::try_send(self.socket, close::frame(reason, None)),
+            }) => closing_handshake::try_send(self.socket, closing_handshake::frame(reason, None)),
             // Boxed: needed once, it would enlarge the task for as long as the socket is open.
             End::Close(close) => Box::pin(self.close(close.last_message, close.reason)).await,
-            End::Gone => Box::pin(close::answer(self.socket)).await,
+            End::Gone => Box::pin(closing_handshake::answer(self.socket)).await,
         }
     }
 
     async fn close(self: Box<Self>, last_message: Option<Text>, reason: CloseReason) {
-        let frame = close::frame(reason, self.shared.retry_after_ms(reason));
-        close::send(self.socket, last_message, frame).await;
+        let frame = closing_handshake::frame(reason, self.shared.retry_after_ms(reason));
+        closing_handshake::send(self.socket, last_message, frame).await;
     }
 
     /// Returns the text of a frame that is for the session.
@@ -198,5 +198,5 @@ async fn progress(socket: &mut Socket, is_flushing: bool, can_read: bool) -> Pro
 }
 
 fn end(error: &Error) -> End {
-    close::reason_for(error).map_or(End::Gone, End::from)
+    closing_handshake::reason_for(error).map_or(End::Gone, End::from)
 }

@@ -80,12 +80,16 @@ mod tests {
     use tokio::io::AsyncReadExt as _;
 
     use super::*;
-    use crate::limits::ByteBudget;
+    use crate::limits::KeyedByteBudgets;
     use crate::ws::byte_limits::Meter;
 
     fn limits(max_message: u64) -> (ControlFrameLimits, Clock, Meter<tokio::io::Repeat>) {
         let clock = Clock::manual(Timestamp::UNIX_EPOCH);
-        let (meter, allowance) = Meter::new(tokio::io::repeat(0), max_message, ByteBudget::new(0));
+        let (meter, allowance) = Meter::new(
+            tokio::io::repeat(0),
+            max_message,
+            KeyedByteBudgets::new(0, 0).of(()),
+        );
         (
             ControlFrameLimits::new(allowance, clock.clone()),
             clock,

@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::connection::Socket;
 use super::control_frame_limits::ControlFrameLimits;
-use super::{close, upgrade};
+use super::{closing_handshake, upgrade};
 use crate::member::{CloseReason, Shared};
 
 const MAX_LIFETIME: Duration = Duration::from_mins(2);
@@ -18,7 +18,7 @@ const GREETING: &str = r#"{"type":"PROBE"}"#;
 
 /// Serves a socket until the client leaves, the gateway shuts down, or its lifetime is over.
 pub(super) async fn serve(shared: Arc<Shared>, upgrading: OnUpgrade) {
-    let Some((mut socket, mut limits)) = upgrade::open(&shared, upgrading).await else {
+    let Some((mut socket, mut limits)) = upgrade::open(&shared, upgrading, None).await else {
         return;
     };
     let reason = tokio::select! {
@@ -28,8 +28,10 @@ pub(super) async fn serve(shared: Arc<Shared>, upgrading: OnUpgrade) {
         reason = serve_quietly(&mut socket, &mut limits, shared.ping_interval) => reason,
     };
     match reason {
-        Some(reason) => close::send(socket, None, close::frame(reason, None)).await,
-        None => close::answer(socket).await,
+        Some(reason) => {
+            closing_handshake::send(socket, None, closing_handshake::frame(reason, None)).await;
+        }
+        None => closing_handshake::answer(socket).await,
     }
 }
 
@@ -58,5 +60,5 @@ async fn serve_quietly(
         }
     };
     let ended: Result<_, Error> = served.await;
-    ended.unwrap_or_else(|error| close::reason_for(&error))
+    ended.unwrap_or_else(|error| closing_handshake::reason_for(&error))
 }

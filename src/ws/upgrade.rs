@@ -33,7 +33,7 @@ use super::frame_writer::FrameWriter;
 use crate::auth::{TokenError, bearer};
 use crate::domain::account::Principal;
 use crate::domain::error_code::ErrorCode;
-use crate::domain::id::SessionId;
+use crate::domain::id::{SessionId, UserId};
 use crate::limits::{ClientAddress, ConnectionPermit};
 use crate::member::{CloseReason, Entrance, Joining, Position, Shared};
 use crate::session::{JoinError, Session};
@@ -223,7 +223,8 @@ async fn serve(
     params: Params,
     (address, trace): (Option<ClientAddress>, Option<Remote>),
 ) {
-    let Some((socket, limits)) = Box::pin(open(&shared, upgrading)).await else {
+    let user = principal.as_ref().ok().map(|principal| principal.user);
+    let Some((socket, limits)) = Box::pin(open(&shared, upgrading, user)).await else {
         return;
     };
     let socket = WebSocket::new(Arc::clone(&shared), socket, limits);
@@ -273,6 +274,7 @@ async fn serve(
 pub(super) async fn open(
     shared: &Shared,
     upgrading: OnUpgrade,
+    user: Option<UserId>,
 ) -> Option<(Socket, ControlFrameLimits)> {
     let upgraded = match tokio::time::timeout(UPGRADE_TIMEOUT, upgrading).await {
         Ok(Ok(upgraded)) => upgraded,
@@ -295,7 +297,7 @@ pub(super) async fn open(
     if let Err(error) = SockRef::from(&stream).set_tcp_user_timeout(None) {
         tracing::debug!(%error, "the TCP user timeout of a socket cannot be lifted");
     }
-    let pool = shared.unfinished.clone();
+    let pool = shared.unfinished.of(user);
     let (stream, allowance) = Meter::new(stream, MAX_RAW_BYTES, pool);
     let (stream, first) = (FrameWriter::new(stream), parts.read_buf.to_vec());
     let socket =

@@ -142,7 +142,11 @@ async fn every_shell_block_of_the_quickstart_runs() {
     for file in blocks(page, "toml") {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("switchboard.toml"), file).unwrap();
-        let checked = program(dir.path(), &["config", "check"], &[]);
+        // The reader has installed it.
+        let installed = dir.path().join("opencode");
+        std::fs::copy("/bin/true", &installed).unwrap();
+        let path = dir.path().to_str().unwrap();
+        let checked = program(dir.path(), &["config", "check"], &[("PATH", path)]);
         assert!(checked.status.success(), "{checked:?}");
     }
 }

@@ -2,6 +2,7 @@
 
 mod failover;
 mod lossy_proxy;
+mod one_gateway;
 mod postgres_server;
 mod small_disk;
 
@@ -20,7 +21,7 @@ use small_disk::SmallDisk;
 
 /// Deadline for the error while storage is unavailable.
 const ERROR_DEADLINE: Duration = Duration::from_secs(3);
-/// Deadline for recovery after storage is back.
+/// Deadline for recovery after storage is back, or after a connection to it was lost.
 const RECOVERY_DEADLINE: Duration = Duration::from_secs(5);
 /// Words of the answer that is streaming when storage fails.
 const WORDS: usize = 300;
@@ -265,6 +266,32 @@ async fn a_full_disk_refuses_prompts_and_still_serves_readers() {
     assert_eq!(verdict, "ok");
 }
 
+#[tokio::test]
+async fn below_the_floor_of_free_disk_space_prompts_are_refused_with_the_figure() {
+    let disk = SmallDisk::mount();
+    let storage = Storage::Sqlite(Some(disk.path()));
+    let gateway = Settings::new().with_storage(storage).start().await;
+    let page = gateway.logged_in("root").await;
+    let mut member = page.enters("").await;
+    member.prompts("/echo before").await;
+    member.sees_run_end().await;
+    // A twentieth of 6 MiB is the floor.
+    disk.fills_up_to(200 * 1024);
+    member.prompts("/echo refused").await;
+    let refused = member.sees("ERROR_MESSAGE").await["payload"].clone();
+    assert_eq!(refused["code"], "STORAGE_UNAVAILABLE", "{refused}");
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.contains("disk is nearly full"), "{message}");
+    let created = page.posts("/api/sessions", json!({})).await;
+    created.refuses(503, "STORAGE_UNAVAILABLE");
+    let metrics = page.gets("/metrics").await.is(200).text;
+    let counted = "switchboard_quota_refusals_total{quota=\"minFreeBytes\"}";
+    let line = metrics.lines().find(|line| line.starts_with(counted));
+    assert!(line.is_some_and(|line| !line.ends_with(" 0")), "{line:?}");
+    disk.is_emptied();
+    is_served_again(&mut member, Instant::now()).await;
+}
+
 // A second thread: the proxy must work while the test waits for the gateway's start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_whose_reply_was_lost_is_neither_lost_nor_repeated() {
@@ -336,6 +363,80 @@ async fn a_session_that_was_ended_stays_ended_even_if_the_reply_was_lost() {
     assert_eq!(guest.sees_close().await.code, 4409);
     let again = mia.sends("DELETE", &path, None).await;
     again.refuses(404, "NOT_FOUND");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_lost_inside_a_login_holds_up_other_logins_for_five_seconds_at_most() {
+    let server = PostgresServer::start().await;
+    let line = LossyProxy::to(server.port()).await;
+    let storage = Storage::Postgres(line.url());
+    let gateway = Settings::new().with_storage(storage).start().await;
+    let page = gateway.logged_in("root").await;
+    line.swallows_transaction_after(1);
+    let cut = Instant::now();
+    let is_found = async {
+        while !line.has_swallowed() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        // The dead connection still holds the lock that every login needs.
+        is_not_ready(&page).await;
+    };
+    tokio::join!(login_is_refused(&gateway), is_found);
+    loop {
+        let mut visitor = gateway.anonymous();
+        let answer = visitor.logs_in("root", crate::actors::PASSWORD).await;
+        let waited = cut.elapsed();
+        assert!(waited < RECOVERY_DEADLINE, "{waited:?}");
+        if answer.status == 200 {
+            break;
+        }
+        answer.refuses(503, "STORAGE_UNAVAILABLE");
+    }
+    page.gets("/readyz").await.is(200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_lost_while_idle_are_replaced_within_five_seconds() {
+    let server = PostgresServer::start().await;
+    let line = LossyProxy::to(server.port()).await;
+    let storage = Storage::Postgres(line.url());
+    let gateway = Settings::new().with_storage(storage).start().await;
+    let page = gateway.logged_in("root").await;
+    // Enough at once that the pool has opened all its connections.
+    let mut reading = JoinSet::new();
+    for _ in 0..40 {
+        let reader = page.clone();
+        reading.spawn(async move { reader.gets("/api/sessions").await.is(200) });
+    }
+    reading.join_all().await;
+    line.swallows_open_connections();
+    let cut = Instant::now();
+    while page.gets("/api/sessions").await.status != 200 || page.gets("/readyz").await.status != 200
+    {
+        assert!(cut.elapsed() < RECOVERY_DEADLINE, "{:?}", cut.elapsed());
+    }
+    let mut visitor = gateway.anonymous();
+    let answer = visitor.logs_in("root", crate::actors::PASSWORD).await;
+    answer.is(200);
+    assert!(cut.elapsed() < RECOVERY_DEADLINE, "{:?}", cut.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_lost_inside_a_commit_holds_up_its_session_for_five_seconds_at_most() {
+    let server = PostgresServer::start().await;
+    let line = LossyProxy::to(server.port()).await;
+    let storage = Storage::Postgres(line.url());
+    let gateway = Settings::new().with_storage(storage).start().await;
+    let page = gateway.logged_in("root").await;
+    let mut member = page.enters("").await;
+    member.prompts("/echo before").await;
+    member.sees_run_end().await;
+    line.swallows_transaction_after(2);
+    let cut = Instant::now();
+    is_refused(&mut member, &["STORAGE_UNAVAILABLE"]).await;
+    assert!(line.has_swallowed());
+    is_served_again(&mut member, cut).await;
+    assert_eq!(starts(&member.events), 2, "what was refused did not run");
 }
 
 /// A command waits for storage while its sender loses their rights.
@@ -453,9 +554,55 @@ async fn a_vanished_peer_is_dropped_within_35_seconds() {
     assert!(vanished.elapsed() > Duration::from_secs(20), "not at once");
 }
 
-/// Polls the gauge.
+/// An event stream has no pong, and a request none either.
+#[tokio::test]
+async fn a_vanished_reader_of_a_stream_is_dropped_within_35_seconds_and_one_that_stands_still_is_not()
+ {
+    let gateway = Gateway::start().await;
+    let page = gateway.logged_in("root").await;
+    let token = page.token.clone().unwrap();
+    let mut member = WsClient::connects(gateway.address(), &token, "").await;
+    member.prompts("/stream 100000 5").await;
+    member.sees("TASK_STATUS_UPDATE").await;
+    let path = format!("/api/sessions/{}/stream", member.session());
+    let open = async || {
+        let stream = gateway.requests_without_reading(&token, &path).await;
+        stream.readable().await.unwrap();
+        stream
+    };
+    let (vanished, still) = (open().await, open().await);
+    streams_are(&page, 2, Duration::from_secs(5)).await;
+    let nothing = SockFilter::new(0x06, 0, 0, 0);
+    SockRef::from(&vanished).attach_filter(&[nothing]).unwrap();
+    let since = Instant::now();
+    let reading = async {
+        while since.elapsed() < Duration::from_secs(36) {
+            member.receives().await.unwrap();
+        }
+    };
+    let watching = streams_are(&page, 1, Duration::from_secs(36));
+    tokio::select! {
+        () = watching => {}
+        () = reading => panic!("it is still open"),
+    }
+    // The other one is alive: it acknowledges, though it reads nothing.
+    let mut byte = [0];
+    assert_eq!(still.try_read(&mut byte).unwrap(), 1);
+    member.sends("CANCEL_TASK", json!({})).await;
+    member.sees_run_end().await;
+}
+
+async fn streams_are(page: &HttpClient, wanted: usize, within: Duration) {
+    connections_are(page, "sse", wanted, within).await;
+}
+
 async fn open_sockets_are(page: &HttpClient, wanted: usize, within: Duration) {
-    let line = format!("switchboard_connections_open{{door=\"ws\"}} {wanted}\n");
+    connections_are(page, "ws", wanted, within).await;
+}
+
+/// Polls the gauge.
+async fn connections_are(page: &HttpClient, door: &str, wanted: usize, within: Duration) {
+    let line = format!("switchboard_connections_open{{door=\"{door}\"}} {wanted}\n");
     let since = Instant::now();
     loop {
         let metrics = page.gets("/metrics").await.is(200).text;

@@ -305,7 +305,7 @@ async fn an_export_is_the_whole_journal_or_a_conversation_to_read() {
         .await
         .is(200);
     assert_eq!(file.header("content-type"), "application/x-ndjson");
-    let name = format!("attachment; filename=\"{session}.ndjson\"");
+    let name = "attachment; filename=\"Odd-one.ndjson\"; filename*=UTF-8''Odd-one.ndjson";
     assert_eq!(file.header("content-disposition"), name);
     let all = events(&root, &session).await;
     assert!(all.len() > 200);
@@ -317,7 +317,7 @@ async fn an_export_is_the_whole_journal_or_a_conversation_to_read() {
         .await
         .is(200);
     assert_eq!(file.header("content-type"), "text/markdown; charset=utf-8");
-    let name = format!("attachment; filename=\"{session}.md\"");
+    let name = "attachment; filename=\"Odd-one.md\"; filename*=UTF-8''Odd-one.md";
     assert_eq!(file.header("content-disposition"), name);
     assert!(file.text.starts_with("# Odd \\# one\n\n"), "{}", file.text);
     let headings: Vec<&str> = file

@@ -226,3 +226,62 @@ async fn failed_logins_slow_down_an_account_and_a_success_resets_it() {
     );
     gateway.logged_in("root").await.me().await.is(200);
 }
+
+#[tokio::test]
+async fn guesses_from_many_networks_are_bounded_and_the_owner_is_not_locked_out() {
+    let gateway = Settings::new()
+        .with("SERVER__TRUSTED_PROXIES", "127.0.0.1")
+        .start()
+        .await;
+    gateway.adds_user("mia", "member");
+    let mut owner = gateway.anonymous();
+    let answer = owner.logs_in("mia", PASSWORD).await.is(200);
+    let device = answer.headers.get_all("set-cookie").iter().nth(1).unwrap();
+    let device = device.to_str().unwrap().split(';').next().unwrap();
+    owner.cookie = Some(device.to_owned());
+    let guesses = async |number: u32| {
+        let mut stranger = gateway.anonymous();
+        let address = format!("2001:db8:{number:x}::1");
+        stranger.headers.push(("x-forwarded-for", address));
+        stranger.logs_in("mia", "wrong password").await.status
+    };
+    for number in 0..8 {
+        assert_eq!(guesses(number).await, 401);
+    }
+    let started = std::time::Instant::now();
+    let many = futures_util::future::join_all((100..130).map(guesses));
+    let logs_in = async {
+        // The strangers' attempts are under way.
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        owner.logs_in("mia", PASSWORD).await.is(200);
+        started.elapsed()
+    };
+    let (statuses, owned) = tokio::join!(many, logs_in);
+    let checked = statuses.iter().filter(|status| **status == 401).count();
+    let refused = statuses.iter().filter(|status| **status == 429).count();
+    assert_eq!((checked, refused), (2, 28), "{statuses:?}");
+    assert!(owned < std::time::Duration::from_secs(2), "{owned:?}");
+}
+
+#[tokio::test]
+async fn guesses_from_one_large_network_are_limited_as_a_whole() {
+    let gateway = Settings::new()
+        .with("SERVER__TRUSTED_PROXIES", "127.0.0.1")
+        .with("LIMITS__LOGINS_PER_MINUTE", "5")
+        .start()
+        .await;
+    let tries = async |network: u32, name: u32| {
+        let mut stranger = gateway.anonymous();
+        let address = format!("2001:db8:0:{network:x}::1");
+        stranger.headers.push(("x-forwarded-for", address));
+        stranger
+            .logs_in(&format!("nobody{name}"), "wrong password")
+            .await
+            .status
+    };
+    for name in 0..20 {
+        assert_eq!(tries(name, name).await, 401, "{name}");
+    }
+    assert_eq!(tries(21, 21).await, 429, "the /56 is used up");
+    assert_eq!(tries(0x100, 22).await, 401, "another /56 is not");
+}

@@ -72,6 +72,49 @@ async fn behind_https_the_cookie_is_secure_and_under_the_base_path() {
     root.gets("/team/healthz").await.is(200);
 }
 
+/// The cookies of a response, as a browser would send them.
+fn cookies(answer: &crate::actors::HttpResponse) -> Vec<String> {
+    let set = answer.headers.get_all("set-cookie").iter();
+    set.map(|cookie| {
+        let text = cookie.to_str().unwrap();
+        text.split(';').next().unwrap().to_owned()
+    })
+    .collect()
+}
+
+#[tokio::test]
+async fn a_refresh_whose_answer_got_lost_can_be_repeated_from_the_same_device() {
+    let gateway = Gateway::start().await;
+    gateway.adds_user("mia", "member");
+    let mut mia = gateway.anonymous();
+    let answer = mia.logs_in("mia", PASSWORD).await.is(200);
+    let [first, device] = cookies(&answer).try_into().unwrap();
+    assert!(device.starts_with("switchboard_device="), "{device}");
+    let refreshes = async |refresh: &str, device: Option<&str>| {
+        let mut browser = gateway.anonymous();
+        let device = device.map(|device| format!("; {device}"));
+        browser.cookie = Some(format!("{refresh}{}", device.unwrap_or_default()));
+        browser.refreshes().await
+    };
+    let lost = refreshes(&first, Some(&device)).await.is(200);
+    let again = refreshes(&first, Some(&device)).await.is(200);
+    let second = cookies(&lost).remove(0);
+    assert_eq!(cookies(&again).first(), Some(&second), "the same successor");
+    let next = refreshes(&second, Some(&device)).await.is(200);
+    // The successor was used: now it is a theft.
+    let late = refreshes(&first, Some(&device)).await;
+    late.refuses(401, "AUTH_FAILED");
+    let ended = refreshes(&cookies(&next)[0], Some(&device)).await;
+    ended.refuses(401, "AUTH_FAILED");
+
+    let mut ben = gateway.anonymous();
+    let answer = ben.logs_in("mia", PASSWORD).await.is(200);
+    let first = cookies(&answer).remove(0);
+    refreshes(&first, None).await.is(200);
+    let stolen = refreshes(&first, None).await;
+    stolen.refuses(401, "AUTH_FAILED");
+}
+
 #[tokio::test]
 async fn a_failed_login_does_not_reveal_whether_the_name_exists() {
     let gateway = Gateway::start().await;

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
 
 use crate::actors::{Gateway, HttpClient, HttpResponse, RawTcp, Settings};
 
@@ -332,20 +332,9 @@ async fn a_malformed_upload_is_not_reported_as_a_timeout() {
     assert!(page.files(&session).await.is_empty());
 }
 
-/// Sends a request and reads no response, with a small receive buffer.
-async fn requests_without_reading(gateway: &Gateway, token: &str, path: &str) -> TcpStream {
-    let small = TcpSocket::new_v4().unwrap();
-    small.set_recv_buffer_size(4096).unwrap();
-    let address = gateway.address();
-    let mut stream = small.connect(address).await.unwrap();
-    let head =
-        format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\r\n");
-    stream.write_all(head.as_bytes()).await.unwrap();
-    stream
-}
-
-#[tokio::test]
-async fn an_export_stops_when_its_readers_access_is_revoked() {
+/// Ends a reader's rights while it takes the response of a path below the session slowly.
+async fn stops_when_rights_end(path: &str, ends: Ends) {
+    // Bytes of the chunks alone.
     const CHUNKS: usize = 300 * 20_000;
     let gateway = Gateway::start().await;
     for name in ["mia", "ben"] {
@@ -360,21 +349,81 @@ async fn an_export_stops_when_its_readers_access_is_revoked() {
     member.sees_run_end().await;
     let session = member.session();
     mia.shares(&session, "ben", "viewer").await;
-    let path = format!("/api/sessions/{session}/export");
+    let path = format!("/api/sessions/{session}/{path}");
     assert!(ben.gets(&path).await.is(200).text.len() > CHUNKS);
 
     let token = ben.token.clone().unwrap();
-    let mut export = requests_without_reading(&gateway, &token, &path).await;
-    export.readable().await.unwrap();
-    let grant = format!("/api/sessions/{session}/grants/ben");
-    mia.sends("DELETE", &grant, None).await.is(204);
+    let mut response = gateway.requests_without_reading(&token, &path).await;
+    response.readable().await.unwrap();
+    match ends {
+        Ends::Grant => {
+            let grant = format!("/api/sessions/{session}/grants/ben");
+            mia.sends("DELETE", &grant, None).await.is(204);
+        }
+        Ends::Account => {
+            gateway.prints(&["user", "disable", "ben"]);
+            ben.sees_within_a_second("/api/auth/me", 401).await;
+        }
+    }
+    member.prompts("/echo recorded-later").await;
+    member.sees_run_end().await;
     let mut read = Vec::new();
-    let reading = export.read_to_end(&mut read);
+    let reading = response.read_to_end(&mut read);
     // A reset counts as the end.
     drop(tokio::time::timeout(Duration::from_secs(20), reading).await);
     assert!(read.starts_with(b"HTTP/1.1 200"));
     assert!(read.len() < CHUNKS / 2, "{} bytes", read.len());
     assert!(!read.ends_with(b"0\r\n\r\n"), "it does not look complete");
+    let read = String::from_utf8_lossy(&read);
+    assert!(!read.contains("recorded-later"));
+}
+
+#[derive(Clone, Copy)]
+enum Ends {
+    Grant,
+    Account,
+}
+
+#[tokio::test]
+async fn an_export_stops_when_its_readers_access_is_revoked() {
+    stops_when_rights_end("export", Ends::Grant).await;
+}
+
+#[tokio::test]
+async fn reading_events_stops_when_the_readers_access_is_revoked() {
+    stops_when_rights_end("events?limit=1000", Ends::Grant).await;
+}
+
+#[tokio::test]
+async fn reading_events_stops_when_the_readers_account_is_disabled() {
+    stops_when_rights_end("events?limit=1000", Ends::Account).await;
+}
+
+#[tokio::test]
+async fn a_response_with_events_holds_none_that_was_recorded_after_its_request() {
+    let gateway = Gateway::start().await;
+    let page = gateway.logged_in("root").await;
+    let mut member = page.enters("").await;
+    member.prompts("/chunks 300 20000").await;
+    member.sees_run_end().await;
+    let path = format!("/api/sessions/{}/events?limit=1000", member.session());
+    let token = page.token.clone().unwrap();
+    let mut response = gateway.requests_without_reading(&token, &path).await;
+    response.readable().await.unwrap();
+    member.prompts("/echo recorded-later").await;
+    member.sees_run_end().await;
+    let read = reads_response(&mut response).await;
+    assert!(read.contains("\"status\":\"completed\""), "it is whole");
+    assert!(!read.contains("recorded-later"));
+}
+
+/// Reads a chunked response to its end; the connection stays open.
+async fn reads_response(stream: &mut TcpStream) -> String {
+    let mut read = Vec::new();
+    while !read.ends_with(b"0\r\n\r\n") {
+        assert!(stream.read_buf(&mut read).await.unwrap() > 0, "cut off");
+    }
+    String::from_utf8_lossy(&read).into_owned()
 }
 
 #[tokio::test]
@@ -399,10 +448,10 @@ async fn shutdown_does_not_wait_for_uploads() {
     for file in [&large, &small] {
         let id = file["id"].as_str().unwrap();
         let path = format!("/api/sessions/{session}/attachments/{id}");
-        unread.push(requests_without_reading(&gateway, &token, &path).await);
+        unread.push(gateway.requests_without_reading(&token, &path).await);
     }
     let path = format!("/api/sessions/{session}/export");
-    unread.push(requests_without_reading(&gateway, &token, &path).await);
+    unread.push(gateway.requests_without_reading(&token, &path).await);
     for stream in &unread {
         stream.readable().await.unwrap();
     }

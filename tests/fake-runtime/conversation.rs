@@ -31,6 +31,8 @@ pub(crate) struct Answer {
     /// `None` if the protocol has one question at a time.
     pub(crate) ask: Option<Value>,
     pub(crate) granted: bool,
+    /// It also answers later questions, of every conversation with this home.
+    pub(crate) lasts: bool,
     pub(crate) said: Option<String>,
 }
 
@@ -340,6 +342,7 @@ impl Connection {
         let answer = Answer {
             ask: variables.get("ask").cloned(),
             granted: rule.granted.iter().any(says_yes),
+            lasts: rule.lasts.iter().any(says_yes),
             said: first_value(line, &rule.said)
                 .map(plain)
                 .filter(|said| !said.is_empty()),

@@ -124,6 +124,8 @@ pub(crate) struct Rule {
     pub(crate) busy: Vec<Line>,
     /// Pointers and values that mean yes.
     pub(crate) granted: Vec<(String, Vec<Value>)>,
+    /// Pointers and values that mean yes for all later questions.
+    pub(crate) lasts: Vec<(String, Vec<Value>)>,
     /// Pointers to the text of an answer.
     pub(crate) said: Vec<String>,
     /// Sections that override those of the protocol.
@@ -228,11 +230,13 @@ impl Rule {
                     .insert(faults.replace('_', "-"), lines);
             }
         }
-        for granted in reader.list("granted") {
-            let mut granted = ObjectReader::new(&format!("{place}.granted"), granted)?;
-            let pointer = granted.text("pointer")?.unwrap_or_default();
-            rule.granted.push((pointer, granted.list("in")));
-            granted.finish(&[])?;
+        for (name, values) in [("granted", &mut rule.granted), ("lasts", &mut rule.lasts)] {
+            for value in reader.list(name) {
+                let mut value = ObjectReader::new(&format!("{place}.{name}"), value)?;
+                let pointer = value.text("pointer")?.unwrap_or_default();
+                values.push((pointer, value.list("in")));
+                value.finish(&[])?;
+            }
         }
         for (name, action) in [
             ("play", Action::StartRun),

@@ -19,6 +19,8 @@ pub(crate) enum Stop {
     Failed(String),
     /// Ended with a question whose answer comes as the next prompt.
     Asking,
+    /// Ended already, with lines of its own.
+    Ended,
     Disconnected,
 }
 
@@ -88,7 +90,7 @@ impl Run {
             Ok(()) => "completed",
             Err(Stop::Cancelled) => "cancelled",
             Err(Stop::Failed(_)) => "failed",
-            Err(Stop::Asking | Stop::Disconnected) => "",
+            Err(Stop::Asking | Stop::Ended | Stop::Disconnected) => "",
         };
         if let Err(Stop::Failed(why)) = &played {
             self.set("text", why.as_str());
@@ -292,6 +294,7 @@ impl Run {
             Ok(Some(Answer {
                 ask: Some(ask),
                 granted: true,
+                lasts: false,
                 said,
             }))
         } else {

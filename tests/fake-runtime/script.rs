@@ -52,7 +52,12 @@ pub(crate) fn execute(run: &mut Run, asked: Option<&str>) -> RunResult {
         return run.send_text(&format!("answered: {text}"));
     }
     let Some((command, rest)) = first_value else {
-        return chat(run, &text);
+        // As a model does: what asks for a command is done with the tool for it.
+        return if text.contains("shell command") {
+            tool(run)
+        } else {
+            chat(run, &text)
+        };
     };
     match command {
         "/echo" => run.send_text(rest),
@@ -144,13 +149,33 @@ fn send_thought(run: &mut Run) -> RunResult {
 fn tool(run: &mut Run) -> RunResult {
     run.make("tool");
     run.announce("tool")?;
-    let (ending, word) = match run.ask("ask")? {
+    let answer = if asks() { run.ask("ask")? } else { None };
+    let (ending, word) = match answer {
         None => ("tool_done", "ran"),
-        Some(answer) if answer.granted => ("tool_done", "allowed"),
+        Some(answer) if answer.granted => {
+            if answer.lasts {
+                drop(std::fs::write(rules(), "allow"));
+            }
+            ("tool_done", "allowed")
+        }
         Some(_) => ("tool_denied", "denied"),
     };
     run.send_section(ending)?;
+    if ending == "tool_denied" && run.section("denied_end").is_some() {
+        run.send_section("denied_end")?;
+        return Err(Stop::Ended);
+    }
     run.send_text(word)
+}
+
+/// Where an answer for good is stored: in the home, as real agents do.
+fn rules() -> PathBuf {
+    PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".fake-rules")
+}
+
+/// `FAKE_ASK=never`, or an earlier answer for good: it does not ask.
+fn asks() -> bool {
+    std::env::var("FAKE_ASK").as_deref() != Ok("never") && !rules().exists()
 }
 
 fn confirm(run: &mut Run, rest: &str) -> RunResult {

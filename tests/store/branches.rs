@@ -45,6 +45,7 @@ fn branch(owner: UserId, from: &NewSession, upto: u64) -> NewBranch {
             running: false,
             waiting: 0,
             queued: 0,
+            added_bytes: 0,
         },
         snapshot: b"state".to_vec(),
         command: None,
@@ -95,6 +96,7 @@ async fn a_branch_has_the_shared_past_and_its_own_events(world: World) {
     assert_eq!((row.head, row.messages, row.running), (4, 7, false));
     assert_eq!(row.last_prompt.as_deref(), Some("why?"));
     assert_eq!(row.title.as_deref(), Some("Old (branch)"));
+    assert_eq!(row.branched_from, Some(old.id));
     assert_eq!((row.epoch, row.created_at), (new.session.epoch, at(50)));
     assert_ne!(row.epoch, old.epoch);
     let snapshot = world.store.snapshot(id).await.unwrap().unwrap();

@@ -12,6 +12,8 @@ crate::on_both_databases!(
     a_login_is_listed_while_it_lives,
     a_refresh_token_works_once,
     a_refresh_token_used_twice_ends_its_login,
+    an_exchange_can_be_repeated_for_ten_seconds_from_its_device,
+    an_exchange_cannot_be_repeated_late_from_elsewhere_or_once_its_successor_was_used,
     of_two_refreshes_at_once_one_wins_and_the_login_ends,
     an_unknown_or_expired_refresh_token_is_refused,
     a_login_ends_for_its_owner_only,
@@ -24,7 +26,15 @@ fn rotation(presented: [u8; 32], next: [u8; 32], now: i64) -> Rotation {
         next,
         next_expires_at: at(now) + SignedDuration::from_hours(24),
         token_expires_at: at(now + 900),
+        device: None,
+        repeatable_since: at(now - 10),
     }
+}
+
+/// The same from a device, which has ten seconds to repeat it.
+fn from_device(mut rotation: Rotation, device: &str) -> Rotation {
+    rotation.device = Some(device.to_owned());
+    rotation
 }
 
 async fn a_login_is_listed_while_it_lives(world: World) {
@@ -61,6 +71,62 @@ async fn a_refresh_token_works_once(world: World) {
         world.store.logins(mia, at(120)).await.unwrap()[0].last_used_at,
         at(120)
     );
+}
+
+async fn an_exchange_can_be_repeated_for_ten_seconds_from_its_device(world: World) {
+    let mia = world.user("mia", Role::Member).await;
+    let login = world.login(mia, [1; 32]).await;
+    for now in [60, 65, 70] {
+        let exchange = from_device(rotation([1; 32], [2; 32], now), "laptop");
+        let refreshed = world.store.refresh_login(&exchange, &context(now)).await;
+        assert_eq!(refreshed.unwrap().login, login);
+    }
+    let next = rotation([2; 32], [3; 32], 80);
+    let refreshed = world.store.refresh_login(&next, &context(80)).await;
+    assert_eq!(refreshed.unwrap().login, login, "the successor is the same");
+}
+
+async fn an_exchange_cannot_be_repeated_late_from_elsewhere_or_once_its_successor_was_used(
+    world: World,
+) {
+    let mia = world.user("mia", Role::Member).await;
+    let exchanges: [(u8, Option<&str>, i64, bool); 4] = [
+        (10, Some("laptop"), 71, false),
+        (20, Some("phone"), 61, false),
+        (30, None, 61, false),
+        (40, Some("laptop"), 61, true),
+    ];
+    for (token, device, repeated_at, use_successor) in exchanges {
+        let (first, second, third) = ([token; 32], [token + 1; 32], [token + 2; 32]);
+        world.login(mia, first).await;
+        let exchange = from_device(rotation(first, second, 60), "laptop");
+        world
+            .store
+            .refresh_login(&exchange, &context(60))
+            .await
+            .unwrap();
+        if use_successor {
+            let next = from_device(rotation(second, third, 60), "laptop");
+            world
+                .store
+                .refresh_login(&next, &context(60))
+                .await
+                .unwrap();
+        }
+        let repeated = rotation(first, second, repeated_at);
+        let repeated = match device {
+            Some(device) => from_device(repeated, device),
+            None => repeated,
+        };
+        let refused = world
+            .store
+            .refresh_login(&repeated, &context(repeated_at))
+            .await;
+        assert!(
+            matches!(refused, Err(RefreshError::Reused { .. })),
+            "{token}"
+        );
+    }
 }
 
 async fn a_refresh_token_used_twice_ends_its_login(world: World) {

@@ -40,7 +40,9 @@ mod one_time_links;
 mod retention;
 mod schema;
 mod search;
+mod sessions;
 mod signing_keys;
+mod usage;
 
 use std::sync::Arc;
 
@@ -154,5 +156,6 @@ fn new_login(user: UserId, refresh: [u8; 32]) -> NewLogin {
         token_expires_at: at(900),
         address: Some("192.0.2.7".parse().unwrap()),
         user_agent: Some("test".into()),
+        device: Some("laptop".into()),
     }
 }

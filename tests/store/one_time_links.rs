@@ -13,6 +13,7 @@ crate::on_both_databases!(
     an_invite_sets_the_password_once,
     an_expired_invite_does_nothing,
     a_disabled_user_cannot_use_an_invite,
+    an_invite_names_its_user_and_its_issuer,
 );
 
 fn link(hash: u8, kind: LinkKind) -> NewLink {
@@ -179,4 +180,19 @@ async fn a_disabled_user_cannot_use_an_invite(world: World) {
             .unwrap()
             .is_none()
     );
+}
+
+async fn an_invite_names_its_user_and_its_issuer(world: World) {
+    let mia = world.user("mia", Role::Member).await;
+    issue(&world, &link(1, LinkKind::Invite(mia))).await;
+    let issuer = context(0).actor.name().to_owned();
+    let shown = world.store.invitation([1; 32], at(1)).await.unwrap();
+    let shown = shown.unwrap();
+    assert_eq!(shown.user.username, name("mia"));
+    assert_eq!(shown.issuer, Some(issuer));
+    assert_eq!(shown.expires_at, at(100));
+    for (hash, when) in [([2; 32], 1), ([1; 32], 100)] {
+        let none = world.store.invitation(hash, at(when)).await.unwrap();
+        assert!(none.is_none());
+    }
 }

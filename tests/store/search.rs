@@ -25,6 +25,8 @@ crate::on_both_databases!(
     hits_come_in_pages_like_the_list,
     every_long_text_can_be_indexed,
     a_symbol_does_not_match_everything,
+    parts_of_words_are_found_in_the_newest_texts,
+    a_session_has_its_best_passages_with_their_offsets,
 );
 
 fn append_with_texts(session: SessionId, term: i64, after: u64, texts: &[&str]) -> Append {
@@ -96,14 +98,14 @@ async fn words_and_prefixes_are_found_in_any_case(world: World) {
             "{query}"
         );
     }
-    for query in ["arser", "parsers", "copiesx", "nothing"] {
+    for query in ["parsers", "copiesx", "nothing", "ar", "er"] {
         assert!(
             found_sessions(&world, mia, query).await.is_empty(),
             "{query}"
         );
     }
     let found = &hits(&world, mia, "copies").await[0];
-    assert_eq!(found.snippet, "Because of 42 copies: größer");
+    assert_eq!(found.passages[0].snippet, "Because of 42 copies: größer");
     assert_eq!((found.row.id, found.row.head), (new.id, 2));
 }
 
@@ -151,7 +153,7 @@ async fn every_word_must_match_but_not_in_one_text(world: World) {
     );
     // The snippet comes from the text that matches most words.
     let found = &hits(&world, mia, "delta alpha").await[0];
-    assert_eq!(found.snippet, "alpha gamma delta");
+    assert_eq!(found.passages[0].snippet, "alpha gamma delta");
 }
 
 async fn no_input_is_interpreted_as_an_operator(world: World) {
@@ -265,30 +267,31 @@ async fn texts_of_a_refused_append_are_not_found(world: World) {
 }
 
 async fn only_the_current_title_is_found(world: World) {
-    let mia = world.user("mia", Role::Member).await;
-    let new = NewSession {
-        title: Some("First name".into()),
-        ..new_session(mia)
-    };
-    world.store.create_session(&new).await.unwrap();
-    assert_eq!(found_sessions(&world, mia, "first").await, [new.id]);
-    let title = SessionChange::Title("Second name".into());
-    let renamed = world.store.change_session(new.id, mia, &title, at(2)).await;
-    assert!(renamed.unwrap());
+    let (mia, new) = owned(&world).await;
+    // By the agent, with its events.
+    let lease = world.store.claim_journal(new.id, "here").await.unwrap();
+    for (after, title) in [(0, "First name"), (1, "Second name")] {
+        let told = Append {
+            summary: Some(SessionSummary {
+                title: Some(title.into()),
+                ..SessionSummary::default()
+            }),
+            ..append(new.id, lease.term, after, &["a"])
+        };
+        world.store.append(&[told], at(3)).await.unwrap();
+    }
     assert!(found_sessions(&world, mia, "first").await.is_empty());
     assert_eq!(found_sessions(&world, mia, "second").await, [new.id]);
-    // Changed by the agent, with its events.
-    let lease = world.store.claim_journal(new.id, "here").await.unwrap();
-    let told = Append {
-        summary: Some(SessionSummary {
-            title: Some("Third".into()),
-            ..SessionSummary::default()
-        }),
-        ..append(new.id, lease.term, 0, &["a"])
-    };
-    world.store.append(&[told], at(3)).await.unwrap();
+    // By its owner.
+    let title = SessionChange::Title("Third".into());
+    let renamed = world.store.change_session(new.id, mia, &title, at(2)).await;
+    assert!(renamed.unwrap());
     assert!(found_sessions(&world, mia, "second").await.is_empty());
-    assert_eq!(hits(&world, mia, "third").await[0].snippet, "Third");
+    let passages = &hits(&world, mia, "third").await[0].passages;
+    assert_eq!(
+        (passages[0].offset, passages[0].snippet.as_str()),
+        (0, "Third")
+    );
 }
 
 async fn ended_and_removed_sessions_are_not_found_and_archived_ones_are(world: World) {
@@ -407,4 +410,54 @@ async fn a_symbol_does_not_match_everything(world: World) {
     }
     assert_eq!(found_sessions(&world, mia, "cup").await, [odd.id]);
     assert_eq!(found_sessions(&world, mia, "plain").await, [plain.id]);
+}
+
+async fn parts_of_words_are_found_in_the_newest_texts(world: World) {
+    let (mia, new) = owned(&world).await;
+    let texts = ["Fix getUserName in der Befehlszeile", "ÄRGER mit der Größe"];
+    append_texts(&world, new.id, &texts).await;
+    let leo = world.user("leo", Role::Member).await;
+    for query in [
+        "username",
+        "SERNA",
+        "zeile",
+        "rger",
+        "ärg",
+        "röße",
+        "fix zeile",
+    ] {
+        let found = found_sessions(&world, mia, query).await;
+        assert_eq!(found, [new.id], "{query}");
+        assert!(found_sessions(&world, leo, query).await.is_empty());
+    }
+    for query in ["zeilen", "usernames", "%", "_zzz%"] {
+        let found = found_sessions(&world, mia, query).await;
+        assert!(found.is_empty(), "{query}");
+    }
+}
+
+async fn a_session_has_its_best_passages_with_their_offsets(world: World) {
+    let (mia, new) = owned(&world).await;
+    let texts = [
+        "alpha one",
+        "beta",
+        "alpha two beta",
+        "nothing",
+        "alpha three",
+    ];
+    append_texts(&world, new.id, &texts).await;
+    let title = SessionChange::Title("All about alpha".into());
+    let renamed = world.store.change_session(new.id, mia, &title, at(2));
+    assert!(renamed.await.unwrap());
+    let found = hits(&world, mia, "alpha beta").await;
+    assert_eq!(found.len(), 1);
+    let offsets: Vec<u64> = found[0].passages.iter().map(|hit| hit.offset).collect();
+    assert_eq!(offsets[0], 3, "the one with both words: {offsets:?}");
+    let mut all = offsets.clone();
+    all.sort_unstable();
+    assert_eq!(all, [0, 1, 2, 3, 5]);
+    for number in 0..20 {
+        append_texts(&world, new.id, &[format!("alpha {number}").as_str()]).await;
+    }
+    assert_eq!(hits(&world, mia, "alpha").await[0].passages.len(), 5);
 }

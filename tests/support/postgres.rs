@@ -207,9 +207,12 @@ fn watch(dir: &Path, pid: u32) {
         .expect("the watcher starts");
 }
 
-/// Postgres refuses to run as root.
 fn as_postgres(program: &str) -> Command {
-    let program = bin_dir().join(program);
+    as_server_user(&bin_dir().join(program))
+}
+
+/// Postgres and its poolers refuse to run as root.
+pub(crate) fn as_server_user(program: &Path) -> Command {
     if user_id() != 0 {
         return Command::new(program);
     }

@@ -400,7 +400,7 @@ impl PublicUrlCheck {
                 "idle",
                 format!("a quiet socket was cut after {after} s; the gateway pings after {}", seen.ping_secs),
                 format!(
-                    "Let the proxy wait longer than {} s, or set server.ping_secs below its patience.",
+                    "Let the proxy wait longer than {} s, or set server.ping_secs below its timeout.",
                     seen.ping_secs
                 ),
             )

@@ -11,6 +11,7 @@ use crate::http::AppState;
 use crate::http::caller::{Administrator, check_login};
 use crate::http::error::{ApiError, Problem};
 use crate::http::extract::Json;
+use crate::runtime::AgentSetup;
 use crate::session::TestPrompt;
 
 /// A configured agent.
@@ -22,6 +23,8 @@ pub(in crate::http) struct ConfiguredAgentBody {
     protocol: String,
     /// Whether sessions can use it.
     enabled: bool,
+    /// Whether it could be started: `ready`, `untested`, `not_installed` or `failed`.
+    setup: &'static str,
     capabilities: Vec<&'static str>,
     /// Live sessions with it on this node.
     sessions: usize,
@@ -73,6 +76,12 @@ pub(in crate::http) async fn list(
                 name: agent.name,
                 protocol: agent.protocol,
                 enabled: agent.enabled,
+                setup: match agent.setup {
+                    AgentSetup::Ready => "ready",
+                    AgentSetup::Untested => "untested",
+                    AgentSetup::NotInstalled => "not_installed",
+                    AgentSetup::Failed => "failed",
+                },
                 live: agent.live,
                 starts: agent.starts,
                 crashes: agent.crashes,

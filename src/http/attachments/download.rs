@@ -18,7 +18,7 @@ use super::{CHUNK_BYTES, DOWNLOAD_ACCESS, TRANSFER_TIMEOUT};
 use crate::domain::id::{AttachmentId, SessionId};
 use crate::domain::media_type::MediaType;
 use crate::http::AppState;
-use crate::http::accept::HttpConnection;
+use crate::http::accept_loop::HttpConnection;
 use crate::http::caller::{AnyToken, require_access};
 use crate::http::error::{ApiError, Problem};
 use crate::http::extract::PathParams;

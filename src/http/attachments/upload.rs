@@ -23,7 +23,7 @@ use crate::domain::error_code::ErrorCode;
 use crate::domain::file_name::{NAME_RULE, base_name};
 use crate::domain::id::{AttachmentId, SessionId};
 use crate::http::AppState;
-use crate::http::accept::HttpConnection;
+use crate::http::accept_loop::HttpConnection;
 use crate::http::caller::{AnyToken, check_token, require_access};
 use crate::http::error::{ApiError, Problem};
 use crate::http::extract::{Json, PathParam, Query};
@@ -132,7 +132,7 @@ async fn add(
     Ok(row)
 }
 
-fn quotas(state: &AppState) -> Quotas {
+pub(in crate::http) fn quotas(state: &AppState) -> Quotas {
     let limits = &state.shared.limits;
     Quotas {
         session_files: MAX_SESSION_FILES,

@@ -17,7 +17,7 @@ impl Catalog {
     /// A catalog that cannot start processes: its data directory is gone.
     pub(crate) fn for_tests(config: &Config) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let launcher = Launcher::open(dir.path(), None, None).unwrap();
+        let launcher = Launcher::open(dir.path(), "/no/such/binary".into(), None).unwrap();
         let limits = Limits {
             max_agents: NonZeroU32::MAX,
             max_agents_per_user: NonZeroU32::MAX,

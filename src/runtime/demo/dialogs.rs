@@ -133,7 +133,10 @@ impl Dialog {
         let options = match self {
             Self::Tool => vec![
                 choice("allow", "Allow", Some(ChoiceKind::AllowOnce)),
-                choice("always", "Always allow", Some(ChoiceKind::AllowAlways)),
+                Choice {
+                    detail: Some("Holds in this session, until its agent is restarted.".into()),
+                    ..choice("always", "Always allow", Some(ChoiceKind::AllowAlways))
+                },
                 choice("deny", "Deny", Some(ChoiceKind::RejectOnce)),
             ],
             Self::Pick => COLOURS

@@ -9,11 +9,13 @@ use tokio::time::Instant;
 use super::super::{FromAgent, ToAgent};
 use super::dialogs::Preferences;
 use super::query_answers;
-use super::script::{Script, Step};
+use super::script::{self, Script, Step};
 use crate::domain::error_code::ErrorCode;
 use crate::domain::id::RunId;
 use crate::domain::run::RunOutcome;
 
+/// A run with more output is ended, as that of any other agent (`max_run_bytes`).
+const MAX_RUN_BYTES: usize = 256 * 1024 * 1024;
 /// At this limit no command is taken until a reply was sent.
 const MAX_QUEUED_REPLIES: usize = 16;
 
@@ -31,6 +33,8 @@ struct CurrentRun {
     /// Taken from the script and not done yet.
     step: Option<Step>,
     since: Instant,
+    /// Bytes of what it has emitted.
+    bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +100,9 @@ impl Schedule {
                 self.replies
                     .push_back(FromAgent::Response { id, result: answer });
             }
+            (ToAgent::Steer { run, text }, Some(current)) if current.run == run => {
+                self.replies.push_back(script::steered(run, &text));
+            }
             (ToAgent::Tools(tools), _) => self.preferences.tools = Some(tools),
             // A run that has ended or never existed; and what makes no difference to a demo.
             (
@@ -131,8 +138,36 @@ impl Schedule {
             return Some(reply);
         }
         match self.advance() {
-            Some(Step::Emit(event)) => Some(event),
+            Some(Step::Emit(event)) => {
+                self.count(event.bytes());
+                Some(event)
+            }
             _ => None,
+        }
+    }
+
+    /// Ends a run that has emitted too much.
+    fn count(&mut self, bytes: usize) {
+        let Some(current) = &mut self.current else {
+            return;
+        };
+        current.bytes += bytes;
+        if current.bytes > MAX_RUN_BYTES {
+            let run = current.run;
+            let outcome = RunOutcome::Failed {
+                code: ErrorCode::TaskFailed,
+                message: "The demo agent has said more than one run may say (256 MiB).".into(),
+            };
+            let usage = None;
+            let end = FromAgent::RunEnded {
+                run,
+                outcome,
+                usage,
+            };
+            self.current = CurrentRun::new(
+                run,
+                Script::from_steps(Box::new(std::iter::once(Step::Emit(end)))),
+            );
         }
     }
 
@@ -173,6 +208,7 @@ impl CurrentRun {
             script,
             step,
             since: Instant::now(),
+            bytes: 0,
         })
     }
 }

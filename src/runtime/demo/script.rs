@@ -268,6 +268,13 @@ pub(super) fn stream_pieces(
     })
 }
 
+/// What a steered run says in between.
+pub(super) fn steered(run: RunId, text: &str) -> FromAgent {
+    let text = format!("\n\nYou steered me: {text}\n\n");
+    let channel = Channel::Text;
+    FromAgent::MessageDelta { run, channel, text }
+}
+
 fn delta(run: RunId, channel: Channel, text: String) -> Step {
     Step::Emit(FromAgent::MessageDelta { run, channel, text })
 }

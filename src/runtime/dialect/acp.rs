@@ -18,12 +18,14 @@ use crate::domain::event::{AgentCommand, Level};
 use crate::domain::id::RunId;
 use crate::runtime::event_truncation::excerpt;
 use crate::runtime::jsonrpc::{self, METHOD_NOT_FOUND, Message, RpcError};
+use crate::runtime::open_questions::OpenQuestions;
 use crate::runtime::pending_requests::PendingRequests;
 
 mod auth_errors;
 mod config_options;
 mod content;
 mod handshake;
+mod option_scope;
 mod permission;
 mod run;
 mod tool_calls;
@@ -32,7 +34,7 @@ mod usage;
 
 use config_options::{ConfigKind, ConfigOptions, ConfigTarget};
 use handshake::AgentCapabilities;
-use permission::Permissions;
+use permission::PendingPermission;
 use run::Run;
 use tool_calls::ToolCalls;
 use usage::UsageMeter;
@@ -122,7 +124,7 @@ struct Acp {
     usage: UsageMeter,
     run: Option<Run>,
     tools: ToolCalls,
-    permissions: Permissions,
+    permissions: OpenQuestions<PendingPermission>,
 }
 
 impl Acp {
@@ -141,7 +143,7 @@ impl Acp {
             usage: UsageMeter::default(),
             run: None,
             tools: ToolCalls::default(),
-            permissions: Permissions::default(),
+            permissions: OpenQuestions::named("permission"),
         }
     }
 
@@ -317,6 +319,10 @@ impl Dialect for Acp {
                 out.unexpected("a line that is not a message");
             }
         }
+    }
+
+    fn open_questions(&self) -> Vec<String> {
+        self.permissions.names()
     }
 
     fn on_timer(&mut self, timer: u64, out: &mut Actions) {

@@ -4,7 +4,7 @@
 //! names its conversation (`session_id`): only `session.list` does, by the last run in it. The list
 //! is therefore requested after a run has started, and again after its end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use self::run_events::Run;
 use self::ui_request::{PendingQuestion, UiRequest};
 use super::super::jsonrpc::{self, Message, RpcError};
+use super::super::open_questions::OpenQuestions;
 use super::super::pending_requests::PendingRequests;
 use super::{
     Actions, Dialect, ErrorCode, Framing, Level, Protocol, Setup, StreamKind, ToAgent, Transport,
@@ -82,8 +83,7 @@ struct Codelia {
     run: Option<Run>,
     /// `run_id` of the run before.
     previous_run: Option<String>,
-    questions: BTreeMap<String, PendingQuestion>,
-    question_count: u64,
+    questions: OpenQuestions<PendingQuestion>,
     /// Sent after the run: the runtime accepts `model.set` only between runs.
     deferred_model: Option<String>,
     missing: BTreeSet<&'static str>,
@@ -149,6 +149,10 @@ impl Dialect for Codelia {
         }
     }
 
+    fn open_questions(&self) -> Vec<String> {
+        self.questions.names()
+    }
+
     fn on_timer(&mut self, timer: u64, out: &mut Actions) {
         match timer {
             BUSY_RETRY_TIMER => return self.send_run_start(out),
@@ -180,8 +184,7 @@ impl Codelia {
             thread: setup.thread.clone(),
             run: None,
             previous_run: None,
-            questions: BTreeMap::new(),
-            question_count: 0,
+            questions: OpenQuestions::named("ask"),
             deferred_model: None,
             missing: BTreeSet::new(),
             setup,

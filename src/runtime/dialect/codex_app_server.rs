@@ -436,6 +436,10 @@ impl Dialect for Codex {
         }
     }
 
+    fn open_questions(&self) -> Vec<String> {
+        self.approvals.names()
+    }
+
     fn on_timer(&mut self, timer: u64, out: &mut Actions) {
         match self.pending.take(timer) {
             Some(PendingRequest::Query { id, .. }) => {

@@ -21,7 +21,7 @@ use crate::domain::run::RunOutcome;
 use crate::runtime::jsonrpc::{self, Message, RpcError};
 use crate::runtime::messages::FromAgent;
 
-mod api_spec_detection;
+mod attached_api_specs;
 mod clarification;
 mod handshake;
 mod request;
@@ -150,7 +150,7 @@ impl Copilot {
             .files
             .iter()
             .enumerate()
-            .find_map(|(index, file)| Some((index, api_spec_detection::parse(file)?)));
+            .find_map(|(index, file)| Some((index, attached_api_specs::parse(file)?)));
         if let Some((index, _)) = spec {
             content.files.remove(index);
         }
@@ -382,6 +382,12 @@ impl Dialect for Copilot {
                 out.unexpected("a line that is not JSON-RPC");
             }
         }
+    }
+
+    fn open_questions(&self) -> Vec<String> {
+        let run = self.run.as_ref();
+        let open = run.and_then(|run| run.clarification.as_ref());
+        open.map(|open| open.id().to_owned()).into_iter().collect()
     }
 
     fn on_timer(&mut self, timer: u64, out: &mut Actions) {

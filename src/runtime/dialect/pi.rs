@@ -431,6 +431,10 @@ impl Dialect for Pi {
         }
     }
 
+    fn open_questions(&self) -> Vec<String> {
+        self.dialogs.names()
+    }
+
     fn on_timer(&mut self, timer: u64, out: &mut Actions) {
         if timer == IDLE_CHECK_TIMER {
             return self.check_idle(out);

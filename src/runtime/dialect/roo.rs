@@ -387,6 +387,10 @@ impl Dialect for Roo {
         }
     }
 
+    fn open_questions(&self) -> Vec<String> {
+        self.run.iter().filter_map(Run::open_question).collect()
+    }
+
     fn on_timer(&mut self, timer: u64, out: &mut Actions) {
         let agent = &self.setup.agent;
         match timer {

@@ -96,6 +96,7 @@ pub(super) fn setup(given: &Value) -> Setup {
             id: "usr_1".into(),
             name: "ada".into(),
         },
+        private_home: given["home"] == "user",
         options: given["options"]
             .as_object()
             .cloned()
@@ -282,7 +283,7 @@ impl Player {
                 timeout,
             } => json!({
                 "asked": question, "run": label(run), "question": content,
-                "patience": timeout.map(|wait| wait.as_secs()),
+                "timeout": timeout.map(|wait| wait.as_secs()),
             }),
             FromAgent::Response { id, result } => match result {
                 Ok(answer) => json!({ "told": id, "answer": answer }),
@@ -303,6 +304,10 @@ impl Player {
             FromAgent::TitleChanged(title) => json!({ "title": title }),
             FromAgent::Notice { level, text } => json!({ "notice": text, "level": level }),
             FromAgent::Thread(thread) => json!({ "thread": thread }),
+            FromAgent::Undelivered { run, reason } => {
+                json!({ "undelivered": label(run), "reason": reason.message })
+            }
+            FromAgent::LinkFailed(cause) => json!({ "linkFailed": cause }),
             FromAgent::RunEnded {
                 run,
                 outcome,

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::domain::command::{AgentRequest, Mode, Topic};
 use crate::domain::event::Channel;
+use crate::domain::run::FailureCause;
 use crate::runtime::dialect::PromptContent;
 
 /// Ready after the first line; echoes every prompt.
@@ -87,12 +88,16 @@ fn a_lost_agent_fails_the_current_run_and_the_held_requests() {
     let (topic, params) = (Topic::Models, json!({}));
     let request = AgentRequest::Query { topic, params };
     driver.handle(ToAgent::Request { id: 7, request }, now);
-    let lost = unusable("echo", ErrorCode::ConnectionLost, "it flew away");
+    let lost = LinkFailure {
+        cause: Some(FailureCause::Crashed),
+        declined: unusable("echo", ErrorCode::ConnectionLost, "it flew away"),
+    };
     assert!(driver.fail_pending(&lost));
     let events = events(&mut driver);
-    assert!(matches!(events[0], FromAgent::RunEnded { run: of, .. } if of == run));
+    assert_eq!(events[0], FromAgent::LinkFailed(FailureCause::Crashed));
+    assert!(matches!(events[1], FromAgent::RunEnded { run: of, .. } if of == run));
     assert!(matches!(
-        events[1],
+        events[2],
         FromAgent::Response {
             id: 7,
             result: Err(_)

@@ -5,10 +5,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::domain::run::RunOutcome;
 use crate::limits::ByteBudget;
 use crate::runtime::dialect_driver::DialectDriver;
-use crate::runtime::messages::{Declined, FromAgent, ToAgent};
+use crate::runtime::link_failure::LinkFailure;
+use crate::runtime::messages::{FromAgent, ToAgent};
 
 /// How long a link that failed waits for a command to refuse.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -65,26 +65,22 @@ impl EventsOut {
     }
 
     /// There is no agent: the first prompt or request gets the reason.
-    pub(super) async fn refuse_next(&self, commands: &mut Commands, declined: &Declined) {
+    pub(super) async fn refuse_next(&self, commands: &mut Commands, failure: &LinkFailure) {
         let until = Instant::now() + REFUSAL_TIMEOUT;
         while let Ok(Some(command)) = timeout_at(until, commands.recv()).await {
-            let event = match command {
-                ToAgent::Prompt { run, .. } | ToAgent::Resume { run, .. } => FromAgent::RunEnded {
-                    run,
-                    outcome: RunOutcome::Failed {
-                        code: declined.code,
-                        message: declined.message.clone(),
-                    },
-                    usage: None,
-                },
-                ToAgent::Request { id, .. } => FromAgent::Response {
+            let events = match command {
+                ToAgent::Prompt { run, .. } | ToAgent::Resume { run, .. } => failure.ends(run),
+                ToAgent::Request { id, .. } => vec![FromAgent::Response {
                     id,
-                    result: Err(declined.clone()),
-                },
+                    result: Err(failure.declined.clone()),
+                }],
                 _ => continue,
             };
-            if let Ok(Some(permit)) = timeout_at(until, self.reserve(Some(event.bytes()))).await {
-                permit.send(event);
+            for event in events {
+                let reserved = timeout_at(until, self.reserve(Some(event.bytes())));
+                if let Ok(Some(permit)) = reserved.await {
+                    permit.send(event);
+                }
             }
             return;
         }

@@ -20,7 +20,7 @@ use crate::runtime::launch::LaunchedAgent;
 use crate::runtime::lines::Lines;
 use crate::runtime::messages::{FromAgent, ToAgent};
 use crate::runtime::process::Process;
-use crate::runtime::throttle::Throttle;
+use crate::runtime::throttle::{PROCESS_BURST_BYTES, Throttle};
 use crate::runtime::transport::ByteStream;
 
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_mins(3);
@@ -77,7 +77,7 @@ impl<'a> LinkLoop<'a> {
         Self {
             lines: [lines(), lines()],
             buffers: [vec![0; READ_BUFFER_BYTES], vec![0; events_buffer]],
-            throttle: Throttle::new(now),
+            throttle: Throttle::new(PROCESS_BURST_BYTES, now),
             started: now,
             last_activity: now,
             run_bytes: 0,

@@ -15,12 +15,14 @@ use super::io_loop::LinkLoop;
 use crate::clock::Clock;
 use crate::domain::error_code::ErrorCode;
 use crate::limits::ByteBudget;
+use crate::runtime::agent_home;
 use crate::runtime::catalog::Entry;
 use crate::runtime::config::FramingName;
 use crate::runtime::dialect::{PastMessage, Protocol, Setup, UserInfo};
 use crate::runtime::dialect_driver::{DialectDriver, unusable};
 use crate::runtime::error::AgentError;
 use crate::runtime::launch::{LaunchPlan, LaunchedAgent, Launcher, SessionLock, SessionOwner};
+use crate::runtime::link_failure::LinkFailure;
 use crate::runtime::messages::{Declined, FromAgent, ToAgent};
 use crate::runtime::process::Process;
 use crate::runtime::slots::Slot;
@@ -68,6 +70,14 @@ struct Remains {
     process: Option<Process>,
 }
 
+impl Remains {
+    /// The agent ended by itself, as opposed to one that is ended for what it did.
+    fn is_gone(&self) -> bool {
+        use AgentError::{Closed, Ended};
+        matches!(self.end, LinkEnd::Failed(Ended { .. } | Closed))
+    }
+}
+
 impl LinkTask {
     /// Runs until stopped, finished or failed. `gateway_stop` tells the gateway's shutdown from the
     /// end of this link alone.
@@ -107,8 +117,8 @@ impl LinkTask {
             .await;
         self.entry.status.update(|report| report.live -= 1);
         drop(self.slot);
-        if let Some(declined) = unsent {
-            events_out.refuse_next(&mut commands, &declined).await;
+        if let Some(failure) = unsent {
+            events_out.refuse_next(&mut commands, &failure).await;
         }
     }
 
@@ -119,7 +129,7 @@ impl LinkTask {
         events_out: &EventsOut,
         stop: &CancellationToken,
         gateway_stop: &CancellationToken,
-    ) -> Option<Declined> {
+    ) -> Option<LinkFailure> {
         let (plan, mut driver) = match self.prepare() {
             Ok(prepared) => prepared,
             Err(error) => return Some(self.record_failure(&error, None, None)),
@@ -140,20 +150,30 @@ impl LinkTask {
             },
         };
         let is_shutdown = gateway_stop.is_cancelled();
-        let declined = self.failure(&remains, &driver);
-        let is_received = declined
+        let failure = self.failure(&remains, &driver);
+        if let (true, Some(failure)) = (remains.is_gone(), &failure) {
+            driver.return_prompt(&failure.declined);
+        }
+        let is_received = failure
             .as_ref()
-            .is_none_or(|declined| driver.fail_pending(declined));
+            .is_none_or(|failure| driver.fail_pending(failure));
+        // An agent that never was ready gives its reason to the command that started it.
+        let is_received = is_received || driver.is_ready();
         if is_received {
             // No more commands: the next one starts another link.
             commands.close();
+            let reason = failure.as_ref().map(|failure| failure.declined.clone());
+            let reason = reason.unwrap_or_else(|| self.ended());
+            while let Some(command) = commands.recv().await {
+                driver.return_command(&command, &reason);
+            }
         }
         events_out.flush(&mut driver, FLUSH_TIMEOUT).await;
         self.end(&mut remains, &mut driver, is_shutdown).await;
         // The session's next agent may start.
         drop(lock);
         events_out.flush(&mut driver, FINAL_FLUSH_TIMEOUT).await;
-        declined.filter(|_| !is_received)
+        failure.filter(|_| !is_received)
     }
 
     fn prepare(&self) -> Result<(LaunchPlan, DialectDriver), AgentError> {
@@ -188,6 +208,7 @@ impl LinkTask {
                 id: self.owner.user.to_string(),
                 name: self.owner.user_name.clone(),
             },
+            private_home: agent_home::belongs_to_one_user(&self.entry.config),
             options,
         })
     }
@@ -296,8 +317,17 @@ impl LinkTask {
         }
     }
 
+    /// Why a command after the agent's regular end did not reach it.
+    fn ended(&self) -> Declined {
+        unusable(
+            &self.entry.name,
+            ErrorCode::ConnectionLost,
+            "it ended before this reached it",
+        )
+    }
+
     /// Records a failure; none if the link did not fail.
-    fn failure(&self, remains: &Remains, driver: &DialectDriver) -> Option<Declined> {
+    fn failure(&self, remains: &Remains, driver: &DialectDriver) -> Option<LinkFailure> {
         let LinkEnd::Failed(error) = &remains.end else {
             return None;
         };
@@ -315,7 +345,7 @@ impl LinkTask {
         error: &AgentError,
         stderr: Option<String>,
         non_json: Option<String>,
-    ) -> Declined {
+    ) -> LinkFailure {
         let (name, session) = (&self.entry.name, self.owner.session);
         let mut why = error.to_string();
         if let Some(line) = non_json.filter(|_| !matches!(error, AgentError::Silent { .. })) {
@@ -325,7 +355,10 @@ impl LinkTask {
         }
         let last_error = Some((self.clock.wall(), why.clone()));
         let status = &self.entry.status;
-        status.update(|report| report.last_error = last_error);
+        status.update(|report| {
+            report.last_error = last_error;
+            report.last_cause = error.cause();
+        });
         if error.is_crash() {
             status.record_crash(session, Instant::now());
         }
@@ -339,9 +372,13 @@ impl LinkTask {
         if let Some(stderr) = stderr {
             why = format!("{why}. Its last words: {stderr}");
         }
-        match error {
+        let declined = match error {
             AgentError::Refused(declined) => declined.clone(),
             _ => unusable(name, error.code(), &why),
+        };
+        LinkFailure {
+            cause: error.cause(),
+            declined,
         }
     }
 }

@@ -13,6 +13,7 @@ fn started(run: RunId) -> Event {
         message: MessageId::new(),
         correlation: None,
         by: None,
+        senders: Vec::new(),
         merged: Vec::new(),
     }
 }
@@ -30,6 +31,7 @@ fn queued_prompts_stay_in_the_source_and_end_in_the_branch() {
         kind: PromptKind::Prompt,
         prompt: Prompt::new("later", Mode::Act),
         by: None,
+        sender: None,
         correlation: None,
     };
     let mut state = after(vec![Event::QueueUpdated {

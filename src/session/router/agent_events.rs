@@ -5,6 +5,7 @@ use super::super::run_recorder::{Batch, QuestionPolicy, session_event};
 use super::{Router, Terminated};
 use crate::domain::audit::AuditContext;
 use crate::domain::event::Event;
+use crate::domain::run::FailureCause;
 use crate::runtime::FromAgent;
 
 impl Router {
@@ -18,7 +19,7 @@ impl Router {
             self.agent = None;
             self.queries.fail_all();
             let message = "The agent ended unexpectedly; ask again.";
-            return self.fail_run(message).await;
+            return self.fail_run(FailureCause::Crashed, message).await;
         }
         if self.recorder.is_some() {
             self.agent_info.touch();
@@ -27,11 +28,20 @@ impl Router {
         let budget = agent.map_or(0, |agent| agent.budget_used_by(events));
         let policy = self.question_policy();
         let mut batch = Batch::new(&self.state.questions.open);
+        let mut undelivered = None;
         for event in events.drain(..) {
             match (event, &mut self.recorder) {
+                (FromAgent::Undelivered { run, .. }, Some(recorder))
+                    if recorder.run() == run && self.unconfirmed.is_some() =>
+                {
+                    undelivered = self.unconfirmed.take();
+                }
                 (FromAgent::Response { id, result: answer }, _) => self.queries.answer(id, answer),
                 (FromAgent::Thread(thread), _) => self.agent_info.set_thread(thread),
                 (event, Some(recorder)) => {
+                    if event.follows_prompt() {
+                        self.unconfirmed = None;
+                    }
                     recorder.record(event, &policy, &mut batch);
                     if matches!(batch.events.last(), Some(Event::RunEnded { .. })) {
                         self.recorder = None;
@@ -57,7 +67,11 @@ impl Router {
         for (question, resolution) in batch.answers {
             self.send_resolution(question, resolution).await;
         }
-        Ok(())
+        self.end_run_over_quota().await?;
+        match undelivered {
+            Some(prompt) => self.redispatch(prompt).await,
+            None => Ok(()),
+        }
     }
 
     fn question_policy(&self) -> QuestionPolicy {

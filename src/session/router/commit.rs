@@ -11,7 +11,7 @@ use super::super::journal::RecordError;
 use super::super::mailbox::{CommandError, Refused, Reply, Request, SessionMessage};
 use super::super::state::SessionState;
 use super::super::tail::Entry;
-use super::{Router, SessionAgent, Terminated};
+use super::{AgentInfo, Router, Terminated};
 use crate::domain::audit::AuditEntry;
 use crate::domain::command::Command;
 use crate::domain::event::{Event, Recorded};
@@ -141,7 +141,7 @@ impl Router {
         events: Vec<Event>,
         acts: Vec<AuditEntry>,
     ) -> Result<(), Terminated> {
-        if events.is_empty() {
+        if events.is_empty() && acts.is_empty() {
             return Ok(());
         }
         let at = self.parts.clock.wall();
@@ -168,7 +168,7 @@ impl Router {
 
     /// Logs why storage refused a command, where that becomes the sender's answer.
     fn storage_error(&self, error: &StoreError) -> CommandError {
-        let SessionAgent { name, owner, .. } = &self.agent_info;
+        let AgentInfo { name, owner, .. } = &self.agent_info;
         let run = self.live_run().map(tracing::field::display);
         tracing::warn!(%error, session.id = %self.id, agent = name, user.id = %owner, run.id = run, "a command of this session was refused: storage failed");
         Refused::storage_unavailable().into()
@@ -193,6 +193,8 @@ impl Router {
                 Some(SessionMessage::AgentRequest(_, _, _, reply)) => {
                     drop(reply.send(Err(unavailable())));
                 }
+                // Asked again before a queued prompt starts.
+                Some(SessionMessage::SendersChanged) => {}
                 // Ended as soon as it can be recorded; the sender does not wait for that.
                 Some(SessionMessage::EndRun(reply)) => {
                     self.cancel_by = Some(Instant::now());
@@ -254,5 +256,7 @@ fn summary_of(state: &SessionState) -> SessionSummary {
         running: state.live_run().is_some(),
         waiting: count(state.questions.open.len()),
         queued: count(state.queue.entries.len()),
+        // Filled in by the writer.
+        added_bytes: 0,
     }
 }

@@ -10,21 +10,23 @@ use super::super::run_recorder::{Batch, RunRecorder};
 use super::commit::Change;
 use super::questions::{resolved, resolver};
 use super::send_to_agent::sentence;
-use super::{Router, SessionAgent, Terminated};
+use super::{AgentInfo, Router, Terminated};
 use crate::domain::command::{IfBusy, Mode, Prompt};
 use crate::domain::error_code::ErrorCode;
 use crate::domain::event::Event;
 use crate::domain::id::{MessageId, RunId};
 use crate::domain::question::{OpenQuestion, Resolution};
 use crate::domain::queue::{NextRun, PromptKind, Queue, QueueMode, QueuedPrompt};
-use crate::domain::run::RunOutcome;
-use crate::runtime::ToAgent;
+use crate::domain::run::{FailureCause, RunOutcome};
+use crate::runtime::{PromptContent, ToAgent};
 
 /// Full: the next prompt is refused.
 const MAX_QUEUED_PROMPTS: usize = 50;
 const MAX_QUEUED_BYTES: usize = 4 * 1024 * 1024;
 /// A cancelled run that goes on is ended without its agent after this.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
+/// While the senders' rights cannot be read, queued prompts are held back for this long.
+const SENDERS_RETRY_DELAY: Duration = Duration::from_millis(500);
 /// After an agent could not be used, queued prompts are held back for this long.
 const AGENT_RETRY_DELAY: Duration = Duration::from_secs(30);
 
@@ -42,11 +44,12 @@ impl Router {
             return Err(Refused::new(ErrorCode::Busy, message).into());
         }
         if prompt.context.is_none() {
-            prompt.context = self.client_contexts.of(&meta.by.actor);
+            prompt.context = self.ui_contexts.of(&meta.by.actor);
         }
+        self.check_quotas().await?;
         let run = RunId::new();
         self.telemetry.expect_run(run);
-        let by = Some(meta.sender());
+        let (by, sender) = (Some(meta.sender()), meta.by.actor.user());
         let key = meta.idempotency_key;
         let command = key.map(|key| command_record(key, &Some(run)));
         let queued = QueuedPrompt {
@@ -54,11 +57,13 @@ impl Router {
             kind,
             prompt,
             by,
+            sender,
             correlation: meta.message_id,
         };
         if self.recorder.is_none() && self.state.queue.entries.is_empty() {
             self.check_agent_capacity()?;
             let next = NextRun {
+                senders: sender.into_iter().collect(),
                 first: queued,
                 merged: Vec::new(),
             };
@@ -96,9 +101,12 @@ impl Router {
         text: String,
         meta: CommandMeta,
     ) -> Result<Reply, CommandError> {
+        let catalog = &self.parts.catalog;
+        let name = &self.agent_info.name;
+        let run = self.state.live_run();
         let can_steer = self.agent.is_some()
             && self.cancel_by.is_none()
-            && self.parts.catalog.hears_steering(&self.agent_info.name);
+            && run.is_some_and(|run| catalog.hears_steering(name, &run.prompt));
         let Some(recorder) = self.recorder.as_mut().filter(|_| can_steer) else {
             return self.submit_text(PromptKind::Steer, text, meta).await;
         };
@@ -108,6 +116,30 @@ impl Router {
         self.record(Change::from(message).by(command)).await?;
         self.send_to_agent(ToAgent::Steer { run, text }).await;
         Ok(Reply::Done(Some(run)))
+    }
+
+    async fn check_quotas(&self) -> Result<(), Refused> {
+        let (parts, owner) = (&self.parts, self.agent_info.owner);
+        let (is_first, usage) = (!self.writer.is_stored(), self.writer.usage());
+        let checked = parts
+            .quotas
+            .check_prompt(parts.store.as_ref(), owner, is_first, usage);
+        Ok(checked.await?)
+    }
+
+    /// Ends the run under way if its owner has reached a quota meanwhile.
+    pub(super) async fn end_run_over_quota(&mut self) -> Result<(), Terminated> {
+        let checked = self.parts.quotas.check_run(self.writer.usage());
+        let (Err(exceeded), true) = (checked, self.recorder.is_some()) else {
+            return Ok(());
+        };
+        self.agent = None;
+        self.queries.fail_all();
+        let outcome = RunOutcome::Failed {
+            code: ErrorCode::ValidationError,
+            message: exceeded.sentence(),
+        };
+        self.end_run(outcome, None).await
     }
 
     fn check_queue(&self, new: &QueuedPrompt, if_busy: IfBusy) -> Result<(), Refused> {
@@ -157,6 +189,7 @@ impl Router {
             run,
             outcome: RunOutcome::Cancelled,
             usage: None,
+            cause: None,
         };
         let key = meta.idempotency_key;
         let change = Change {
@@ -220,17 +253,22 @@ impl Router {
             self.record(change).await?;
         }
         if let Some(run) = target {
-            self.cancel_by.get_or_insert(Instant::now() + CANCEL_GRACE);
-            if let Some(recorder) = &mut self.recorder {
-                recorder.cancel();
-            }
-            for open in questions {
-                self.send_resolution(open.native_id, Resolution::Cancelled)
-                    .await;
-            }
-            self.send_to_agent(ToAgent::Cancel { run }).await;
+            self.stop_run(run, questions).await;
         }
         Ok(Reply::Done(target.or(wanted)))
+    }
+
+    /// Tells the agent to stop the run under way, whose questions are recorded as cancelled.
+    pub(super) async fn stop_run(&mut self, run: RunId, questions: Vec<OpenQuestion>) {
+        self.cancel_by.get_or_insert(Instant::now() + CANCEL_GRACE);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.cancel();
+        }
+        for open in questions {
+            self.send_resolution(open.native_id, Resolution::Cancelled)
+                .await;
+        }
+        self.send_to_agent(ToAgent::Cancel { run }).await;
     }
 
     /// Starts the next run from the queue, if none is under way.
@@ -240,6 +278,10 @@ impl Router {
             return Ok(());
         }
         if self.state.queue.entries.is_empty() {
+            return Ok(());
+        }
+        if !self.check_queued_senders().await? {
+            self.paused_until = Some(Instant::now() + SENDERS_RETRY_DELAY);
             return Ok(());
         }
         let mut queue = self.state.queue.clone();
@@ -254,12 +296,31 @@ impl Router {
     /// Sends a committed run to the agent. Committed first: if the gateway dies from here on, the run
     /// is known and gets an end.
     async fn dispatch_run(&mut self, next: NextRun) -> Result<(), Terminated> {
-        let NextRun { first, merged } = next;
+        let NextRun { first, merged, .. } = next;
         let QueuedPrompt { run, prompt, .. } = first;
         self.recorder = Some(RunRecorder::new(run, merged));
+        let prompt = PromptContent::from(prompt);
+        self.unconfirmed = Some(prompt.clone());
+        self.dispatch_prompt(run, prompt).await
+    }
+
+    /// Sends the prompt of the run under way to another agent: the one before ended without it.
+    pub(super) async fn redispatch(&mut self, prompt: PromptContent) -> Result<(), Terminated> {
+        self.agent = None;
+        match self.live_run() {
+            Some(_) if self.cancel_by.is_some() => self.end_run(RunOutcome::Cancelled, None).await,
+            Some(run) => self.dispatch_prompt(run, prompt).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn dispatch_prompt(
+        &mut self,
+        run: RunId,
+        prompt: PromptContent,
+    ) -> Result<(), Terminated> {
         let mut trace = self.telemetry.dispatch_span(self.agent.is_some());
         let span = self.run_span(run);
-        let prompt = prompt.into();
         let dispatched = self.dispatch(ToAgent::Prompt { run, prompt });
         let dispatched = dispatched.instrument(span).await;
         let Err(error) = dispatched else {
@@ -270,7 +331,8 @@ impl Router {
         // The queued prompts must not fail one after the other.
         self.paused_until = Some(Instant::now() + AGENT_RETRY_DELAY);
         let (code, message) = (error.code(), error.message());
-        self.end_run(RunOutcome::Failed { code, message }).await
+        let failed = RunOutcome::Failed { code, message };
+        self.end_run(failed, error.cause()).await
     }
 
     /// Resumes the run that was under way when this session was last live, if it only waits for
@@ -292,8 +354,11 @@ impl Router {
                 return Ok(());
             }
         }
-        self.fail_run("The gateway was restarted while this run was under way; ask again.")
-            .await
+        self.fail_run(
+            FailureCause::GatewayRestarted,
+            "The gateway was restarted while this run was under way; ask again.",
+        )
+        .await
     }
 
     /// True if the run does nothing but wait for answers, and its agent can resume it after a restart.
@@ -305,12 +370,16 @@ impl Router {
     }
 
     /// Ends the run under way, if any, because its agent cannot.
-    pub(super) async fn fail_run(&mut self, message: &str) -> Result<(), Terminated> {
+    pub(super) async fn fail_run(
+        &mut self,
+        cause: FailureCause,
+        message: &str,
+    ) -> Result<(), Terminated> {
         let failed = RunOutcome::Failed {
             code: ErrorCode::ConnectionLost,
             message: message.to_owned(),
         };
-        self.end_run(failed).await
+        self.end_run(failed, Some(cause)).await
     }
 
     /// Ends a cancelled run whose agent goes on.
@@ -318,23 +387,28 @@ impl Router {
         // Dropping the handle ends the agent: no more events of this run can come.
         self.agent = None;
         self.queries.fail_all();
-        self.end_run(RunOutcome::Cancelled).await
+        self.end_run(RunOutcome::Cancelled, None).await
     }
 
-    pub(super) async fn end_run(&mut self, outcome: RunOutcome) -> Result<(), Terminated> {
+    pub(super) async fn end_run(
+        &mut self,
+        outcome: RunOutcome,
+        cause: Option<FailureCause>,
+    ) -> Result<(), Terminated> {
         self.cancel_by = None;
+        self.unconfirmed = None;
         let Some(recorder) = self.recorder.take() else {
             return Ok(());
         };
         let mut batch = Batch::new(&self.state.questions.open);
-        recorder.end(&outcome, &mut batch);
+        recorder.end(&outcome, cause, &mut batch);
         self.record_with_retry(batch.events, Vec::new()).await
     }
 
     /// Entered for the dispatch only: entering it for every agent event would cost too much. Names the
     /// session again, because a log line shows the fields of its innermost span only.
     fn run_span(&self, run: RunId) -> tracing::Span {
-        let SessionAgent { name, owner, .. } = &self.agent_info;
+        let AgentInfo { name, owner, .. } = &self.agent_info;
         tracing::info_span!("run", run.id = %run, session.id = %self.id, agent = name, user.id = %owner)
     }
 
@@ -372,11 +446,12 @@ fn run_started(next: &NextRun) -> Event {
         message: MessageId::new(),
         correlation: first.correlation.clone(),
         by: first.by.clone(),
+        senders: next.senders.clone(),
         merged: next.merged.clone(),
     }
 }
 
-fn queue_updated(queue: &Queue, added: Vec<QueuedPrompt>) -> Event {
+pub(super) fn queue_updated(queue: &Queue, added: Vec<QueuedPrompt>) -> Event {
     Event::QueueUpdated {
         entries: queue.summary(),
         modes: queue.modes,

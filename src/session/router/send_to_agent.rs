@@ -1,11 +1,12 @@
 //! Sending to the agent: sends messages to the agent; starts it if needed, drops it if it takes none.
 
 use super::super::running_agent::{AgentHandle, SendError};
-use super::{Router, SessionAgent, Terminated};
+use super::{AgentInfo, Router, Terminated};
 use crate::domain::command::SettingsChange;
 use crate::domain::error_code::ErrorCode;
 use crate::domain::question::Resolution;
 use crate::domain::queue::QueueModes;
+use crate::domain::run::FailureCause;
 use crate::runtime::{StartAgentError, ToAgent};
 
 impl Router {
@@ -30,7 +31,7 @@ impl Router {
             self.queries.fail_all();
         }
         let start = self.start_parameters().await.map_err(|error| {
-            let SessionAgent { name, owner, .. } = &self.agent_info;
+            let AgentInfo { name, owner, .. } = &self.agent_info;
             tracing::warn!(%error, session.id = %self.id, agent = name, user.id = %owner, "an agent was not started: storage failed");
             DispatchError::NoStorage
         })?;
@@ -101,8 +102,8 @@ impl Router {
             return Ok(());
         }
         self.queries.fail_all();
-        self.fail_run(DispatchError::Timeout.message().as_str())
-            .await
+        let message = DispatchError::Timeout.message();
+        self.fail_run(FailureCause::Crashed, &message).await
     }
 }
 
@@ -122,6 +123,14 @@ impl DispatchError {
             Self::NoStorage => ErrorCode::StorageUnavailable,
             Self::NotRunning => ErrorCode::Forbidden,
             Self::Gone | Self::Timeout => ErrorCode::ConnectionLost,
+        }
+    }
+
+    pub(super) fn cause(&self) -> Option<FailureCause> {
+        match self {
+            Self::NotStarted(error) => error.cause(),
+            Self::Gone | Self::Timeout => Some(FailureCause::Crashed),
+            Self::NoStorage | Self::NotRunning => None,
         }
     }
 

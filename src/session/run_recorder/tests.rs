@@ -236,11 +236,8 @@ fn the_shorter_of_both_timeouts_is_the_deadline_of_a_question() {
     let run = RunId::new();
     for (of_agent, deadline) in [(None, 60), (Some(5), 5), (Some(600), 60)] {
         let mut event = permission(run, Severity::Info);
-        if let FromAgent::QuestionAsked {
-            timeout: patience, ..
-        } = &mut event
-        {
-            *patience = of_agent.map(Duration::from_secs);
+        if let FromAgent::QuestionAsked { timeout, .. } = &mut event {
+            *timeout = of_agent.map(Duration::from_secs);
         }
         let events = events_of(vec![event], run);
         let [Event::QuestionAsked(asked)] = events.as_slice() else {

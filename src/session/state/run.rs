@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::command::Mode;
 use crate::domain::error_code::ErrorCode;
-use crate::domain::id::{MessageId, RunId};
-use crate::domain::run::{Progress, RunOutcome};
+use crate::domain::id::{MessageId, RunId, UserId};
+use crate::domain::run::{FailureCause, Progress, RunOutcome};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CurrentRun {
@@ -18,8 +18,14 @@ pub(crate) struct CurrentRun {
     /// Queued runs that became part of this one.
     #[serde(default)]
     pub(crate) merged: Vec<RunId>,
+    /// Those who sent its prompts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) senders: Vec<UserId>,
     pub(crate) started_at: Timestamp,
     pub(crate) ended_at: Option<Timestamp>,
+    /// Why it was lost, if its agent did not end it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cause: Option<FailureCause>,
     pub(crate) progress: Option<Progress>,
     /// Index of the next chunk.
     pub(crate) chunks: u64,

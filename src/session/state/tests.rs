@@ -36,6 +36,7 @@ fn started(number: u8, text: &str) -> Event {
         message: message(number),
         correlation: None,
         by: None,
+        senders: Vec::new(),
         merged: Vec::new(),
     }
 }
@@ -70,6 +71,7 @@ fn queue_updated(line: &[u8], added: &[u8]) -> Event {
         kind: PromptKind::Prompt,
         prompt: Prompt::new(format!("prompt {number}"), Mode::Plan),
         by: None,
+        sender: None,
         correlation: None,
     };
     let all: Vec<QueuedPrompt> = line.iter().map(queued).collect();
@@ -136,6 +138,7 @@ fn ended(number: u8, usage: Option<Usage>) -> Event {
         run: run(number),
         outcome: RunOutcome::Completed,
         usage,
+        cause: None,
     }
 }
 
@@ -393,6 +396,7 @@ fn a_failed_run_says_why() {
                 message: "the agent is gone".into(),
             },
             usage: None,
+            cause: None,
         },
     ]);
     let failed = RunStatus::Failed {
@@ -517,9 +521,11 @@ fn plan_title_and_activity_are_the_latest_reported() {
     };
     let state = fold([
         Event::PlanUpdated {
+            run: None,
             steps: vec![step("a"), step("b")],
         },
         Event::PlanUpdated {
+            run: None,
             steps: vec![step("c")],
         },
         Event::TitleChanged {
@@ -630,6 +636,7 @@ fn the_stored_form_is_stable() {
                 message: "no".into(),
             },
             usage: Some(used(1, 2, None)),
+            cause: None,
         },
     ]);
     let (run, asked, said) = (run(1), message(1), message(9));
@@ -754,7 +761,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         }),
         1 => (runs.clone(), 0..9_u64).prop_map(|(number, current)| progress(number, current)),
         1 => (runs.clone(), any_outcome(), proptest::option::of(any_usage())).prop_map(
-            |(number, outcome, usage)| Event::RunEnded { run: run(number), outcome, usage }
+            |(number, outcome, usage)| Event::RunEnded { run: run(number), outcome, usage, cause: None }
         ),
         6 => spoken.clone().prop_map(|(of, number, text, index)| chunk(of, number, &text, index)),
         1 => (runs.clone(), any_index()).prop_map(|(of, index)| thought(of, 9, index)),
@@ -766,7 +773,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         1 => Just(Event::AgentState { activity: Activity::ExecutingTool }),
         1 => any_usage().prop_map(Event::Usage),
         1 => any_text().prop_map(|title| {
-            Event::PlanUpdated { steps: vec![PlanStep { title, status: "pending".into() }] }
+            Event::PlanUpdated { run: None, steps: vec![PlanStep { title, status: "pending".into() }] }
         }),
         1 => (proptest::option::of(any_number()), proptest::option::of(any_text()))
             .prop_map(|(temperature, model)| Event::SettingsChanged(SettingsChange {

@@ -47,7 +47,8 @@ async fn run(work: Vec<Vec<usize>>) {
             .sessions
             .new_session(node.mia.user, None, None)
             .unwrap();
-        let journal = Journal::new(new.id, new.epoch, 0, Arc::clone(&node.store));
+        let (store, permits) = (Arc::clone(&node.store), ReadPermits::default());
+        let journal = Journal::new(new.id, new.epoch, 0, store, permits);
         let committer = node.sessions.parts.committer.clone();
         let total: usize = appends.iter().sum();
         expected.push((new.id, total));
@@ -56,7 +57,13 @@ async fn run(work: Vec<Vec<usize>>) {
             Arc::clone(&node.store),
             total as u64,
         ));
-        let mut writer = Writer::new(journal, 0, Some(new), committer, Arc::clone(&tails));
+        let mut writer = Writer::new(
+            journal,
+            0,
+            Some(new),
+            (committer, Arc::clone(&tails)),
+            Arc::default(),
+        );
         let at = node.clock.wall();
         tasks.spawn(async move {
             let mut next = 0;
@@ -73,7 +80,11 @@ async fn run(work: Vec<Vec<usize>>) {
     }
     tasks.join_all().await;
     for (session, total) in expected {
-        let stored = node.sessions.events(session, 0, 10_000).await.unwrap();
+        let stored = node
+            .sessions
+            .events(&node.mia, session, 0, 10_000)
+            .await
+            .unwrap();
         let model = (1_u64..).zip((0..total).map(event));
         assert!(
             stored

@@ -4,7 +4,12 @@ use super::*;
 use crate::store::{Append, NewEvent};
 
 async fn found(session: &Session, after: u64) -> Option<Vec<Recorded>> {
-    match session.journal().after(after, 10_000).await.unwrap() {
+    match session
+        .journal()
+        .after(after, 10_000, UserId::new())
+        .await
+        .unwrap()
+    {
         JournalRead::Gone => None,
         JournalRead::Entries(entries) => {
             Some(entries.iter().map(|entry| entry.recorded.clone()).collect())

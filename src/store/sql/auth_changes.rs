@@ -15,7 +15,7 @@ impl AuthChanges for Backend {
              where revision > $1 order by revision limit 1000",
         )
         .bind(revision)
-        .fetch_all(self.reader())
+        .fetch_all(self.poller())
         .await?;
         Ok(rows.iter().map(change).collect::<sqlx::Result<_>>()?)
     }

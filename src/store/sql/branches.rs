@@ -16,9 +16,11 @@ use crate::store::journals::number;
 static INSERT_SESSION: LazyLock<String> = LazyLock::new(|| {
     format!(
         "insert into sessions (id, owner_id, agent, title, epoch, head, compacted, messages,
-             last_prompt, created_at, updated_at, texts_from, texts_upto)
+             last_prompt, created_at, updated_at, texts_from, texts_upto,
+             first_prompt, renamed, branched_from)
          select $1, owner_id, agent, $3, $4, $5,
-             case when compacted < $6 then compacted else $6 end, $7, $8, $9, $9, $2, $6
+             case when compacted < $6 then compacted else $6 end, $7, $8, $9, $9, $2, $6,
+             first_prompt, renamed, $2
          from sessions where id = $2 and owner_id = $10 and ended_at is null{SHARE_LOCK}"
     )
 });
@@ -134,6 +136,14 @@ async fn make(connection: &mut Connection, new: &NewBranch) -> sqlx::Result<Opti
     copy_attachments(connection, new).await?;
     let closing: Vec<_> = number(session, new.upto, &new.closing).collect();
     insert_events(connection, &closing).await?;
+    sqlx::query(
+        "update sessions set journal_bytes = (
+             select coalesce(sum(length(body)), 0) from journal_events where session_id = $1
+         ) where id = $1",
+    )
+    .bind(session.to_string())
+    .execute(&mut *connection)
+    .await?;
     sqlx::query("insert into session_snapshots (session_id, \"offset\", body) values ($1, $2, $3)")
         .bind(session.to_string())
         .bind(as_i64(new.head()))

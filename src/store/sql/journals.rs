@@ -32,15 +32,8 @@ const EVENTS_AFTER: &str = "select session_id, \"offset\", at, body from journal
             ) as sizes
         ) as sums where bytes_before < $4
     ) order by \"offset\"";
-const EVENTS_BEFORE: &str = "select session_id, \"offset\", at, body from journal_events
-    where session_id = $1 and \"offset\" < $2 and \"offset\" >= (
-        select min(\"offset\") from (
-            select \"offset\", sum(size) over (order by \"offset\" desc) - size as bytes_behind from (
-                select \"offset\", length(body) as size from journal_events
-                where session_id = $1 and \"offset\" < $2 order by \"offset\" desc limit $3
-            ) as sizes
-        ) as sums where bytes_behind < $4
-    ) order by \"offset\"";
+const OFFSET_BEFORE: &str = "select \"offset\" from journal_events
+    where session_id = $1 and \"offset\" < $2 order by \"offset\" desc limit 1 offset $3";
 
 const INPUT_ROWS: &str = "with wish (id, term, before, known) as (values ";
 const INPUT_TYPES: &[&str] = &["text", "bigint", "bigint", "bigint"];
@@ -73,25 +66,30 @@ static SELECT_WRITABLE: bulk_statement::BulkStatement = bulk_statement::BulkStat
 
 /// Updates the summary, and the head as known without reading events.
 static UPDATE_SUMMARIES: bulk_statement::BulkStatement = bulk_statement::BulkStatement::new(
-    "with wish (id, head, messages, last_prompt, running, waiting, queued, title, now)
+    "with wish (id, head, messages, last_prompt, running, waiting, queued, title, now, added)
      as (values ",
     &[
         "text", "bigint", "bigint", "text", "bigint", "bigint", "bigint", "text", "bigint",
+        "bigint",
     ],
     &[
         ") update sessions set head = wish.head, messages = wish.messages,
-           last_prompt = wish.last_prompt, running = (wish.running = 1),
-           waiting = wish.waiting, queued = wish.queued,
-           title = coalesce(wish.title, sessions.title), updated_at = wish.now
+           last_prompt = wish.last_prompt,
+           first_prompt = coalesce(sessions.first_prompt, wish.last_prompt),
+           running = (wish.running = 1), waiting = wish.waiting, queued = wish.queued,
+           title = case when sessions.renamed then sessions.title
+               else coalesce(wish.title, sessions.title) end, updated_at = wish.now,
+           journal_bytes = sessions.journal_bytes + wish.added
        from wish where sessions.id = wish.id",
     ],
 );
 
+/// An offset that is taken is an error: nothing may be lost in its place.
 static INSERT_EVENTS: bulk_statement::BulkStatement = bulk_statement::BulkStatement::new(
     "insert into journal_events (session_id, \"offset\", at, body)
      select column1, column2, column3, column4 from (values ",
     &["text", "bigint", "bigint", BYTES],
-    &[") as wish where column1 in (select id from sessions) on conflict do nothing"],
+    &[") as wish where column1 in (select id from sessions)"],
 );
 
 #[async_trait]
@@ -160,30 +158,26 @@ impl Journals for Backend {
         Ok(events)
     }
 
-    async fn events_before(
+    async fn offset_before(
         &self,
         session: SessionId,
         before: u64,
-        limit: u32,
-    ) -> Result<Vec<StoredEvent>, StoreError> {
+        count: u32,
+    ) -> Result<u64, StoreError> {
         // Read first, as above.
-        let pending = self.pending_before(session, before, limit);
-        let mut events = self.page(EVENTS_BEFORE, session, before, limit).await?;
-        let last = events.last().map_or(0, |event| event.offset);
-        events.extend(pending.into_iter().filter(|event| event.offset > last));
-        let mut bytes = 0;
-        let fitting = events
-            .iter()
-            .rev()
-            .take(limit as usize)
-            .take_while(|event| {
-                let fits = bytes < PAGE_BYTES;
-                bytes += event.body.len();
-                fits
-            });
-        let kept = fitting.count();
-        events.drain(..events.len() - kept);
-        Ok(events)
+        let pending = self.pending_offsets_before(session, before);
+        let count = count as usize;
+        if let Some(beyond) = pending.len().checked_sub(count + 1) {
+            return Ok(pending[beyond]);
+        }
+        let skipped = as_i64((count - pending.len()) as u64);
+        let row = sqlx::query(OFFSET_BEFORE)
+            .bind(session.to_string())
+            .bind(as_i64(pending.first().copied().unwrap_or(before)))
+            .bind(skipped)
+            .fetch_optional(self.reader())
+            .await?;
+        Ok(row.map_or(Ok(0), |row| super::sessions::count(&row, "offset"))?)
     }
 
     async fn snapshot(&self, session: SessionId) -> Result<Option<Snapshot>, StoreError> {
@@ -411,7 +405,8 @@ async fn update_summaries(
                 .bind(row.map(|(_, summary)| i64::from(summary.waiting)))
                 .bind(row.map(|(_, summary)| i64::from(summary.queued)))
                 .bind(row.and_then(|(_, summary)| summary.title.clone()))
-                .bind(now);
+                .bind(now)
+                .bind(row.map(|(_, summary)| as_i64(summary.added_bytes)));
         }
         statement.execute(&mut *connection).await?;
     }

@@ -36,7 +36,10 @@ impl Logins for Backend {
         let refreshed = rotate(&mut tx, rotation, context.at).await?;
         let outcome = match refreshed {
             Some(refreshed) => Ok(refreshed),
-            None => Err(end_if_spent(&mut tx, rotation, context).await?),
+            None => match repeat(&mut tx, rotation, context.at).await? {
+                Some(refreshed) => Ok(refreshed),
+                None => Err(end_if_spent(&mut tx, rotation, context).await?),
+            },
         };
         tx.commit().await?;
         outcome
@@ -97,8 +100,9 @@ async fn insert(
         .unzip();
     let inserted = sqlx::query(
         "insert into logins (id, user_id, kind, session_id, refresh_hash, refresh_expires_at,
-                             token_expires_at, address, user_agent, created_at, last_used_at)
-         select $1, id, $4, $5, $6, $7, $8, $9, $10, $11, $11
+                             token_expires_at, address, user_agent, created_at, last_used_at,
+                             device)
+         select $1, id, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12
          from users where id = $2 and generation = $3 and not disabled",
     )
     .bind(new.id.to_string())
@@ -112,6 +116,7 @@ async fn insert(
     .bind(new.address.map(|address| address.to_string()))
     .bind(&new.user_agent)
     .bind(now(entry))
+    .bind(&new.device)
     .execute(connection)
     .await?;
     Ok(inserted.rows_affected() == 1)
@@ -144,6 +149,42 @@ async fn rotate(
         .bind(millis(at))
         .execute(&mut *connection)
         .await?;
+    refreshed(connection, login).await.map(Some)
+}
+
+/// The same answer once more: the token was exchanged a moment ago, from this device, and its successor
+/// was not used.
+async fn repeat(
+    connection: &mut Connection,
+    rotation: &Rotation,
+    at: Timestamp,
+) -> sqlx::Result<Option<Refreshed>> {
+    let Some(device) = &rotation.device else {
+        return Ok(None);
+    };
+    let login: Option<String> = sqlx::query_scalar(
+        "update logins set token_expires_at = $3, last_used_at = $4
+         where refresh_hash = $2 and device = $5 and ended_at is null and refresh_expires_at > $4
+             and user_id in (select id from users where not disabled)
+             and id in (select login_id from spent_refresh_tokens
+                        where hash = $1 and spent_at >= $6)
+         returning id",
+    )
+    .bind(rotation.presented.to_vec())
+    .bind(rotation.next.to_vec())
+    .bind(millis(rotation.token_expires_at))
+    .bind(millis(at))
+    .bind(device)
+    .bind(millis(rotation.repeatable_since))
+    .fetch_optional(&mut *connection)
+    .await?;
+    match login {
+        Some(login) => refreshed(connection, login).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+async fn refreshed(connection: &mut Connection, login: String) -> sqlx::Result<Refreshed> {
     let row = sqlx::query(
         "select users.username, users.role, users.password_hash, users.disabled,
              users.generation, users.created_at, users.id as user_id, logins.id as login_id, logins.session_id
@@ -152,11 +193,11 @@ async fn rotate(
     .bind(login)
     .fetch_one(connection)
     .await?;
-    Ok(Some(Refreshed {
+    Ok(Refreshed {
         login: parsed(&row, "login_id")?,
         user: user(&row)?,
         session: optional_parsed(&row, "session_id")?,
-    }))
+    })
 }
 
 /// Ends the login of a token that was exchanged before; returns why nothing was refreshed.

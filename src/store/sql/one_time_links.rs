@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use sqlx::Row as _;
 
 use super::users::{end_logins, insert, is_taken, store_password};
 use super::{Backend, Connection, audit, millis, now, optional_parsed, parsed, time, user};
@@ -9,7 +10,9 @@ use crate::domain::account::User;
 use crate::domain::audit::{Action, Actor, AuditContext, AuditEntry};
 use crate::domain::id::LoginId;
 use crate::store::error::StoreError;
-use crate::store::one_time_links::{LinkKind, NewLink, OneTimeLinks, Redeemed, SetUpError};
+use crate::store::one_time_links::{
+    Invitation, LinkKind, NewLink, OneTimeLinks, Redeemed, SetUpError,
+};
 use crate::store::users::{KeepLogin, NewUser};
 
 #[async_trait]
@@ -22,7 +25,7 @@ impl OneTimeLinks for Backend {
             .bind(user.unwrap_or_default())
             .execute(&mut *tx)
             .await?;
-        store(&mut tx, link, entry.context.at).await?;
+        store(&mut tx, link, &entry.context).await?;
         audit(&mut tx, entry).await?;
         Ok(tx.commit().await?)
     }
@@ -133,6 +136,29 @@ impl OneTimeLinks for Backend {
         Ok(row.as_ref().map(user).transpose()?)
     }
 
+    async fn invitation(
+        &self,
+        hash: [u8; 32],
+        now: Timestamp,
+    ) -> Result<Option<Invitation>, StoreError> {
+        let row = sqlx::query(
+            "select users.username, users.role, users.password_hash, users.disabled,
+             users.generation, users.created_at, users.id as user_id, issuer, expires_at
+             from one_time_links join users on users.id = one_time_links.user_id
+             where hash = $1 and kind = 'invite' and expires_at > $2 and not disabled",
+        )
+        .bind(hash.to_vec())
+        .bind(millis(now))
+        .fetch_optional(self.reader())
+        .await?;
+        let Some(row) = row else { return Ok(None) };
+        Ok(Some(Invitation {
+            user: user(&row)?,
+            issuer: row.try_get("issuer")?,
+            expires_at: time(&row, "expires_at")?,
+        }))
+    }
+
     async fn accept_invite(
         &self,
         hash: [u8; 32],
@@ -164,17 +190,22 @@ fn columns(kind: LinkKind) -> (&'static str, Option<String>) {
     }
 }
 
-async fn store(connection: &mut Connection, link: &NewLink, at: Timestamp) -> sqlx::Result<()> {
+async fn store(
+    connection: &mut Connection,
+    link: &NewLink,
+    context: &AuditContext,
+) -> sqlx::Result<()> {
     let (kind, user) = columns(link.kind);
     sqlx::query(
-        "insert into one_time_links (hash, kind, user_id, created_at, expires_at)
-         values ($1, $2, $3, $4, $5)",
+        "insert into one_time_links (hash, kind, user_id, created_at, expires_at, issuer)
+         values ($1, $2, $3, $4, $5, $6)",
     )
     .bind(link.hash.to_vec())
     .bind(kind)
     .bind(user)
-    .bind(millis(at))
+    .bind(millis(context.at))
     .bind(millis(link.expires_at))
+    .bind(context.actor.name().to_owned())
     .execute(connection)
     .await?;
     Ok(())

@@ -6,6 +6,7 @@ use sqlx::Row as _;
 
 use super::journals::{as_i64, newest};
 use super::sessions::{count, drop_attachments};
+use super::usage::{shrink_journal, stored_bytes};
 use super::{Backend, audit, database_identity, millis, optional_time, parsed, search, time};
 use crate::domain::audit::AuditEntry;
 use crate::domain::id::SessionId;
@@ -74,6 +75,9 @@ impl Retention for Backend {
         let Some(events) = events else {
             return Ok(journal_tx.commit(tx).await?);
         };
+        let before = stored_bytes(&mut tx, session, (after, upto)).await?;
+        let now: usize = events.iter().map(|event| event.body.len()).sum();
+        shrink_journal(&mut tx, session, before.saturating_sub(now as u64)).await?;
         sqlx::query(
             "delete from journal_events
              where session_id = $1 and \"offset\" > $2 and \"offset\" <= $3",
@@ -142,6 +146,7 @@ impl Retention for Backend {
             .bind(as_i64(newest))
             .execute(&mut *tx)
             .await?;
+        let before = stored_bytes(&mut tx, session, (0, u64::MAX)).await?;
         let dropped = sqlx::query(
             "delete from journal_events where session_id = $1 and \"offset\" <= $2
                  and \"offset\" <= (select \"offset\" from session_snapshots where session_id = $1)",
@@ -150,6 +155,8 @@ impl Retention for Backend {
         .bind(as_i64(upto))
         .execute(&mut *tx)
         .await?;
+        let kept = stored_bytes(&mut tx, session, (0, u64::MAX)).await?;
+        shrink_journal(&mut tx, session, before.saturating_sub(kept)).await?;
         search::drop_texts_upto(&mut tx, session, upto).await?;
         journal_tx.commit(tx).await?;
         Ok(dropped.rows_affected())

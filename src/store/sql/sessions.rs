@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use sqlx::Row as _;
 
+use super::journals::as_i64;
 use super::{
     Backend, Connection, Row, announce, audit, decode_error, millis, next_revision, now,
     optional_parsed, optional_time, parsed, time,
@@ -65,14 +66,18 @@ impl Sessions for Backend {
                  ) as shared
              )
              select sessions.id, sessions.owner_id, sessions.agent, sessions.title, sessions.epoch, sessions.head,
-                 sessions.messages, sessions.last_prompt, sessions.running, sessions.waiting, sessions.queued,
+                 sessions.messages, sessions.last_prompt, sessions.first_prompt, sessions.branched_from, sessions.running, sessions.waiting, sessions.queued,
                  sessions.control, sessions.created_at, sessions.updated_at, sessions.archived_at, sessions.ended_at, users.username as owner_name, session_grants.role as granted, (
                  select max(\"offset\") from journal_events where session_id = sessions.id
-             ) as newest
+             ) as newest, (
+                 select count(*) from session_grants as others where others.session_id = sessions.id
+             ) as shared_with, session_reads.\"offset\" as read_upto
              from page join sessions on sessions.id = page.id
                  join users on users.id = sessions.owner_id
                  left join session_grants on session_grants.session_id = sessions.id
                      and session_grants.user_id = $1
+                 left join session_reads on session_reads.session_id = sessions.id
+                     and session_reads.user_id = $1
              order by sessions.updated_at desc, sessions.id desc limit $4",
         )
         .bind(user.to_string())
@@ -132,11 +137,13 @@ impl Sessions for Backend {
         let mut tx = self.begin().await?;
         let change = match change {
             SessionChange::Title(title) => sqlx::query(
-                "update sessions set title = $3 where id = $1 and owner_id = $2 and ended_at is null",
+                "update sessions set title = $3, renamed = $4
+                 where id = $1 and owner_id = $2 and ended_at is null",
             )
             .bind(id.to_string())
             .bind(owner.to_string())
-            .bind(title.clone()),
+            .bind(title.clone())
+            .bind(true),
             SessionChange::Archived(archived) => sqlx::query(
                 "update sessions set archived_at = $3
                  where id = $1 and owner_id = $2 and ended_at is null",
@@ -155,6 +162,24 @@ impl Sessions for Backend {
         let changed = change.execute(&mut *tx).await?;
         tx.commit().await?;
         Ok(changed.rows_affected() == 1)
+    }
+
+    async fn mark_read(&self, id: SessionId, user: UserId, upto: u64) -> Result<bool, StoreError> {
+        let mut tx = self.begin().await?;
+        let marked = sqlx::query(
+            "insert into session_reads (session_id, user_id, \"offset\")
+             select id, $2, $3 from sessions where id = $1 and ended_at is null
+             on conflict (session_id, user_id) do update set \"offset\" =
+                 case when excluded.\"offset\" > session_reads.\"offset\"
+                     then excluded.\"offset\" else session_reads.\"offset\" end",
+        )
+        .bind(id.to_string())
+        .bind(user.to_string())
+        .bind(as_i64(upto))
+        .execute(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        Ok(marked.rows_affected() == 1)
     }
 
     async fn end_session(
@@ -222,8 +247,8 @@ pub(super) async fn drop_attachments(
 
 pub(super) async fn insert(connection: &mut Connection, new: &NewSession) -> sqlx::Result<()> {
     sqlx::query(
-        "insert into sessions (id, owner_id, agent, title, epoch, created_at, updated_at)
-         values ($1, $2, $3, $4, $5, $6, $6) on conflict (id) do nothing",
+        "insert into sessions (id, owner_id, agent, title, renamed, epoch, created_at, updated_at)
+         values ($1, $2, $3, $4, $7, $5, $6, $6) on conflict (id) do nothing",
     )
     .bind(new.id.to_string())
     .bind(new.owner.to_string())
@@ -231,9 +256,19 @@ pub(super) async fn insert(connection: &mut Connection, new: &NewSession) -> sql
     .bind(&new.title)
     .bind(new.epoch.to_string())
     .bind(millis(new.created_at))
+    // A title that comes with a new session is its user's.
+    .bind(new.title.is_some())
     .execute(connection)
     .await?;
     Ok(())
+}
+
+fn optional_count(row: &Row, column: &str) -> sqlx::Result<Option<u64>> {
+    let count: Option<i64> = row.try_get(column)?;
+    count
+        .map(u64::try_from)
+        .transpose()
+        .map_err(|error| decode_error(column, error))
 }
 
 pub(super) fn count(row: &Row, column: &str) -> sqlx::Result<u64> {
@@ -250,13 +285,17 @@ impl Backend {
     ) -> Result<Option<SessionRow>, StoreError> {
         let row = sqlx::query(
             "select sessions.id, sessions.owner_id, sessions.agent, sessions.title, sessions.epoch, sessions.head,
-                 sessions.messages, sessions.last_prompt, sessions.running, sessions.waiting, sessions.queued,
+                 sessions.messages, sessions.last_prompt, sessions.first_prompt, sessions.branched_from, sessions.running, sessions.waiting, sessions.queued,
                  sessions.control, sessions.created_at, sessions.updated_at, sessions.archived_at, sessions.ended_at, users.username as owner_name, session_grants.role as granted, (
                  select max(\"offset\") from journal_events where session_id = sessions.id
-             ) as newest
+             ) as newest, (
+                 select count(*) from session_grants as others where others.session_id = sessions.id
+             ) as shared_with, session_reads.\"offset\" as read_upto
              from sessions join users on users.id = sessions.owner_id
                  left join session_grants on session_grants.session_id = sessions.id
                      and session_grants.user_id = $2
+                 left join session_reads on session_reads.session_id = sessions.id
+                     and session_reads.user_id = $2
              where sessions.id = $1",
         )
         .bind(id.to_string())
@@ -288,6 +327,10 @@ impl Backend {
             epoch: parsed(row, "epoch")?,
             messages: count(row, "messages")?,
             last_prompt: row.try_get("last_prompt")?,
+            first_prompt: row.try_get("first_prompt")?,
+            branched_from: optional_parsed(row, "branched_from")?,
+            shared_with: count(row, "shared_with")?,
+            read_upto: optional_count(row, "read_upto")?,
             running: row.try_get("running")?,
             waiting: count(row, "waiting")?,
             queued: count(row, "queued")?,

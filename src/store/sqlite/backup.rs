@@ -11,7 +11,7 @@ use sqlx::sqlite::{
 };
 use sqlx::{Connection as _, Row as _};
 
-use super::{MIGRATIONS, journal_log, schema, sql};
+use super::{MIGRATIONS, commit_log, schema, sql};
 use crate::domain::audit::AuditEntry;
 use crate::store::attachments::ContentHash;
 use crate::store::error::{OpenError, StoreError};
@@ -191,7 +191,7 @@ pub(in super::super) async fn stage(
     schema::migrate(&MIGRATIONS, &mut staged, &location).await?;
     let settled = async {
         let mut tx = staged.begin_with("begin immediate").await?;
-        journal_log::flush(&mut tx).await?;
+        commit_log::flush(&mut tx).await?;
         sql::database_identity::record_fingerprint(&mut tx, IN_PLACE).await?;
         sql::database_identity::renew_epochs(&mut tx).await?;
         tx.commit().await

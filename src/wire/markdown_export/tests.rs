@@ -36,6 +36,7 @@ fn asked(run: RunId, text: &str) -> Event {
         message: MessageId::new(),
         correlation: None,
         by: None,
+        senders: Vec::new(),
         merged: Vec::new(),
     }
 }
@@ -80,6 +81,7 @@ fn ended(run: RunId, outcome: RunOutcome) -> Event {
         run,
         outcome,
         usage: None,
+        cause: None,
     }
 }
 
@@ -97,6 +99,7 @@ fn a_conversation_reads_in_its_order() {
             tool(run, "running", Some(json!({ "cmd": "ls" })), None),
             tool(run, "completed", None, Some(json!("a.rs\nb.rs"))),
             Event::PlanUpdated {
+                run: None,
                 steps: [("Look", "completed"), ("Tell", "pending")]
                     .map(|(title, status)| PlanStep {
                         title: title.into(),

@@ -13,7 +13,7 @@ use super::tool::ToolState;
 use crate::domain::command::SettingsChange;
 use crate::domain::event::{Author, Channel, Event, Recorded};
 use crate::domain::id::{MessageId, RunId, SessionId};
-use crate::domain::run::{RunOutcome, Usage};
+use crate::domain::run::{FailureCause, RunOutcome, Usage};
 use crate::domain::shared_text::Text;
 use crate::wire::enums::{self, WireEnum as _};
 use crate::wire::server_envelope::Envelope;
@@ -29,6 +29,7 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Text {
             correlation,
             by,
             merged,
+            senders: _,
         } => {
             let status = TaskStatus {
                 prompt: Some(Asked::new(prompt, by.as_deref())),
@@ -52,7 +53,8 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Text {
             run,
             outcome,
             usage,
-        } => event.run_ended(*run, outcome, usage.as_ref()),
+            cause,
+        } => event.run_ended(*run, outcome, *cause, usage.as_ref()),
         Event::MessageDelta {
             message,
             run,
@@ -149,9 +151,10 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Text {
         Event::ContextLeft { percent } => {
             event.frame("USAGE_UPDATE", &TokenUsage::context_left(*percent))
         }
-        Event::PlanUpdated { steps } => {
+        Event::PlanUpdated { run, steps } => {
             let steps = steps.iter().map(Into::into).collect();
-            event.frame("PLAN_UPDATE", &Plan { steps })
+            let task_id = *run;
+            event.frame("PLAN_UPDATE", &Plan { task_id, steps })
         }
         Event::SettingsChanged(change) => event.frame("STATE_UPDATE", &StateUpdate::from(change)),
         Event::ToolsChanged { tools } => {
@@ -186,13 +189,18 @@ impl EventFrame<'_> {
         self.envelope(kind, payload).frame()
     }
 
-    fn run_ended(&self, run: RunId, outcome: &RunOutcome, usage: Option<&Usage>) -> Text {
+    fn run_ended(
+        &self,
+        run: RunId,
+        outcome: &RunOutcome,
+        cause: Option<FailureCause>,
+        usage: Option<&Usage>,
+    ) -> Text {
         let (status, error) = match outcome {
             RunOutcome::Completed => ("completed", None),
             RunOutcome::Cancelled => ("cancelled", None),
             RunOutcome::Failed { code, message } => {
-                let code = *code;
-                ("error", Some(TaskError { code, message }))
+                ("error", Some(TaskError::new(*code, message, cause)))
             }
         };
         let status = TaskStatus {
@@ -317,7 +325,11 @@ pub(super) struct AgentState {
 }
 
 #[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Plan<'a> {
+    /// The run that follows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_id: Option<RunId>,
     steps: Vec<Step<'a>>,
 }
 

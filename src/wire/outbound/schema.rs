@@ -2,7 +2,6 @@
 
 use utoipa::ToSchema;
 
-use super::ack::{AckBody, QueryResult};
 use super::error::Error;
 use super::event::{
     AgentNotice, AgentState, Chunk, Commands, Plan, Raw, StateUpdate, TaskStatus, Title,
@@ -11,6 +10,7 @@ use super::event::{
 use super::presence::{Control, Presence};
 use super::question::{Question, Resolved};
 use super::queue::Queue;
+use super::reply::{AckBody, QueryResult};
 use super::shared_objects::TokenUsage;
 use super::state::FullState;
 use super::{ConnectionAck, Expiring, Notice};

@@ -5,7 +5,8 @@ use utoipa::ToSchema;
 
 use crate::domain::error_code::ErrorCode;
 use crate::domain::event::{AgentCommand, PlanStep};
-use crate::domain::run::{Progress, Usage};
+use crate::domain::run::{FailureCause, Progress, Usage};
+use crate::wire::enums::WireEnum;
 
 /// Tokens used.
 #[derive(Serialize, ToSchema)]
@@ -64,8 +65,22 @@ impl<'a> From<&'a Progress> for TaskProgress<'a> {
 #[derive(Serialize, ToSchema)]
 pub(super) struct TaskError<'a> {
     #[schema(schema_with = crate::wire::enums::code)]
-    pub(super) code: ErrorCode,
-    pub(super) message: &'a str,
+    code: ErrorCode,
+    message: &'a str,
+    /// Why the run was lost, if its agent did not end it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = crate::wire::enums::failure_cause)]
+    cause: Option<&'static str>,
+}
+
+impl<'a> TaskError<'a> {
+    pub(super) fn new(code: ErrorCode, message: &'a str, cause: Option<FailureCause>) -> Self {
+        Self {
+            code,
+            message,
+            cause: cause.map(WireEnum::word),
+        }
+    }
 }
 
 /// A command that the agent understands.

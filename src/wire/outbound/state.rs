@@ -156,8 +156,7 @@ impl<'a> From<&'a CurrentRun> for TaskState<'a> {
             RunStatus::Completed => ("completed", None),
             RunStatus::Cancelled => ("cancelled", None),
             RunStatus::Failed { code, message } => {
-                let code = *code;
-                ("error", Some(TaskError { code, message }))
+                ("error", Some(TaskError::new(*code, message, run.cause)))
             }
         };
         Self {

@@ -68,6 +68,7 @@ fn started() -> Event {
         message: question(),
         correlation: Some("msg-456".into()),
         by: None,
+        senders: Vec::new(),
         merged: Vec::new(),
     }
 }
@@ -120,6 +121,7 @@ fn ended(outcome: RunOutcome, usage: Option<Usage>) -> Event {
         run,
         outcome,
         usage,
+        cause: None,
     }
 }
 
@@ -149,7 +151,10 @@ fn plan() -> Event {
         title: "Read".into(),
         status: "completed".into(),
     };
-    Event::PlanUpdated { steps: vec![step] }
+    Event::PlanUpdated {
+        run: Some(run()),
+        steps: vec![step],
+    }
 }
 
 fn title() -> Event {
@@ -257,7 +262,7 @@ fn other_events_are_sent_under_their_own_names() {
         (
             plan(),
             "PLAN_UPDATE",
-            json!({ "steps": [{ "title": "Read", "status": "completed" }] }),
+            json!({ "taskId": run(), "steps": [{ "title": "Read", "status": "completed" }] }),
         ),
         (
             title(),

@@ -311,6 +311,25 @@ impl Gateway {
         stream
     }
 
+    /// Sends a request and reads nothing of its response yet.
+    pub(crate) async fn requests_without_reading(
+        &self,
+        token: &str,
+        path: &str,
+    ) -> tokio::net::TcpStream {
+        let small = tokio::net::TcpSocket::new_v4().unwrap();
+        small.set_recv_buffer_size(4096).unwrap();
+        let mut stream = small.connect(self.address()).await.unwrap();
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\n\r\n",
+            self.address()
+        );
+        tokio::io::AsyncWriteExt::write_all(&mut stream, head.as_bytes())
+            .await
+            .unwrap();
+        stream
+    }
+
     pub(crate) fn signal(&self, signal: &str) {
         let sent = Command::new("kill")
             .args([signal, &self.pid().to_string()])

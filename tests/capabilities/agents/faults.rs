@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::{AgentFleet, FakeAgent, completes_prompt, has_capability, runs_prompt, wait_until};
-use crate::actors::{Gateway, Settings, WsClient};
+use crate::actors::{Gateway, Settings, Storage, WsClient};
 
 /// A gateway with ACP agents and these extra settings.
 async fn acp(more: &str, settings: Settings) -> AgentFleet {
@@ -173,18 +173,92 @@ async fn child_processes_of_an_agent_end_with_it_even_if_they_detached() {
     fleet.leaves_no_process().await;
 }
 
+/// The processes between the gateway and its agents.
+fn supervisors(gateway: &Gateway) -> Vec<String> {
+    let parent = format!("PPid:\t{}", gateway.pid());
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let is_ours = |path: &std::path::PathBuf| {
+        let status = std::fs::read_to_string(path.join("status")).unwrap_or_default();
+        let command = std::fs::read_to_string(path.join("cmdline")).unwrap_or_default();
+        status.lines().any(|line| line == parent) && command.contains("supervise")
+    };
+    let ours = entries.map(|entry| entry.path()).filter(is_ours);
+    let id = |path: std::path::PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    ours.map(id).collect()
+}
+
+fn signals(signal: &str, processes: &[String]) {
+    let mut kill = std::process::Command::new("kill");
+    assert!(kill.arg(signal).args(processes).status().unwrap().success());
+}
+
+#[tokio::test]
+async fn everything_an_agent_started_ends_with_a_killed_gateway() {
+    let mut fleet = acp("", Settings::new()).await;
+    let agent = fleet.agents[0].clone();
+    let mut mia = fleet.joins("root", &agent).await;
+    completes_prompt(&mut mia, &agent, "/fork").await;
+    assert_eq!(fleet.processes().len(), 3, "{:?}", fleet.processes());
+    fleet.gateway.kill();
+    wait_until("nothing is left", || fleet.processes().is_empty()).await;
+}
+
 #[tokio::test]
 async fn orphaned_agent_processes_are_killed_at_the_next_start() {
     let mut fleet = acp("", Settings::new()).await;
     let agent = fleet.agents[0].clone();
     let mut mia = fleet.joins("root", &agent).await;
     completes_prompt(&mut mia, &agent, "/fork").await;
-    assert!(!fleet.processes().is_empty());
+    // Gateway and supervisor are killed at the same moment: nobody is left to clean up.
+    let supervisors = supervisors(&fleet.gateway);
+    signals("-STOP", &supervisors);
     fleet.gateway.kill();
-    // The agent dies with the gateway; its children do not.
+    signals("-KILL", &supervisors);
     assert!(!fleet.processes().is_empty());
     fleet.gateway.restart();
     wait_until("nothing is left", || fleet.processes().is_empty()).await;
+    fleet.leaves_no_process().await;
+}
+
+/// An agent does not outlive its supervisor, and its run has an end.
+#[tokio::test]
+async fn a_killed_supervisor_ends_its_run_and_leaves_no_process() {
+    let fleet = acp("", Settings::new()).await;
+    let agent = fleet.agents[0].clone();
+    let mut mia = fleet.joins("root", &agent).await;
+    completes_prompt(&mut mia, &agent, "/fork").await;
+    mia.prompts("/hang").await;
+    while mia.sees("TASK_STATUS_UPDATE").await["payload"]["status"] != "running" {}
+    signals("-KILL", &supervisors(&fleet.gateway));
+    let end = mia.sees_run_end().await;
+    assert_eq!(end["error"]["code"], "CONNECTION_LOST", "{end}");
+    wait_until("nothing is left", || fleet.processes().is_empty()).await;
+    completes_prompt(&mut mia, &agent, "/echo again").await;
+    fleet.leaves_no_process().await;
+}
+
+/// The mark of the processes travels with a copy, which must not end the agents of the original.
+#[tokio::test]
+async fn a_gateway_on_a_copied_data_directory_leaves_the_originals_agents_alone() {
+    let settings = Settings::new().with_storage(Storage::Sqlite(None));
+    let fleet = acp("", settings).await;
+    let agent = fleet.agents[0].clone();
+    let mut mia = fleet.joins("root", &agent).await;
+    completes_prompt(&mut mia, &agent, "/fork").await;
+    let before = fleet.processes();
+    let (data, dir) = (fleet.gateway.sqlite_file(), tempfile::tempdir().unwrap());
+    let copied = std::process::Command::new("cp")
+        .arg("-a")
+        .args([data.parent().unwrap(), dir.path()])
+        .status();
+    assert!(copied.unwrap().success());
+    let storage = Storage::Sqlite(Some(dir.path().join("data")));
+    let copy = Settings::new().with_storage(storage).start().await;
+    assert!(!copy.log().contains("orphaned"), "{}", copy.log());
+    assert_eq!(fleet.processes(), before);
+    let starts = fleet.admin_view("acp").await["starts"].clone();
+    completes_prompt(&mut mia, &agent, "/echo still here").await;
+    assert_eq!(fleet.admin_view("acp").await["starts"], starts);
     fleet.leaves_no_process().await;
 }
 
@@ -439,7 +513,7 @@ async fn an_agent_that_cannot_start_reports_the_cause_and_the_fix() {
         ("crashing", "exit status 3"),
         ("wrong", "version"),
         ("loggedout", "log in"),
-        ("unreadable", "correct `env_files`"),
+        ("unreadable", "correct `env_files"),
     ] {
         let error = failed_prompt(&fleet, name).await;
         let message = error["message"].as_str().unwrap();

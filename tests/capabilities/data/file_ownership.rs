@@ -187,18 +187,21 @@ async fn a_new_database_beside_old_files_deletes_none() {
 }
 
 #[tokio::test]
-async fn gateways_that_share_a_database_keep_their_own_files() {
+async fn gateways_that_take_turns_on_a_database_keep_their_own_files() {
     let database = Database::create().await;
-    let mut gateways = [gateway_on(&database).await, gateway_on(&database).await];
-    let mut kept = Vec::new();
-    for gateway in &gateways {
-        kept.push(uploads_backdated(gateway, &format!("of {}", gateway.pid())).await);
+    let (mut gateways, mut kept) = (Vec::new(), Vec::new());
+    for _ in 0..2 {
+        let mut gateway = gateway_on(&database).await;
+        kept.push(uploads_backdated(&gateway, &format!("of {}", gateway.pid())).await);
+        gateway.kill();
+        gateways.push(gateway);
     }
     for gateway in &mut gateways {
         gateway.restart();
         waits_for_sweep(gateway);
         assert!(!gateway.log().contains(WARNING), "{}", gateway.log());
         assert_eq!(finding(gateway)["verdict"], "ok");
+        gateway.kill();
     }
     for (_, _, path) in kept {
         assert!(path.exists());

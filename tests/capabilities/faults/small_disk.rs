@@ -39,6 +39,14 @@ impl SmallDisk {
         self.dir.path().join("disk")
     }
 
+    /// Leaves only so many bytes free.
+    pub(super) fn fills_up_to(&self, free: u64) {
+        let disk = rustix::fs::statvfs(self.path()).unwrap();
+        let now = disk.f_bavail * disk.f_frsize;
+        let filling = vec![b'x'; usize::try_from(now.saturating_sub(free)).unwrap()];
+        std::fs::write(self.path().join("filling"), filling).unwrap();
+    }
+
     /// Writes until nothing more fits.
     pub(super) fn fills_up(&self) {
         let mut file = File::create(self.path().join("filling")).unwrap();

@@ -142,6 +142,8 @@ export type ConfiguredAgentBody = {
   protocol: string;
   /** Live sessions with it on this node. */
   sessions: number;
+  /** Whether it could be started: `ready`, `untested`, `not_installed` or `failed`. */
+  setup: string;
   /** Processes started since the gateway started. */
   starts: number;
   /** Misrouted messages, about another conversation than its session's; dropped. */
@@ -214,6 +216,22 @@ export type Health = {
 export type HitBody = {
   name: string;
   refused: number;
+};
+
+/** An invite, as its holder sees it. */
+export type InvitationBody = {
+  expiresAt: string;
+  /** Whether the account has a password already, which the new one replaces. */
+  hasPassword: boolean;
+  /** The administrator who made the link; absent if it was made on the server itself. */
+  invitedBy?: string | null;
+  username: string;
+};
+
+/** The invite to show. */
+export type InvitationRequest = {
+  /** The token: the part after `#t=` of the invite link. */
+  token: string;
 };
 
 /** A one-time link with which the user sets a password. */
@@ -346,6 +364,13 @@ export type OwnerBody = {
   username: string;
 };
 
+/** A passage that a search found. */
+export type PassageBody = {
+  /** The offset of its event; 0 for the title. */
+  offset: number;
+  snippet: string;
+};
+
 /** A change of your password. */
 export type PasswordRequest = {
   currentPassword: string;
@@ -370,6 +395,12 @@ export type Problem = {
   type: string;
 };
 
+/** How far you have read. */
+export type ReadRequest = {
+  /** The offset of the last event that you saw. */
+  offset: number;
+};
+
 /** How many connections got the notice. */
 export type SentBody = {
   /** Connections of this node that get it. */
@@ -381,10 +412,16 @@ export type SessionBody = {
   /** What you may do: `viewer`, `editor` or `owner`. */
   access: string;
   agent: string;
+  /** The session that it began as a copy of. */
+  branchedFrom?: string | null;
   /** Whose commands it accepts: `open` (of all who may edit) or `exclusive` (of the connection that took control). */
   control: string;
   createdAt: string;
   epoch: string;
+  /** The first prompt, shortened: the name of a session without a title. */
+  firstUserMessage?: string | null;
+  /** The matching passages of a search, the best first. */
+  hits?: Array<PassageBody>;
   id: string;
   lastUserMessage?: string | null;
   messageCount: number;
@@ -396,11 +433,15 @@ export type SessionBody = {
   owner: string;
   /** Number of queued prompts. */
   queuedPrompts: number;
+  /** Number of users that it is shared with. */
+  sharedWith: number;
   /** The best matching passage of a search. */
   snippet?: string | null;
   /** `running`, `waiting` (for an answer), `idle` or `archived`. */
   status: string;
   title?: string | null;
+  /** Whether something happened since you last read it. */
+  unread: boolean;
   updatedAt: string;
 };
 
@@ -409,6 +450,12 @@ export type SessionsBody = {
   /** `before` of the next page; absent on the last page. */
   next?: string | null;
   sessions: Array<SessionBody>;
+};
+
+/** Whether the gateway waits for its first administrator. */
+export type SetupBody = {
+  /** Whether there is no administrator yet. */
+  needed: boolean;
 };
 
 /** The first administrator. */

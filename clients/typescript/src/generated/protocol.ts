@@ -377,6 +377,8 @@ export type Offer = {
 /** `Plan` of the gateway's description. */
 export type Plan = {
   steps: Array<Step>;
+  /** The run that follows it. */
+  taskId?: RunId;
 };
 
 /** `Presence` of the gateway's description. */
@@ -547,6 +549,7 @@ export type TakeControl = {
 
 /** Why a task failed. */
 export type TaskError = {
+  cause?: "not_installed" | "not_started" | "crashed" | "gateway_restarted";
   code: "AUTH_FAILED" | "SESSION_EXPIRED" | "FORBIDDEN" | "INVALID_MESSAGE" | "VALIDATION_ERROR" | "NOT_FOUND" | "RATE_LIMITED" | "TASK_FAILED" | "CONNECTION_LOST" | "UNSUPPORTED" | "BUSY" | "STORAGE_UNAVAILABLE" | "INTERNAL";
   message: string;
 };

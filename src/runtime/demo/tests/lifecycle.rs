@@ -33,6 +33,52 @@ async fn crash_ends_the_agent_without_ending_the_run() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_flood_is_slowed_down_and_ended_at_256_mebibytes() {
+    const MEBIBYTE: usize = 1024 * 1024;
+    let mut session = Session::start(8);
+    let run = session.prompts("/chunks 1000000 100000").await;
+    let (mut bytes, start) = (0, Instant::now());
+    let end = loop {
+        match session.events.recv().await.unwrap() {
+            FromAgent::MessageDelta { text, .. } => bytes += text.len(),
+            end @ FromAgent::RunEnded { .. } => break end,
+            _ => {}
+        }
+        let allowed = 64.0 + 2.0 * start.elapsed().as_secs_f64();
+        let sent = u32::try_from(bytes / MEBIBYTE).map(f64::from).unwrap();
+        // One burst of events may be under way.
+        assert!(sent <= allowed + 10.0, "{sent} after {:?}", start.elapsed());
+    };
+    assert!((255 * MEBIBYTE..257 * MEBIBYTE).contains(&bytes), "{bytes}");
+    let failed = matches!(&end, FromAgent::RunEnded { run: ended, outcome: RunOutcome::Failed { .. }, .. } if *ended == run);
+    assert!(failed, "{end:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_steered_run_says_so_and_goes_on() {
+    let mut session = Session::start(8);
+    let run = session.prompts("/stream 4 1000").await;
+    session.receives().await;
+    session.receives().await;
+    let text = "shorter".to_owned();
+    session
+        .link
+        .send(ToAgent::Steer { run, text })
+        .await
+        .unwrap();
+    let mut events = Vec::new();
+    while !events
+        .iter()
+        .any(|event| matches!(event, FromAgent::RunEnded { .. }))
+    {
+        events.push(session.receives().await);
+    }
+    let said = deltas(&events, Channel::Text).concat();
+    assert!(said.contains("You steered me: shorter"), "{said}");
+    assert!(said.ends_with("4 "), "{said}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn hang_sends_nothing_until_it_is_cancelled() {
     let mut session = Session::start(8);
     let run = session.prompts("/hang").await;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::{Actions, FromAgent};
+use super::super::{Actions, FromAgent, text_of};
 use super::auth_errors;
 use super::{Acp, PendingRequest};
 use crate::domain::error_code::ErrorCode;
@@ -22,6 +22,8 @@ pub(super) struct AgentCapabilities {
     /// Like `resume`, but the agent replays the history as updates.
     load: bool,
     pub(super) close: bool,
+    /// `agentInfo.name`; empty if it has none.
+    pub(super) agent_name: String,
     /// Names and descriptions, for people.
     pub(super) auth_methods: Vec<String>,
 }
@@ -38,6 +40,7 @@ impl AgentCapabilities {
             resume: offered(&session["resume"]),
             load: all["loadSession"] == true,
             close: offered(&session["close"]),
+            agent_name: text_of(&result["agentInfo"]["name"]),
             auth_methods: auth_errors::method_names(&result["authMethods"]),
         }
     }

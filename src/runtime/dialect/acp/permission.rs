@@ -1,11 +1,9 @@
 //! Permission requests: the agent asks whether it may use a tool.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use super::super::{Actions, FromAgent};
-use super::{Acp, excerpt};
+use super::{Acp, excerpt, option_scope};
 use crate::domain::command::Mode;
 use crate::domain::event::Level;
 use crate::domain::question::{
@@ -19,19 +17,19 @@ const INVALID_PARAMS: i64 = -32602;
 /// A longer id would not survive truncation, and its option could not be chosen.
 const MAX_OPTION_ID_BYTES: usize = 256;
 
-/// The permission requests that wait for an answer, by the question's id.
-#[derive(Debug, Default)]
-pub(super) struct Permissions {
-    count: u64,
-    pending: BTreeMap<String, PendingPermission>,
-}
-
+/// A permission request that waits for its answer.
 #[derive(Debug)]
-struct PendingPermission {
+pub(super) struct PendingPermission {
     /// The request's id, returned as it came.
     id: Value,
+    /// The id of the tool call, if it has one.
+    tool: Option<String>,
+    /// The options that are offered.
     options: Vec<Choice>,
 }
+
+const ONLY_FOR_GOOD: &str = "offers only a yes that it would store beyond this session. That would \
+    answer for all users who share its home, so it is not offered here.";
 
 enum PermissionOutcome {
     /// The id of an option.
@@ -54,7 +52,7 @@ impl Acp {
             return out.write(jsonrpc::result(id, cancelled()));
         };
         let (run, is_cancelled) = (run.id, run.cancelled);
-        let tool = self.tools.upsert(&params["toolCall"]);
+        let tool = self.tools.ask(&params["toolCall"]);
         if let Some(tool) = &tool {
             let tool = tool.clone();
             out.emit(FromAgent::ToolUpdate { run, tool });
@@ -62,20 +60,20 @@ impl Acp {
         if is_cancelled {
             return out.write(jsonrpc::result(id, cancelled()));
         }
-        let mut question = Box::new(question(tool, params));
+        let name = tool.as_ref().map(|tool| tool.id.clone());
+        let mut question = Box::new(self.question(tool, params));
         if self.changes_mode(&question, &params["toolCall"]) {
             question.severity = Severity::Critical;
         }
-        self.permissions.count += 1;
-        let question_id = format!("permission-{}", self.permissions.count);
         let options = question.options.clone();
-        let pending = PendingPermission { id, options };
-        self.permissions
-            .pending
-            .insert(question_id.clone(), pending);
+        let pending = PendingPermission {
+            id,
+            tool: name,
+            options,
+        };
         out.emit(FromAgent::QuestionAsked {
             run,
-            question: question_id,
+            question: self.permissions.add(pending),
             content: question,
             timeout: None,
         });
@@ -97,12 +95,12 @@ impl Acp {
 
     /// The agent cancelled its request.
     pub(super) fn withdraw_permission(&mut self, request: &Value, out: &mut Actions) {
-        let mut pending = self.permissions.pending.iter();
-        let found = pending.find(|(_, pending)| pending.id == *request);
-        let Some(question) = found.map(|(name, _)| name.clone()) else {
+        let withdrawn = self
+            .permissions
+            .take_first(|pending| pending.id == *request);
+        let Some((question, _)) = withdrawn else {
             return;
         };
-        self.permissions.pending.remove(&question);
         // A cancelled request needs its response too.
         out.write(jsonrpc::result(request.clone(), cancelled()));
         out.emit(FromAgent::QuestionWithdrawn { question });
@@ -114,30 +112,58 @@ impl Acp {
         resolution: &Resolution,
         out: &mut Actions,
     ) {
-        let Some(pending) = self.permissions.pending.remove(question) else {
+        let Some(pending) = self.permissions.take(question) else {
             return;
         };
-        let outcome = match outcome(&pending.options, resolution) {
+        let outcome = outcome(&pending.options, resolution);
+        let is_denied = match &outcome {
+            PermissionOutcome::Selected(option) => pending.rejects(option),
+            // Not by a user, but with its run.
+            PermissionOutcome::Cancelled => *resolution != Resolution::Cancelled,
+            PermissionOutcome::NoAllowOnce => true,
+        };
+        let result = match outcome {
             PermissionOutcome::Selected(option) => {
                 json!({ "outcome": { "outcome": "selected", "optionId": option } })
             }
             PermissionOutcome::Cancelled => cancelled(),
             PermissionOutcome::NoAllowOnce => {
-                let text = format!(
-                    "The agent `{}` takes no yes for this one time. It was not allowed; choose one \
-                     of its options instead.",
-                    self.setup.agent
-                );
-                out.emit_notice(Level::Warn, text);
+                out.emit_notice(Level::Warn, self.no_allow_once(&pending));
                 cancelled()
             }
         };
-        out.write(jsonrpc::result(pending.id, outcome));
+        out.write(jsonrpc::result(pending.id, result));
+        if is_denied {
+            self.deny_tool(pending.tool.as_deref(), out);
+        }
+    }
+
+    fn no_allow_once(&self, pending: &PendingPermission) -> String {
+        let agent = &self.setup.agent;
+        if pending.options.iter().any(allows) {
+            return format!(
+                "The agent `{agent}` takes no yes for this one time. It was not allowed; choose one \
+                 of its options instead."
+            );
+        }
+        format!("It was not allowed. The agent `{agent}` {ONLY_FOR_GOOD}")
+    }
+
+    /// Shows a denied tool call as denied: agents call it failed, cancelled, or nothing at all.
+    fn deny_tool(&mut self, tool: Option<&str>, out: &mut Actions) {
+        let Some(run) = self.run.as_mut() else {
+            return;
+        };
+        run.denied = true;
+        let run = run.id;
+        if let Some(tool) = tool.and_then(|id| self.tools.deny(id)) {
+            out.emit(FromAgent::ToolUpdate { run, tool });
+        }
     }
 
     /// The run is over, and its permission requests with it.
     pub(super) fn cancel_permissions(&mut self, out: &mut Actions) {
-        for pending in std::mem::take(&mut self.permissions.pending).into_values() {
+        for (_, pending) in self.permissions.take_all() {
             out.write(jsonrpc::result(pending.id, cancelled()));
         }
     }
@@ -147,34 +173,52 @@ fn cancelled() -> Value {
     json!({ "outcome": { "outcome": "cancelled" } })
 }
 
-fn question(tool: Option<Tool>, params: &Value) -> Question {
-    let options: Vec<Choice> = params["options"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(parse_option)
-        .collect();
-    let tool = tool.unwrap_or_else(|| Tool::new("", "tool", "pending"));
-    let input = tool.input.as_ref();
-    let command = input.and_then(|input| input["command"].as_str());
-    let message = match command.filter(|command| !tool.title.contains(command)) {
-        Some(command) => format!("{}\n\n{command}", tool.title),
-        None => tool.title.clone(),
-    };
-    let kind = QuestionKind::Permission;
-    let mut question = Question::new(kind, severity(&tool.kind), &tool.title, message);
-    let is_lasting = |option: &Choice| {
-        use ChoiceKind::{AllowAlways, RejectAlways};
-        matches!(option.kind, Some(AllowAlways | RejectAlways))
-    };
-    question.allow_remember = options.iter().any(is_lasting);
-    question.options = options;
-    question.tool = (!tool.id.is_empty()).then(|| ToolUse {
-        tool: tool.id,
-        name: tool.name,
-        args: tool.input.unwrap_or_default(),
-    });
-    question
+impl PendingPermission {
+    fn rejects(&self, option: &str) -> bool {
+        let kind = self.options.iter().find(|known| known.id == option);
+        let kind = kind.and_then(|known| known.kind);
+        kind.is_some_and(|kind| !kind.allows())
+    }
+}
+
+fn allows(option: &Choice) -> bool {
+    option.kind.is_some_and(ChoiceKind::allows)
+}
+
+impl Acp {
+    fn question(&self, tool: Option<Tool>, params: &Value) -> Question {
+        let all = params["options"].as_array().into_iter().flatten();
+        let all: Vec<Choice> = all.filter_map(parse_option).collect();
+        let had_yes = all.iter().any(allows);
+        let (agent, is_private) = (&self.capabilities.agent_name, self.setup.private_home);
+        let options: Vec<Choice> = all
+            .into_iter()
+            .filter_map(|option| option_scope::offered(option, agent, is_private))
+            .collect();
+        let tool = tool.unwrap_or_else(|| Tool::new("", "tool", "pending"));
+        let input = tool.input.as_ref();
+        let command = input.and_then(|input| input["command"].as_str());
+        let mut message = tool.title.clone();
+        if let Some(command) = command.filter(|command| !tool.title.contains(command)) {
+            message = format!("{message}\n\n{command}");
+        }
+        if had_yes && !options.iter().any(allows) {
+            message = format!("{message}\n\nThe agent {ONLY_FOR_GOOD}");
+        }
+        let kind = QuestionKind::Permission;
+        let mut question = Question::new(kind, severity(&tool.kind), &tool.title, message);
+        question.allow_remember = options.iter().any(|option| {
+            use ChoiceKind::{AllowAlways, RejectAlways};
+            matches!(option.kind, Some(AllowAlways | RejectAlways))
+        });
+        question.options = options;
+        question.tool = (!tool.id.is_empty()).then(|| ToolUse {
+            tool: tool.id,
+            name: tool.name,
+            args: tool.input.unwrap_or_default(),
+        });
+        question
+    }
 }
 
 fn severity(kind: &str) -> Severity {

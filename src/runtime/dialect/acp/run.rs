@@ -7,10 +7,15 @@ use super::config_options::ConfigKind;
 use super::{Acp, PendingRequest, auth_errors, content, excerpt, usage};
 use crate::domain::command::Mode;
 use crate::domain::error_code::ErrorCode;
+use crate::domain::event::Level;
 use crate::domain::id::RunId;
 use crate::domain::run::{RunOutcome, Usage};
 use crate::runtime::jsonrpc::{self, RpcError};
 
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact about the run of its own"
+)]
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) id: RunId,
@@ -18,6 +23,8 @@ pub(super) struct Run {
     /// The prompt, while the agent is switched to its mode.
     unsent: Option<UnsentPrompt>,
     pub(super) cancelled: bool,
+    /// A tool of it was denied.
+    pub(super) denied: bool,
     /// Text came since the last finished message.
     pub(super) has_text: bool,
     /// A thought came since then.
@@ -65,6 +72,7 @@ impl Acp {
                 mode_requested: false,
             }),
             cancelled: false,
+            denied: false,
             has_text: false,
             has_thought: false,
             message_id: None,
@@ -128,6 +136,13 @@ impl Acp {
         let outcome = match &response {
             // Agents report an interruption in many ways.
             _ if current.cancelled => RunOutcome::Cancelled,
+            // Nobody cancelled it: the agent stops after a denial.
+            Ok(result) if current.denied && result["stopReason"] == "cancelled" => {
+                let agent = &self.setup.agent;
+                let text = format!("The agent `{agent}` stopped because it was denied a tool.");
+                out.emit_notice(Level::Info, text);
+                RunOutcome::Completed
+            }
             Ok(result) => self.stop_outcome(result),
             Err(error) => self.error_outcome(error),
         };

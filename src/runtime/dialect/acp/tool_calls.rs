@@ -10,6 +10,8 @@ use serde_json::{Map, Value, json};
 use super::content;
 use crate::domain::tool::Tool;
 
+const DENIED: &str = "denied";
+
 #[derive(Debug, Default)]
 pub(super) struct ToolCalls {
     states: HashMap<String, ToolState>,
@@ -24,6 +26,8 @@ struct ToolState {
     locations: Value,
     raw_output: Value,
     switches_mode: bool,
+    /// It was denied, whatever the agent calls its end.
+    denied: bool,
 }
 
 impl ToolCalls {
@@ -44,6 +48,26 @@ impl ToolCalls {
             .entry(id.to_owned())
             .or_insert_with(|| ToolState::new(id, update));
         Some(state.update(update))
+    }
+
+    /// The tool call for which a permission is asked: what was denied before is open again.
+    pub(super) fn ask(&mut self, update: &Value) -> Option<Tool> {
+        let known = update["toolCallId"].as_str();
+        if let Some(state) = known.and_then(|id| self.states.get_mut(id)) {
+            state.denied = false;
+        }
+        self.upsert(update)
+    }
+
+    /// The tool call after its denial; none if it is not open.
+    pub(super) fn deny(&mut self, id: &str) -> Option<Tool> {
+        let state = self
+            .states
+            .get_mut(id)
+            .filter(|state| state.tool.is_open())?;
+        state.denied = true;
+        DENIED.clone_into(&mut state.tool.status);
+        Some(state.tool.clone())
     }
 
     /// Whether any update said that it switches the agent's mode.
@@ -67,11 +91,13 @@ impl ToolState {
             locations: Value::Null,
             raw_output: Value::Null,
             switches_mode: false,
+            denied: false,
         }
     }
 
     fn update(&mut self, update: &Value) -> Tool {
-        let was_open = self.tool.is_open();
+        // A denied call gets its reason after its end.
+        let was_open = self.tool.is_open() || self.denied;
         self.switches_mode |= update["kind"] == "switch_mode";
         if let Some(kind) = kind(update) {
             kind.clone_into(&mut self.tool.kind);
@@ -80,6 +106,9 @@ impl ToolState {
             title.clone_into(&mut self.tool.title);
         }
         if let Some(status) = status(update) {
+            // One that runs all the same was not stopped by the denial.
+            self.denied &= status != "running";
+            let status = if self.denied { DENIED } else { status };
             status.clone_into(&mut self.tool.status);
         }
         let mut tool = self.tool.clone();
@@ -99,7 +128,7 @@ impl ToolState {
         if output_changed {
             tool.output = self.output();
         }
-        if !tool.is_open() {
+        if !tool.is_open() && !self.denied {
             // It may be large, and was sent.
             (self.content, self.raw_output) = (Value::Null, Value::Null);
         }

@@ -81,11 +81,7 @@ impl Codelia {
 
     /// Questions of earlier runs do not count.
     pub(super) fn has_open_question(&self) -> bool {
-        let has_question = |run: &Run| {
-            self.questions
-                .values()
-                .any(|question| question.run == run.id)
-        };
+        let has_question = |run: &Run| self.questions.iter().any(|question| question.run == run.id);
         self.run.as_ref().is_some_and(has_question)
     }
 
@@ -138,26 +134,22 @@ impl Codelia {
         if run.cancelling {
             return out.write(jsonrpc::result(id, kind.denial()));
         }
-        if self.questions.values().any(|question| question.id == id) {
+        if self.questions.iter().any(|question| question.id == id) {
             let named = text_of(&id);
             out.write(refusal(id, "that id is taken by a question that waits"));
             return out.unexpected(format!("a second question `{named:.64}`"));
         }
-        let (asked, tool) = run.question(kind, params, out);
+        let (asked, tool) = run.question(kind, params, self.setup.private_home, out);
         let run = run.id;
-        // Not the id of the request: that may be of any length.
-        self.question_count += 1;
-        let question = format!("ask-{}", self.question_count);
         let pending = PendingQuestion {
             run,
             id,
             kind,
             tool,
         };
-        self.questions.insert(question.clone(), pending);
         out.emit(FromAgent::QuestionAsked {
             run,
-            question,
+            question: self.questions.add(pending),
             content: Box::new(asked),
             timeout: None,
         });
@@ -170,7 +162,7 @@ impl Codelia {
         resolution: &Resolution,
         out: &mut Actions,
     ) {
-        let Some(pending) = self.questions.remove(name) else {
+        let Some(pending) = self.questions.take(name) else {
             return;
         };
         let answer = pending.kind.answer(resolution);

@@ -248,9 +248,10 @@ impl Run {
         &mut self,
         kind: UiRequest,
         params: &Value,
+        private_home: bool,
         out: &mut Actions,
     ) -> (Question, Option<String>) {
-        let mut question = kind.question(params);
+        let mut question = kind.question(params, private_home);
         let tool = match kind {
             UiRequest::Confirm => self.next_permission(),
             UiRequest::Prompt | UiRequest::Pick => None,

@@ -10,6 +10,9 @@ const ALLOW: &str = "allow";
 const ALLOW_ALWAYS: &str = "allow_always";
 const DENY: &str = "deny";
 
+const STORED: &str =
+    "Stored in the agent's home: holds in every session of this session's owner with this agent.";
+
 /// Clients cannot return a longer id.
 const MAX_ID_LENGTH: usize = 256;
 
@@ -40,7 +43,9 @@ impl UiRequest {
         }
     }
 
-    pub(super) fn question(self, params: &Value) -> Question {
+    /// The runtime stores what it remembers in its home, where it answers for everybody who shares
+    /// that: so it is offered only in a home of one user.
+    pub(super) fn question(self, params: &Value, private_home: bool) -> Question {
         let flag = |name: &str| params[name] == true;
         let field = |name: &str| params[name].as_str().map(str::to_owned);
         let title = text_of(&params["title"]);
@@ -58,7 +63,7 @@ impl UiRequest {
                 Question {
                     confirm_label: field("confirm_label"),
                     cancel_label: field("cancel_label"),
-                    allow_remember: flag("allow_remember"),
+                    allow_remember: private_home && flag("allow_remember"),
                     allow_reason: flag("allow_reason"),
                     ..Question::new(QuestionKind::Confirm, severity, title, message)
                 }
@@ -120,7 +125,7 @@ pub(super) fn permission_options(question: &Question) -> Vec<Choice> {
     let choice = |id: &str, label: Option<&str>, kind| Choice {
         id: id.into(),
         label: label.unwrap_or(id).into(),
-        detail: None,
+        detail: (kind == ChoiceKind::AllowAlways).then(|| STORED.to_owned()),
         kind: Some(kind),
     };
     let yes = question.confirm_label.as_deref().unwrap_or("Allow");

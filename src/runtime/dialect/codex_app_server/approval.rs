@@ -1,6 +1,5 @@
 //! Approvals: each request of the app server becomes a question to the user; the answer is its response.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -15,12 +14,12 @@ use crate::domain::question::{
 };
 use crate::runtime::event_truncation::excerpt;
 use crate::runtime::jsonrpc;
+use crate::runtime::open_questions::OpenQuestions;
 
-/// The unanswered requests, by our own question id: request ids may be anything.
-#[derive(Debug, Default)]
+/// The unanswered requests.
+#[derive(Debug)]
 pub(super) struct Approvals {
-    count: u64,
-    pending: HashMap<String, PendingApproval>,
+    pending: OpenQuestions<PendingApproval>,
 }
 
 #[derive(Debug)]
@@ -59,7 +58,18 @@ fn respond(id: Value, result: Value, out: &mut Actions) {
     out.write(jsonrpc::unversioned(jsonrpc::result(id, result)));
 }
 
+impl Default for Approvals {
+    fn default() -> Self {
+        let pending = OpenQuestions::named("approval");
+        Self { pending }
+    }
+}
+
 impl Approvals {
+    pub(super) fn names(&self) -> Vec<String> {
+        self.pending.names()
+    }
+
     /// Asks the user. Without a turn there is no run to ask in: the request is declined.
     pub(super) fn ask(
         &mut self,
@@ -95,19 +105,16 @@ impl Approvals {
         timeout: Option<Duration>,
         out: &mut Actions,
     ) {
-        self.count += 1;
-        let id = format!("approval-{}", self.count);
-        self.pending.insert(id.clone(), pending);
         out.emit(FromAgent::QuestionAsked {
             run,
-            question: id,
+            question: self.pending.add(pending),
             content: Box::new(question),
             timeout,
         });
     }
 
     pub(super) fn answer(&mut self, question: &str, resolution: &Resolution, out: &mut Actions) {
-        let Some(mut pending) = self.pending.remove(question) else {
+        let Some(mut pending) = self.pending.take(question) else {
             return;
         };
         if let Some((run, question, timeout)) = pending.next_question(resolution) {
@@ -118,9 +125,7 @@ impl Approvals {
 
     /// Codex does not wait for it any more; most often because it was answered.
     pub(super) fn settle(&mut self, id: &Value, out: &mut Actions) {
-        let found = self.pending.iter().find(|(_, pending)| pending.id == *id);
-        if let Some(question) = found.map(|(name, _)| name.clone()) {
-            self.pending.remove(&question);
+        if let Some((question, _)) = self.pending.take_first(|pending| pending.id == *id) {
             out.emit(FromAgent::QuestionWithdrawn { question });
         }
     }

@@ -20,6 +20,7 @@ use crate::runtime::dialect::{
     Actions, Dialect, PromptContent, Setup, StreamKind, ToAgent, text_of, unsupported,
 };
 use crate::runtime::messages::FromAgent;
+use crate::runtime::open_questions::OpenQuestions;
 
 mod permission;
 
@@ -32,7 +33,7 @@ pub(super) struct SpecificationWire {
     setup: Setup,
     /// `sessionId` of the events, if they have one.
     session: Option<String>,
-    question_count: u64,
+    questions: OpenQuestions<Permission>,
     active: Option<ActivePrompt>,
     /// The prompt that waits for a cancelled run.
     held: Option<(RunId, Value)>,
@@ -45,7 +46,6 @@ struct ActivePrompt {
     cancelled: bool,
     /// Until it works, waiting for input is not its end.
     has_begun: bool,
-    questions: Vec<(String, Permission)>,
     /// Allowed tools that were not seen to end.
     allowed: Vec<Tool>,
     is_executing: bool,
@@ -56,7 +56,7 @@ impl SpecificationWire {
         Self {
             setup,
             session: None,
-            question_count: 0,
+            questions: OpenQuestions::named("ask"),
             active: None,
             held: None,
         }
@@ -88,7 +88,6 @@ impl SpecificationWire {
             run,
             cancelled: false,
             has_begun: false,
-            questions: Vec::new(),
             allowed: Vec::new(),
             is_executing: false,
         });
@@ -116,12 +115,7 @@ impl SpecificationWire {
         let Some(active) = &mut self.active else {
             return;
         };
-        let position = active
-            .questions
-            .iter()
-            .position(|(name, _)| name == question);
-        let Some((_, permission)) = position.map(|position| active.questions.remove(position))
-        else {
+        let Some(permission) = self.questions.take(question) else {
             return;
         };
         let approved = match resolution {
@@ -150,7 +144,7 @@ impl SpecificationWire {
         if active.cancelled {
             return;
         }
-        active.deny_open_questions(out);
+        deny_all(&mut self.questions, active.run, out);
         active.complete_tools(out);
         let (run, text) = (active.run, text_of(&payload["content"]));
         if !text.is_empty() {
@@ -174,27 +168,24 @@ impl SpecificationWire {
             return out.write(confirmation(&id, false));
         };
         active.has_begun = true;
-        if active
+        if self
             .questions
             .iter()
-            .any(|(_, permission)| permission.tool.id == id)
+            .any(|permission| permission.tool.id == id)
         {
             return out.unexpected(format!("`onToolCallRequest` {id:.64} again"));
         }
         let permission = Permission::read(&id, payload);
-        let (run, patience) = (active.run, Some(CONFIRMATION_TIMEOUT));
+        let (run, timeout) = (active.run, Some(CONFIRMATION_TIMEOUT));
         let tool = permission.tool.clone();
         let asked = Box::new(permission.question());
-        // Not the id of the core: that may be of any length.
-        self.question_count += 1;
-        let question = format!("ask-{}", self.question_count);
-        active.questions.push((question.clone(), permission));
+        let question = self.questions.add(permission);
         out.emit(FromAgent::ToolUpdate { run, tool });
         out.emit(FromAgent::QuestionAsked {
             run,
             question,
             content: asked,
-            timeout: patience,
+            timeout,
         });
     }
 
@@ -215,7 +206,7 @@ impl SpecificationWire {
         };
         let is_working = matches!(activity, Activity::Thinking | Activity::ExecutingTool);
         active.has_begun |= is_working;
-        if active.is_over(activity) {
+        if active.is_over(activity) && self.questions.is_empty() {
             return self.end_run(out);
         }
         if active.cancelled || !active.has_begun {
@@ -223,7 +214,7 @@ impl SpecificationWire {
         }
         // An allowed tool may run while another one waits for its answer.
         if is_working && (activity == Activity::Thinking || active.allowed.is_empty()) {
-            active.deny_open_questions(out);
+            deny_all(&mut self.questions, active.run, out);
         }
         if activity == Activity::Thinking && active.is_executing {
             active.complete_tools(out);
@@ -306,25 +297,28 @@ impl Dialect for SpecificationWire {
         }
     }
 
+    fn open_questions(&self) -> Vec<String> {
+        self.questions.names()
+    }
+
     fn on_timer(&mut self, _timer: u64, _out: &mut Actions) {}
 }
 
+/// The agent works again: it has denied its open questions by itself.
+fn deny_all(questions: &mut OpenQuestions<Permission>, run: RunId, out: &mut Actions) {
+    for (question, permission) in questions.take_all() {
+        let mut tool = permission.tool;
+        tool.status = "denied".into();
+        out.emit(FromAgent::QuestionWithdrawn { question });
+        out.emit(FromAgent::ToolUpdate { run, tool });
+    }
+}
+
 impl ActivePrompt {
-    /// An agent that waits for an answer is not done.
+    /// Unless the agent waits for an answer.
     fn is_over(&self, activity: Activity) -> bool {
         let is_waiting = matches!(activity, Activity::WaitingForInput | Activity::Idle);
-        is_waiting && self.has_begun && self.questions.is_empty()
-    }
-
-    /// The agent works again: it has denied its open questions by itself.
-    fn deny_open_questions(&mut self, out: &mut Actions) {
-        let run = self.run;
-        for (question, permission) in self.questions.drain(..) {
-            let mut tool = permission.tool;
-            tool.status = "denied".into();
-            out.emit(FromAgent::QuestionWithdrawn { question });
-            out.emit(FromAgent::ToolUpdate { run, tool });
-        }
+        is_waiting && self.has_begun
     }
 
     /// The wire does not report how a tool ended, only that the agent continues.

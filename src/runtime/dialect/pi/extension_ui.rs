@@ -1,6 +1,5 @@
 //! Extension UI: dialogs become questions, notifications become notices, the rest is passed on raw.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -10,12 +9,12 @@ use super::PROTOCOL;
 use crate::domain::event::Level;
 use crate::domain::id::RunId;
 use crate::domain::question::{AnswerValue, Choice, Question, QuestionKind, Resolution, Severity};
+use crate::runtime::open_questions::OpenQuestions;
 
-/// The unanswered dialogs, by our own question id: their ids may be anything.
-#[derive(Debug, Default)]
+/// The unanswered dialogs.
+#[derive(Debug)]
 pub(super) struct Dialogs {
-    count: u64,
-    pending: HashMap<String, PendingDialog>,
+    pending: OpenQuestions<PendingDialog>,
 }
 
 #[derive(Debug)]
@@ -31,6 +30,13 @@ fn respond(id: &str, field: &str, value: impl Into<Value>, out: &mut Actions) {
     out.write(line);
 }
 
+impl Default for Dialogs {
+    fn default() -> Self {
+        let pending = OpenQuestions::named("dialog");
+        Self { pending }
+    }
+}
+
 impl Dialogs {
     /// Asks the user. Without a run there is no one to ask: the dialog is cancelled.
     pub(super) fn ask(&mut self, event: &Value, run: Option<RunId>, out: &mut Actions) {
@@ -44,13 +50,9 @@ impl Dialogs {
         };
         let labels = question.options.iter().map(|option| option.label.clone());
         let labels = labels.collect();
-        self.count += 1;
-        let question_id = format!("dialog-{}", self.count);
-        let dialog = PendingDialog { id, labels };
-        self.pending.insert(question_id.clone(), dialog);
         out.emit(FromAgent::QuestionAsked {
             run,
-            question: question_id,
+            question: self.pending.add(PendingDialog { id, labels }),
             content: Box::new(question),
             timeout: event["timeout"].as_u64().map(Duration::from_millis),
         });
@@ -60,8 +62,12 @@ impl Dialogs {
         !self.pending.is_empty()
     }
 
+    pub(super) fn names(&self) -> Vec<String> {
+        self.pending.names()
+    }
+
     pub(super) fn answer(&mut self, question: &str, resolution: &Resolution, out: &mut Actions) {
-        let Some(PendingDialog { id: dialog, labels }) = self.pending.remove(question) else {
+        let Some(PendingDialog { id: dialog, labels }) = self.pending.take(question) else {
             return;
         };
         let label = |id: &String| {

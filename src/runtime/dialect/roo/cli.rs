@@ -224,6 +224,11 @@ impl Dialect for Cli {
         self.handle_event(&line, out);
     }
 
+    fn open_questions(&self) -> Vec<String> {
+        let run = self.run.as_ref().map(|current| &current.run);
+        run.and_then(Run::open_question).into_iter().collect()
+    }
+
     fn on_timer(&mut self, timer: u64, out: &mut Actions) {
         let agent = &self.setup.agent;
         match timer {

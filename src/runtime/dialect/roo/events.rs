@@ -200,7 +200,7 @@ impl Roo {
 
     fn handle_tool_failed(&mut self, error: &Value, out: &mut Actions) {
         if let Some(current) = &mut self.run {
-            current.set_tool_output("failed", &text_of(error), out);
+            current.fail_tool(&text_of(error), out);
         }
     }
 

@@ -96,6 +96,12 @@ impl Run {
             .take_if(|ask| ask.is_reported && ask.name() == name)
     }
 
+    /// The name of the question that waits for its answer.
+    pub(super) fn open_question(&self) -> Option<String> {
+        let open = self.ask.as_ref().filter(|ask| ask.is_reported);
+        open.map(Ask::name)
+    }
+
     /// The task continues without an answer from here.
     pub(super) fn settle_ask(&mut self, out: &mut Actions) {
         if let Some(ask) = self.ask.take().filter(|ask| ask.is_reported) {
@@ -130,6 +136,16 @@ impl Run {
         self.output.replace(whole);
         let output = self.output.take_unreported();
         self.report_tool(status, output, out);
+    }
+
+    /// The current tool failed; Roo says so of a denied one, too.
+    pub(super) fn fail_tool(&mut self, error: &str, out: &mut Actions) {
+        let is_denied = self
+            .tool
+            .as_ref()
+            .is_some_and(|tool| tool.status == "denied");
+        let status = if is_denied { "denied" } else { "failed" };
+        self.set_tool_output(status, error, out);
     }
 
     /// The output of the current tool so far.

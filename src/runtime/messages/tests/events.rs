@@ -207,8 +207,27 @@ fn other_events() -> Vec<(FromAgent, Value)> {
             data("notice", &json!({ "level": "warn", "text": "careful" })),
         ),
         (
+            FromAgent::LinkFailed(FailureCause::NotInstalled),
+            data("link_failed", &json!("not_installed")),
+        ),
+        (
             FromAgent::Thread("t-1".into()),
             data("thread", &json!("t-1")),
+        ),
+        (
+            FromAgent::Undelivered {
+                run: run(),
+                reason: Declined {
+                    code: ErrorCode::ConnectionLost,
+                    message: "gone".into(),
+                },
+            },
+            data(
+                "undelivered",
+                &json!({
+                    "run": RUN, "reason": { "code": "CONNECTION_LOST", "message": "gone" },
+                }),
+            ),
         ),
     ]
 }
@@ -224,7 +243,7 @@ fn every_event_has_a_stable_json_form() {
         .map(|(event, _)| kind_of_event(event))
         .collect();
     kinds.dedup();
-    assert_eq!(kinds.len(), 19, "{kinds:?}");
+    assert_eq!(kinds.len(), 21, "{kinds:?}");
 }
 
 fn kind_of_event(event: &FromAgent) -> usize {
@@ -248,6 +267,8 @@ fn kind_of_event(event: &FromAgent) -> usize {
         FromAgent::TitleChanged(_) => 17,
         FromAgent::Notice { .. } => 18,
         FromAgent::Thread(_) => 19,
+        FromAgent::Undelivered { .. } => 20,
+        FromAgent::LinkFailed(_) => 21,
     }
 }
 

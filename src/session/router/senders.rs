@@ -1,0 +1,153 @@
+//! Senders: asks again whether those whose prompts run or wait may still send them.
+//!
+//! A prompt may wait for hours. Its sender is asked about right before it starts, and whenever an account
+//! or the session's grants change. The run of a disabled user is cancelled as well.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use super::super::access::{Access, access_of};
+use super::questions::{resolved, resolver};
+use super::runs::queue_updated;
+use super::{Router, Terminated};
+use crate::domain::audit::{Action, AuditContext, AuditEntry};
+use crate::domain::error_code::ErrorCode;
+use crate::domain::event::Event;
+use crate::domain::id::{RunId, UserId};
+use crate::domain::question::{OpenQuestion, Resolution};
+use crate::domain::queue::QueuedPrompt;
+use crate::domain::run::RunOutcome;
+use crate::store::StoreError;
+
+/// What a sender may do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    MaySend,
+    /// The session is not shared with them any more, or only to look at.
+    NoAccess,
+    /// The account is disabled or was removed.
+    Disabled,
+}
+
+impl Router {
+    /// An account or the session's grants have changed.
+    pub(super) async fn senders_changed(&mut self) -> Result<(), Terminated> {
+        let run = self.state.live_run();
+        let running = run.map(|run| run.senders.clone()).unwrap_or_default();
+        let standings = match self.standings(&running).await {
+            Ok(standings) => standings,
+            Err(error) => {
+                tracing::warn!(%error, session.id = %self.id, "the senders' rights cannot be read; asked again before a queued prompt starts");
+                return Ok(());
+            }
+        };
+        let is_disabled = |user: &UserId| standings.get(user) == Some(&Standing::Disabled);
+        if let Some(run) = self.live_run()
+            && running.iter().any(is_disabled)
+            && self.cancel_by.is_none()
+        {
+            self.cancel_for_gateway(run).await?;
+        }
+        self.end_refused_prompts(&standings).await
+    }
+
+    /// Ends the queued prompts whose senders may not send any more; false if that cannot be found out
+    /// now.
+    pub(super) async fn check_queued_senders(&mut self) -> Result<bool, Terminated> {
+        match self.standings(&[]).await {
+            Ok(standings) => {
+                self.end_refused_prompts(&standings).await?;
+                Ok(true)
+            }
+            Err(error) => {
+                tracing::warn!(%error, session.id = %self.id, "the senders' rights cannot be read; queued prompts wait");
+                Ok(false)
+            }
+        }
+    }
+
+    /// The standing of everybody whose prompt is queued, and of these.
+    async fn standings(
+        &self,
+        running: &[UserId],
+    ) -> Result<BTreeMap<UserId, Standing>, StoreError> {
+        let queued = self.state.queue.entries.iter();
+        let senders = queued.filter_map(|queued| queued.sender);
+        let mut standings = BTreeMap::new();
+        for user in senders.chain(running.iter().copied()) {
+            if let Entry::Vacant(unknown) = standings.entry(user) {
+                unknown.insert(self.standing(user).await?);
+            }
+        }
+        Ok(standings)
+    }
+
+    async fn standing(&self, user: UserId) -> Result<Standing, StoreError> {
+        let store = &self.parts.store;
+        if store.user(user).await?.is_none_or(|user| user.disabled) {
+            return Ok(Standing::Disabled);
+        }
+        let row = store.session_for(self.id, user).await?;
+        let access = row.and_then(|row| access_of(user, row.owner, row.granted));
+        Ok(match access {
+            Some(Access::Editor | Access::Owner) => Standing::MaySend,
+            Some(Access::Viewer) | None => Standing::NoAccess,
+        })
+    }
+
+    async fn end_refused_prompts(
+        &mut self,
+        standings: &BTreeMap<UserId, Standing>,
+    ) -> Result<(), Terminated> {
+        let mut queue = self.state.queue.clone();
+        let may_stay = |queued: &QueuedPrompt| {
+            let standing = queued.sender.and_then(|sender| standings.get(&sender));
+            // Prompts from before senders were recorded stay.
+            standing.is_none_or(|standing| *standing == Standing::MaySend)
+        };
+        let (kept, refused): (Vec<_>, Vec<_>) = queue.entries.into_iter().partition(may_stay);
+        if refused.is_empty() {
+            return Ok(());
+        }
+        queue.entries = kept;
+        let mut events = vec![queue_updated(&queue, Vec::new())];
+        events.extend(refused.iter().map(refusal));
+        let acts = refused.iter().map(|queued| self.cancellation(queued.run));
+        let acts = acts.collect();
+        self.record_with_retry(events, acts).await
+    }
+
+    /// Cancels the run under way because its sender was disabled.
+    async fn cancel_for_gateway(&mut self, run: RunId) -> Result<(), Terminated> {
+        let questions = self.state.questions.open.clone();
+        let by = resolver(&AuditContext::gateway(self.parts.clock.wall()));
+        let cancelled =
+            |open: &OpenQuestion| resolved(open, by.clone(), false, Resolution::Cancelled);
+        let events: Vec<Event> = questions.iter().map(cancelled).collect();
+        // The run's end comes later, from its agent: the decision is recorded now.
+        let act = self.cancellation(run);
+        self.record_with_retry(events, vec![act]).await?;
+        self.stop_run(run, questions).await;
+        Ok(())
+    }
+
+    fn cancellation(&self, run: RunId) -> AuditEntry {
+        let by = AuditContext::gateway(self.parts.clock.wall());
+        by.did(Action::RunCancelled, format!("{} {run}", self.id))
+    }
+}
+
+fn refusal(queued: &QueuedPrompt) -> Event {
+    let sender = queued.by.as_deref().unwrap_or("its sender");
+    let message =
+        format!("This prompt was not run: {sender} may not work in this session any more.");
+    Event::RunEnded {
+        run: queued.run,
+        outcome: RunOutcome::Failed {
+            code: ErrorCode::Forbidden,
+            message,
+        },
+        usage: None,
+        cause: None,
+    }
+}
