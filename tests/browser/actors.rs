@@ -3,6 +3,7 @@
 mod chromium;
 mod forbidden_server;
 mod journal;
+mod layout;
 mod nginx;
 mod page_actions;
 mod visitor;
@@ -13,3 +14,4 @@ pub(crate) use forbidden_server::ForbiddenServer;
 pub(crate) use journal::Journal;
 pub(crate) use nginx::Nginx;
 pub(crate) use visitor::{Entry, Screen, Visitor};
+pub(crate) use webdriver::{ALT, ENTER, TAB};

@@ -86,7 +86,15 @@ async fn an_invited_user_can_log_in_and_prompt() {
     root.logs_in("root").await;
     root.opens("/#/admin/users").await;
     let link = root.invites("zoe").await;
+    zoe.opens(&link).await;
+    zoe.sees_text("h1", "zoe").await;
+    zoe.sees_text("[data-part=invitation]", "root invited you")
+        .await;
     zoe.accepts(&link).await;
     zoe.starts_session("/echo thank you").await;
     zoe.sees_answer("thank you").await;
+    // Used up.
+    root.opens(&link).await;
+    root.sees_text("h1", "not valid").await;
+    assert!(!root.has("#invite").await);
 }

@@ -19,6 +19,9 @@ async fn a_permission_given_in_the_page_shows_who_gave_it() {
     let session = mia.starts_session("/tool").await;
     mia.sees(&format!("[data-part=waiting] [data-session={session}]"))
         .await;
+    // What an answer covers stands on the card.
+    mia.sees_text("[data-part=covers]", "Always allow: Holds in this session")
+        .await;
     mia.allows().await;
     mia.sees_text("[data-entry=question]", "Allowed by you")
         .await;

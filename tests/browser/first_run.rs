@@ -17,6 +17,11 @@ async fn the_printed_link_leads_to_the_first_answer() {
     let chromium = Chromium::start();
     let ada = Visitor::opens_browser(&chromium, &format!("http://{}", gateway.address())).await;
 
+    // Without an account the page says what to do, and has nothing to fill in.
+    ada.opens("/").await;
+    ada.sees_text("[data-part=setup-needed]", "switchboard setup-url")
+        .await;
+    assert!(!ada.has("#login").await);
     ada.opens(&setup_link(gateway.startup_output())).await;
     ada.fills_in("#setup #username", "ada").await;
     ada.fills_in("#setup #password", PASSWORD).await;

@@ -1,11 +1,7 @@
 //! Keyboard: everything works without a mouse.
 
-use crate::actors::{Chromium, Journal, Visitor};
+use crate::actors::{Chromium, ENTER, Journal, TAB, Visitor};
 use crate::api_actors::{Gateway, PASSWORD};
-
-/// Key codes of `WebDriver`.
-const TAB: &str = "\u{e004}";
-const ENTER: &str = "\u{e007}";
 
 impl Visitor {
     /// Presses Tab until this element has the focus.

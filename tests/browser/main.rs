@@ -34,17 +34,24 @@ mod postgres;
 #[path = "../support/schema.rs"]
 mod schema;
 
+mod access;
 mod administration;
 mod attachments;
 mod base_path;
 mod conversation;
 mod fallback_pages;
 mod first_run;
+mod highlighting;
 mod hostile_content;
 mod keyboard;
+mod layout;
 mod page_weight;
 mod phone;
+mod questions;
 mod reconnecting;
 mod responsiveness;
+mod runs;
 mod screenshots;
+mod search;
+mod session_list;
 mod users_and_tabs;

@@ -82,3 +82,57 @@ async fn nothing_scrolls_sideways_at_320_pixels_and_the_drawer_opens_and_closes(
 async fn nothing_scrolls_sideways_at_360_pixels_and_the_drawer_opens_and_closes() {
     everything_fits(360).await;
 }
+
+/// The header of a session: its height, and the width of its title.
+const HEADER: &str = "
+    const bar = document.querySelector('header.bar').getBoundingClientRect();
+    const title = document.querySelector('[data-part=title]').getBoundingClientRect();
+    const usage = document.querySelector('[data-part=usage]');
+    return [bar.height, title.width, title.height, usage?.checkVisibility() ? 1 : 0];";
+
+async fn has_flat_header(visitor: &Visitor, place: &str) {
+    let [height, title_width, title_height, _]: [f64; 4] = visitor.runs_script(HEADER).await;
+    assert!(height <= 72.0, "{place}: the header is {height} px high");
+    assert!(
+        title_width >= 80.0,
+        "{place}: the title has {title_width} px"
+    );
+    assert!(title_height <= 36.0, "{place}: the title is broken");
+    visitor.sees_sound_layout(place).await;
+}
+
+#[tokio::test]
+async fn the_header_stays_flat_on_a_phone_with_usage_shown_and_while_reconnecting() {
+    let mut gateway = Gateway::start().await;
+    gateway.adds_user("mia", "member");
+    let address = gateway.address().to_string();
+    let chromium = Chromium::start();
+    let mia =
+        Visitor::with_screen(&chromium, &format!("http://{address}"), Screen::phone(390)).await;
+    mia.logs_in("mia").await;
+    mia.opens("/#/").await;
+    mia.prompts("/usage").await;
+    mia.sees_session().await;
+    mia.sees_answer("This took").await;
+    mia.sees("[data-part=usage]").await;
+    mia.sees_connection("live").await;
+    let widths = [320, 360, 390, 412, 768];
+    for width in widths {
+        mia.sets_screen(Screen::phone(width)).await;
+        has_flat_header(&mia, &format!("{width} px, with usage")).await;
+    }
+    gateway.kill();
+    mia.sees_connection("reconnecting").await;
+    mia.sees("[data-part=hurry]").await;
+    for width in widths {
+        mia.sets_screen(Screen::phone(width)).await;
+        has_flat_header(&mia, &format!("{width} px, reconnecting")).await;
+    }
+    gateway.starts_at(&address);
+    mia.clicks("[data-part=hurry]").await;
+    mia.waits_until(
+        "the connection is back",
+        "return ['live', 'resumed'].includes(document.querySelector('[data-part=connection]').dataset.state)",
+    )
+    .await;
+}

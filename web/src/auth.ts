@@ -102,6 +102,16 @@ export async function request<T>(method: string, path: string, body?: unknown, t
   }
 }
 
+/** A request without a login. */
+export async function requestAnonymously<T>(method: 'GET' | 'POST', path: string, body?: unknown): Promise<T> {
+  const headers: Record<string, string> = body === undefined ? {} : { 'Content-Type': 'application/json' };
+  const response = await fetch(baseUrl + path, { method, headers, body: body === undefined ? null : JSON.stringify(body), cache: 'no-store' }).catch((error: unknown) => {
+    throw new Failure('UNREACHABLE', String(error));
+  });
+  if (!response.ok) throw await Failure.fromResponse(response);
+  return (await response.json()) as T;
+}
+
 /** Shows the login page if the login has ended. */
 export function signOutIfEnded(account: Account, error: unknown): void {
   if (!account.login.ended) return;

@@ -8,7 +8,8 @@ export type AdminSection = (typeof ADMIN_SECTIONS)[number];
 
 export type Route =
   | { page: 'new' }
-  | { page: 'session'; id: string }
+  /** `at`: the offset to show; `words`: what to mark there. */
+  | { page: 'session'; id: string; at?: number; words?: string }
   | { page: 'account' }
   | { page: 'admin'; section: AdminSection };
 
@@ -41,18 +42,31 @@ addEventListener('hashchange', () => {
 });
 
 function parseHash(hash: string): Route {
-  const [page, rest] = hash.replace(/^#\/?/, '').split('/');
-  if (page === 's' && rest) return { page: 'session', id: rest };
+  const [page, rest, at, words] = hash.replace(/^#\/?/, '').split('/');
+  if (page === 's' && rest) return sessionRoute(rest, at, words);
   if (page === 'account') return { page: 'account' };
   if (page === 'admin') return { page: 'admin', section: ADMIN_SECTIONS.find((section) => section === rest) ?? 'overview' };
   return { page: 'new' };
+}
+
+function sessionRoute(id: string, at: string | undefined, words: string | undefined): Route {
+  if (at === undefined || !/^\d+$/.test(at)) return { page: 'session', id };
+  return { page: 'session', id, at: Number(at), ...(words ? { words: decoded(words) } : {}) };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 /** The link target of a route. */
 export function hrefOf(to: Route): string {
   switch (to.page) {
     case 'session':
-      return `#/s/${to.id}`;
+      return `#/s/${to.id}${to.at === undefined ? '' : `/${to.at}${to.words === undefined ? '' : `/${encodeURIComponent(to.words)}`}`}`;
     case 'account':
       return '#/account';
     case 'admin':

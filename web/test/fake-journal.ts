@@ -67,7 +67,7 @@ function appendRandomStep(journal: FakeJournal, random: SeededRandom, task: stri
   const message = `${task}-m${random.below(3)}`;
   const tool = `call${random.below(2)}`;
   const question = `${task}-q${random.below(3)}`;
-  switch (random.below(15)) {
+  switch (random.below(16)) {
     case 0:
     case 1:
     case 2:
@@ -97,6 +97,8 @@ function appendRandomStep(journal: FakeJournal, random: SeededRandom, task: stri
     case 13:
       journal.add('AGENT_NOTICE', { level: 'warn', text: 'Careful.' });
       return void journal.end(`${task}-withdrawn${random.below(1000)}`, 'cancelled');
+    case 14:
+      return void journal.add('PLAN_UPDATE', { taskId: task, steps: [{ title: `step ${random.below(9)}`, status: 'running' }] });
     default:
       journal.add('AGENT_STATE', { state: 'thinking' });
       return void journal.add('TASK_STATUS_UPDATE', { taskId: task, status: 'running' });

@@ -247,6 +247,11 @@ impl Visitor {
         self.driver.presses(keys).await.unwrap();
     }
 
+    /// Presses a key while Alt or Control is held.
+    pub(crate) async fn presses_with(&self, held: char, key: char) {
+        self.driver.presses_with(&[held], key).await.unwrap();
+    }
+
     /// The current tab.
     pub(crate) async fn tab(&self) -> String {
         let tab = self.driver.gets("/window").await.unwrap();

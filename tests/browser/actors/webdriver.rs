@@ -8,6 +8,11 @@ use serde_json::{Value, json};
 /// The key by which the protocol names an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
+/// Key codes of the protocol.
+pub(crate) const TAB: &str = "\u{e004}";
+pub(crate) const ENTER: &str = "\u{e007}";
+pub(crate) const ALT: char = '\u{e00a}';
+
 /// A browser that chromedriver has started.
 pub(crate) struct WebDriver {
     client: reqwest::Client,
@@ -82,6 +87,20 @@ impl WebDriver {
         let strokes: Vec<Value> = keys
             .chars()
             .flat_map(|key| ["keyDown", "keyUp"].map(|kind| json!({ "type": kind, "value": key })))
+            .collect();
+        let keyboard = json!({ "type": "key", "id": "keyboard", "actions": strokes });
+        self.posts("/actions", json!({ "actions": [keyboard] }))
+            .await
+    }
+
+    /// Presses one key while others are held.
+    pub(crate) async fn presses_with(&self, held: &[char], key: char) -> Reply {
+        let stroke = |kind: &str, key: char| json!({ "type": kind, "value": key });
+        let down = held.iter().map(|key| stroke("keyDown", *key));
+        let up = held.iter().rev().map(|key| stroke("keyUp", *key));
+        let strokes: Vec<Value> = down
+            .chain([stroke("keyDown", key), stroke("keyUp", key)])
+            .chain(up)
             .collect();
         let keyboard = json!({ "type": "key", "id": "keyboard", "actions": strokes });
         self.posts("/actions", json!({ "actions": [keyboard] }))

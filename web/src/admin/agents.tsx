@@ -13,15 +13,12 @@ const POLL_MS = 10_000;
 
 type Agent = Http.ConfiguredAgentBody;
 
-type State = 'disabled' | 'running' | 'failed' | 'troubled' | 'ready';
-const BADGES: Record<State, string> = { disabled: '', running: 'good', failed: 'error', troubled: 'warn', ready: 'accent' };
+type State = 'disabled' | 'running' | 'not_installed' | 'failed' | 'untested' | 'ready';
+const BADGES: Record<State, string> = { disabled: '', running: 'good', not_installed: 'error', failed: 'error', untested: '', ready: 'accent' };
 
 function stateOf(agent: Agent): State {
   if (!agent.enabled) return 'disabled';
-  if (agent.live > 0) return 'running';
-  // The last error is kept even if the agent has worked since.
-  if (agent.starts > 0 && agent.crashes >= agent.starts) return 'failed';
-  return agent.lastError ? 'troubled' : 'ready';
+  return agent.live > 0 && agent.setup !== 'not_installed' ? 'running' : (agent.setup as State);
 }
 
 export function AgentsSection() {

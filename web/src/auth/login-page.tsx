@@ -1,6 +1,7 @@
 // Login page: signs in with a name and a password.
+import type { Http } from '@switchboard/client';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { gateway, signIn } from '../auth';
+import { gateway, requestAnonymously, signIn } from '../auth';
 import { Form, requiredValue } from '../components/form';
 import { text } from '../text';
 import { AuthCard } from './auth-card';
@@ -8,6 +9,37 @@ import { PasswordField, ShowPasswordBox } from './password-fields';
 
 /** `notice`: why the user was signed out; `username`: that user. */
 export function LoginPage({ notice, username }: { notice: string | undefined; username: string | undefined }) {
+  const needsSetup = useNeedsSetup();
+  return <AuthCard>{needsSetup ? <SetupNeeded /> : <LoginForm notice={notice} username={username} />}</AuthCard>;
+}
+
+/** Whether the server has no administrator yet, so that nobody can log in. */
+function useNeedsSetup(): boolean {
+  const [isNeeded, setNeeded] = useState(false);
+  useEffect(() => {
+    requestAnonymously<Http.SetupBody>('GET', '/api/setup').then(
+      ({ needed }) => setNeeded(needed),
+      // The login form says what is wrong.
+      () => {},
+    );
+  }, []);
+  return isNeeded;
+}
+
+function SetupNeeded() {
+  return (
+    <div data-part="setup-needed">
+      <h1>{text.account.setupNeeded}</h1>
+      <p>{text.account.setupNeededWords}</p>
+      <pre class="command">
+        <code>switchboard setup-url</code>
+      </pre>
+      <p class="soft">{text.account.setupNeededAfter}</p>
+    </div>
+  );
+}
+
+function LoginForm({ notice, username }: { notice: string | undefined; username: string | undefined }) {
   const [isShown, setShown] = useState(false);
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -18,7 +50,7 @@ export function LoginPage({ notice, username }: { notice: string | undefined; us
     signIn(await gateway.login(name, requiredValue(form, 'password', text.account.needPassword)));
   };
   return (
-    <AuthCard>
+    <>
       <h1>{text.account.login}</h1>
       <p class={notice ? 'why' : ''} role="status">{notice}</p>
       <div ref={box}>
@@ -31,7 +63,7 @@ export function LoginPage({ notice, username }: { notice: string | undefined; us
           <ShowPasswordBox label={text.account.showPassword} isShown={isShown} onChange={setShown} />
         </Form>
       </div>
-    </AuthCard>
+    </>
   );
 }
 

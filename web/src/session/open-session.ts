@@ -1,5 +1,6 @@
 // Open session: a joined session as signals for the page, with its conversation and commands.
 import { batch, computed, signal } from '@preact/signals';
+import type { ReadonlySignal } from '@preact/signals';
 import type { Protocol, Reply, SendOptions, Session, SessionEvent, View } from '@switchboard/client';
 import { Failure } from '@switchboard/client';
 import { account, request, signOutIfEnded } from '../auth';
@@ -39,6 +40,8 @@ export class OpenSession {
   readonly limits = signal<Protocol.AckLimits | undefined>(undefined);
   readonly agent = signal('');
   readonly isRunning;
+  /** Counts requests to show the oldest open question. */
+  readonly questionWanted = signal(0);
   /** Connected, and neither slow nor reconnecting. */
   readonly isLive = computed(() => this.connection.value.is === 'live' || this.connection.value.is === 'resumed');
   readonly #session: Session;
@@ -133,6 +136,22 @@ export class OpenSession {
     }
   }
 
+  /** Loads older pages until an offset is loaded. False if it is out of reach. */
+  async loadThrough(offset: number): Promise<boolean> {
+    await this.#whenReady();
+    while (this.timeline.value.from > offset) {
+      if (this.older.value === 'loading') await untilChanged(this.older);
+      else if (this.older.value === 'none') return false;
+      else await this.loadOlder();
+      if (this.older.value === 'failed') return false;
+    }
+    return true;
+  }
+
+  async #whenReady(): Promise<void> {
+    while (!this.isReady.value) await untilChanged(this.isReady);
+  }
+
   /** A state replaced the events: loads the newest page of the journal. */
   async #loadFirstPage(state: Protocol.FullState): Promise<void> {
     const loadCount = (this.#loadCount += 1);
@@ -224,6 +243,18 @@ export class OpenSession {
       if (events.length > 0) this.timeline.value = foldAll(this.timeline.value, events);
     });
   }
+}
+
+/** Resolves when a signal has another value. */
+function untilChanged(changing: ReadonlySignal<unknown>): Promise<void> {
+  return new Promise((resolve) => {
+    let isFirst = true;
+    const stop = changing.subscribe(() => {
+      if (isFirst) return void (isFirst = false);
+      queueMicrotask(() => stop());
+      resolve();
+    });
+  });
 }
 
 /** A request as the signed-in user, with the raw response. */

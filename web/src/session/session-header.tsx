@@ -6,6 +6,7 @@ import { isRenaming, RenameField, startRename } from '../sessions/rename-field';
 import { sessionList } from '../sessions/session-list';
 import type { Row } from '../sessions/session-list';
 import { SessionMenu } from '../sessions/session-menu';
+import { SessionTags } from '../sessions/session-row';
 import { sessionName } from '../sessions/session-name';
 import { text } from '../text';
 import { ConnectionBadge } from './connection-badge';
@@ -22,13 +23,13 @@ export function SessionHeader({ session }: { session: OpenSession }) {
         <div class="head-facts">
           <ConnectionBadge session={session} />
           <span class="head-agent" title={text.sessions.agent(session.agent.value)}>{session.agent.value || row?.agent}</span>
-          {row && text.sessions.access[row.access] && <span>{text.sessions.access[row.access]}</span>}
+          {row && <SessionTags row={row} />}
           <Presence session={session} />
-          <Control session={session} row={row} />
+          <TokenUsage session={session} />
         </div>
+        <Control session={session} row={row} />
       </div>
       <div class="head-side">
-        <TokenUsage session={session} />
         {row && <SessionMenu row={row} onRename={() => startRename(row, 'head')} />}
       </div>
     </>
@@ -59,9 +60,10 @@ function Presence({ session }: { session: OpenSession }) {
   const others = session.view.value.presence.filter((member) => member.userId !== me).map((member) => member.username);
   if (others.length === 0) return null;
   return (
-    <span class="present" data-part="presence" role="status">
+    <span class="present" data-part="presence" role="status" title={text.sessions.here(others)}>
       <Icon name="person" />
-      {text.sessions.here(others)}
+      <span class="present-names">{text.sessions.here(others)}</span>
+      <span class="present-count" aria-hidden="true">{others.length}</span>
     </span>
   );
 }

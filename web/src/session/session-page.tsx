@@ -1,7 +1,9 @@
 // Session page: header, transcript, open questions and composer of one session.
+import type { Failure } from '@switchboard/client';
 import { useEffect, useState } from 'preact/hooks';
 import { showNotice } from '../notices';
 import { hrefOf } from '../route';
+import { sessionList } from '../sessions/session-list';
 import { text } from '../text';
 import { TopBar } from '../top-bar';
 import { Composer } from './composer/composer';
@@ -10,6 +12,7 @@ import { describeEnd } from './connection-badge';
 import { currentSession } from './current-session';
 import { OpenSession } from './open-session';
 import { OpenQuestionBar } from './questions/open-question-bar';
+import { useReadMark } from './read-mark';
 import { SessionHeader } from './session-header';
 import { Transcript } from './transcript/transcript';
 
@@ -34,33 +37,45 @@ export function SessionPage({ id }: { id: string }) {
   if (!session) return null;
   return (
     <>
+      <SessionParts session={session} />
+    </>
+  );
+}
+
+/** Once the session has ended for the user, nothing of it stays on the page but the user's own draft. */
+function SessionParts({ session }: { session: OpenSession }) {
+  useReadMark(session);
+  const connection = session.connection.value;
+  if (connection.is === 'ended') return <EndedSession id={session.id} failure={connection.failure} />;
+  return (
+    <>
       <TopBar>
         <SessionHeader session={session} />
       </TopBar>
       <main class="session">
-        <SessionContent session={session} />
+        <Transcript session={session} />
+        <OpenQuestionBar session={session} />
+        <Composer session={session} />
       </main>
     </>
   );
 }
 
-function SessionContent({ session }: { session: OpenSession }) {
-  const connection = session.connection.value;
-  // It ended before there was anything to show.
-  if (connection.is === 'ended' && !session.isReady.value) {
-    return (
-      <div class="session-over card" data-part="ended">
-        <p>{describeEnd(connection.failure)}</p>
-        <UnsentDraft sessionId={session.id} />
-        <a class="button" href={hrefOf({ page: 'new' })}>{text.sessions.create}</a>
-      </div>
-    );
-  }
+function EndedSession({ id, failure }: { id: string; failure: Failure }) {
+  useEffect(() => sessionList.forgetRow(id), [id]);
   return (
     <>
-      <Transcript session={session} />
-      <OpenQuestionBar session={session} />
-      <Composer session={session} />
+      <TopBar isBare>
+        <span class="bar-title" aria-hidden="true">{text.common.name}</span>
+      </TopBar>
+      <main class="paged">
+        <div class="session-over card" data-part="ended">
+          <h1>{text.sessions.connection.ended}</h1>
+          <p role="alert">{describeEnd(failure)}</p>
+          <UnsentDraft sessionId={id} />
+          <a class="button" href={hrefOf({ page: 'new' })}>{text.sessions.create}</a>
+        </div>
+      </main>
     </>
   );
 }

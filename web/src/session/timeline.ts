@@ -67,6 +67,12 @@ export interface NoteEntry extends EntryBase {
   readonly by?: string;
 }
 
+/** The plan of a run, as it was last reported. */
+export interface PlanEntry extends EntryBase {
+  readonly kind: 'plan';
+  readonly steps: readonly Protocol.Step[];
+}
+
 /** The end of a run that was cancelled or failed. */
 export interface EndEntry extends EntryBase {
   readonly kind: 'end';
@@ -74,7 +80,7 @@ export interface EndEntry extends EntryBase {
   readonly error?: Protocol.TaskError;
 }
 
-export type Entry = PromptEntry | AnswerEntry | ThoughtEntry | ToolEntry | QuestionEntry | NoteEntry | EndEntry;
+export type Entry = PromptEntry | AnswerEntry | ThoughtEntry | ToolEntry | QuestionEntry | NoteEntry | PlanEntry | EndEntry;
 
 /** Entries from one offset on. Immutable; unchanged entries stay the same objects. */
 export interface Timeline {

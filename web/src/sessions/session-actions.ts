@@ -31,18 +31,18 @@ export async function deleteSession(row: Row): Promise<void> {
 }
 
 export type Format = 'markdown' | 'ndjson';
-const FILE_EXTENSIONS: Record<Format, string> = { markdown: 'md', ndjson: 'ndjson' };
 
-/** Saves a session as a file. Fetched, because a plain link could not carry the token. */
+/** Saves a session as a file named after it. Fetched, because a plain link could not carry the token. */
 export async function exportSession(row: Row, format: Format): Promise<void> {
-  const file = await fetchExport(`${sessionPath(row.id)}/export?format=${format}`);
-  download(file, `${row.id}.${FILE_EXTENSIONS[format]}`);
+  const response = await fetchExport(`${sessionPath(row.id)}/export?format=${format}`);
+  const name = /filename\*=UTF-8''([^;]+)/.exec(response.headers.get('Content-Disposition') ?? '')?.[1];
+  download(await response.blob(), name === undefined ? row.id : decodeURIComponent(name));
 }
 
-async function fetchExport(from: string): Promise<Blob> {
+async function fetchExport(from: string): Promise<Response> {
   const current = account();
   try {
-    return await (await current.login.fetch(from, { timeoutMs: DOWNLOAD_TIMEOUT_MS })).blob();
+    return await current.login.fetch(from, { timeoutMs: DOWNLOAD_TIMEOUT_MS });
   } catch (error) {
     signOutIfEnded(current, error);
     throw error;

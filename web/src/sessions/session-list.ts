@@ -99,12 +99,25 @@ export class SessionList {
     if (this.#openRow.value?.id === id) this.#openRow.value = change(this.#openRow.value);
   }
 
+  /** The user reads a session. */
+  markRead(id: string): void {
+    if (this.row(id)?.unread) this.patchRow(id, { unread: false });
+  }
+
   /** A request of this tab changed a session. */
   rowChanged(id: string, changes: Partial<Row> | 'gone'): void {
     if (changes === 'gone') this.rows.value = this.rows.value.filter((row) => row.id !== id);
     else this.patchRow(id, changes);
     postToTabs({ is: 'sessions' });
     this.refresh();
+  }
+
+  /** A session has ended for the user. */
+  forgetRow(id: string): void {
+    this.#version += 1;
+    this.rows.value = this.rows.value.filter((row) => row.id !== id);
+    if (this.#openRow.value?.id === id) this.#openRow.value = undefined;
+    this.#schedule(SETTLE_MS);
   }
 
   /** Loads the next page. */

@@ -2,7 +2,8 @@
 import { text } from '../text';
 import type { Row } from './session-list';
 
-/** The title, or the first line of the last prompt. */
-export function sessionName(row: Pick<Row, 'title' | 'lastUserMessage'> | undefined): string {
-  return row?.title || row?.lastUserMessage?.split('\n')[0] || text.sessions.untitled;
+/** The title, or the first line of the first prompt. */
+export function sessionName(row: Pick<Row, 'title' | 'firstUserMessage' | 'lastUserMessage'> | undefined): string {
+  const prompt = row?.firstUserMessage ?? row?.lastUserMessage;
+  return row?.title || prompt?.split('\n').find((line) => line.trim() !== '')?.trim() || text.sessions.untitled;
 }

@@ -72,13 +72,14 @@ function SearchBox({ search }: { search: SessionSearch }) {
   );
 }
 
-/** Sessions with a question for the user, always visible. */
+/** Sessions with a question for the user, above all others and always visible. */
 function WaitingSessions() {
   const rows = sessionList.waiting.value;
+  if (rows.length === 0) return null;
   return (
-    <section class={`group waiting ${rows.length > 0 ? 'some' : ''}`} data-part="waiting">
+    <section class="group waiting" data-part="waiting">
       <h2>{text.sessions.waiting(rows.length)}</h2>
-      {rows.length > 0 ? <RowList rows={rows} /> : <p class="small soft">{text.sessions.nothingWaits}</p>}
+      <RowList rows={rows} />
     </section>
   );
 }
@@ -131,7 +132,7 @@ function Results({ search }: { search: SessionSearch }) {
   return (
     <section class="group" data-part="found" aria-busy={state.is === 'searching'}>
       <p class={state.is === 'failed' ? 'error small' : 'small soft'} role="status">{describeResults(search)}</p>
-      <RowList rows={rows} />
+      <RowList rows={rows} query={search.query.value.trim()} />
     </section>
   );
 }
@@ -150,12 +151,12 @@ function describeResults(search: SessionSearch): string {
   }
 }
 
-function RowList({ rows }: { rows: readonly Session[] }) {
+function RowList({ rows, query }: { rows: readonly Session[]; query?: string }) {
   const currentId = route.value.page === 'session' ? route.value.id : undefined;
   return (
     <ul class="plain">
       {rows.map((row) => (
-        <SessionRow key={row.id} row={row} isCurrent={row.id === currentId} />
+        <SessionRow key={row.id} row={row} isCurrent={row.id === currentId} query={query} />
       ))}
     </ul>
   );

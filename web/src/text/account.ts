@@ -17,6 +17,10 @@ export const account = {
   helpFirst: ['The first account is made with the link that ', ' prints on the server. Everyone else gets an invitation link from an administrator.'],
   helpForgotten: ['A forgotten password is replaced on the server with ', '.'],
 
+  setupNeeded: 'This server is not set up yet',
+  setupNeededWords: 'Open the setup link that Switchboard printed when it started. To print a new one, run on the server:',
+  setupNeededAfter: 'The link lets you create the first administrator.',
+
   notConnected: 'Not connected',
   connecting: 'Connecting…',
 
@@ -31,13 +35,16 @@ export const account = {
   alreadySetUp: 'Already set up?',
 
   inviteTab: 'Invitation',
-  invited: 'You are invited',
-  invitedWords: 'Choose a password, and your account is ready.',
+  invited: (name: string) => `Welcome, ${name}`,
+  invitedWords: (by: string | undefined) => `${by === undefined ? 'An administrator' : by} invited you to Switchboard. Choose a password to get started.`,
+  resetTitle: 'Choose a new password',
+  resetWords: (name: string) => `This link sets a new password for ${name}. All devices are signed out.`,
+  resetDo: 'Set password',
   accept: 'Accept invitation',
   accepting: 'Saving the password…',
-  refusedInvite: 'Link refused? Ask whoever invited you for a new one. Already have a password?',
-  inviteNeedsLink: 'An invitation needs its link',
-  inviteAsk: 'Open the whole link that you were sent. If it was already used or is too old, ask whoever invited you for a new one.',
+  refusedInvite: 'Already have a password?',
+  inviteNeedsLink: 'This invitation link is not valid',
+  inviteAsk: 'It may have been used already, or it is too old. Ask an administrator for a new one.',
   havePassword: 'Already have a password?',
 
   repeat: 'Repeat the password',

@@ -52,6 +52,7 @@ const ACTIONS: Record<string, { all: string; each: Record<string, string> }> = {
     },
   },
   question: { all: 'Questions of agents', each: { 'question.answered': 'Decided a question' } },
+  run: { all: 'Runs', each: { 'run.cancelled': 'Cancelled a run of a user without the right to it' } },
   connection: { all: 'Connections', each: { 'connection.closed': 'Disconnected somebody' } },
   notice: { all: 'Notices', each: { 'notice.sent': 'Sent a notice to everybody' } },
   agent: { all: 'Agents', each: { 'agent.tested': 'Tested an agent' } },
@@ -232,8 +233,9 @@ export const admin = {
     states: {
       disabled: 'Disabled',
       running: (live: number) => `${live.toLocaleString()} running`,
+      not_installed: 'Not installed',
       failed: 'Last start failed',
-      troubled: 'Ready, but had trouble',
+      untested: 'Not started yet',
       ready: 'Ready',
     },
     protocol: 'Protocol',

@@ -2,6 +2,7 @@
 export const composer = {
   label: 'Your prompt',
   placeholder: (agent: string) => (agent === '' ? 'Ask for something' : `Ask ${agent}`),
+  placeholderAsked: 'Answer the question first, or queue a prompt',
   placeholderRunning: 'Say more while it works',
 
   send: 'Send',
@@ -21,6 +22,7 @@ export const composer = {
   filesGone: 'The session that the files were brought to is gone. Attach them again.',
   failedFiles: 'A file did not arrive. Try it again or remove it, then send.',
   onlyQueued: 'Files can only go with a queued prompt.',
+  answerFirst: 'The agent is waiting for your answer. To send this afterwards, press Queue.',
   lineEnded: 'This session cannot be written to any more.',
   left: (count: number) => (count === 1 ? '1 character left' : `${count} characters left`),
   tooLong: (count: number, most: number) => `Too long by ${(count - most).toLocaleString()}: at most ${most.toLocaleString()} characters. Shorten it, or attach it as a file.`,

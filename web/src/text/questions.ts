@@ -16,6 +16,7 @@ export const questions = {
   submit: 'Answer',
   decline: 'Decline',
   remember: 'Remember this answer',
+  covers: (label: string, detail: string) => `${label}: ${detail}`,
   reason: 'Reason (goes with a denial)',
   giveReason: 'Deny with a reason…',
   answer: 'Your answer',
@@ -51,7 +52,7 @@ export const questions = {
   gone: 'This question is over.',
   past: 'What was asked',
 
-  open: (count: number) => (count === 1 ? 'A question waits for you' : `${count} questions wait for you`),
+  openCount: (count: number) => `${count} open questions`,
   announce: (title: string) => `The agent asks: ${title}`,
   show: 'Go to the question',
 };

@@ -2,6 +2,7 @@
 import { count } from './count';
 
 const number = new Intl.NumberFormat();
+const short = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFractionDigits: 1 });
 
 export const transcript = {
   name: 'Conversation',
@@ -108,26 +109,37 @@ export const transcript = {
     waiting_for_input: 'The agent is waiting for you',
     idle: 'The agent is working…',
   },
+  waitingForOthers: 'The agent is waiting for an answer from someone who can edit this session',
   progress: (current: number, total: number, description: string) => (total > 0 ? `${description ? `${description}: ` : ''}${number.format(current)} of ${number.format(total)}` : description),
 
   // Ends of runs.
   cancelled: 'Cancelled.',
-  ends: {
-    TASK_FAILED: { what: 'The agent failed.', then: 'Change the prompt or ask again.' },
-    CONNECTION_LOST: { what: 'The agent went away.', then: 'Ask again: it is started anew.' },
-    UNSUPPORTED: { what: 'The agent cannot do that.', then: 'Leave it out, or use another agent.' },
-    BUSY: { what: 'There was no place for the agent.', then: 'Wait a moment, then ask again.' },
-    RATE_LIMITED: { what: 'The agent was used too often.', then: 'Wait a while, then ask again.' },
-    AUTH_FAILED: { what: 'The agent is not signed in where it has to be.', then: 'Tell whoever runs this server.' },
-    FORBIDDEN: { what: 'The agent may not do that.', then: 'Ask for something else, or ask whoever runs this server.' },
-    STORAGE_UNAVAILABLE: { what: 'The server could not store it.', then: 'Wait a moment, then ask again.' },
+  endsByCause: {
+    not_installed: { what: 'This agent is not installed on the server.', then: 'Ask an administrator to install it, then retry.' },
+    not_started: { what: 'This agent could not be started.', then: 'Ask an administrator to check its setup, then retry.' },
+    crashed: { what: 'The agent crashed.', then: 'Retry starts it again.' },
+    gateway_restarted: { what: 'The server restarted while the agent was working.', then: 'Nothing you see here was lost. Retry sends the prompt again.' },
   } as Record<string, { what: string; then: string }>,
-  end: { what: 'The run failed.', then: 'Ask again.' },
+  ends: {
+    TASK_FAILED: { what: 'The agent failed.', then: 'Change the prompt or retry.' },
+    CONNECTION_LOST: { what: 'The connection to the agent was lost.', then: 'Retry starts it again.' },
+    UNSUPPORTED: { what: 'The agent cannot do that.', then: 'Change the prompt or use another agent.' },
+    BUSY: { what: 'Too many agents are running.', then: 'Wait a moment, then retry.' },
+    RATE_LIMITED: { what: 'The agent was used too often.', then: 'Wait a while, then retry.' },
+    AUTH_FAILED: { what: 'The agent is not signed in to its provider.', then: 'Ask an administrator.' },
+    FORBIDDEN: { what: 'The agent is not allowed to do that.', then: 'Change the prompt or ask an administrator.' },
+    STORAGE_UNAVAILABLE: { what: 'The server could not save it.', then: 'Wait a moment, then retry.' },
+  } as Record<string, { what: string; then: string }>,
+  end: { what: 'The run failed.', then: 'Change the prompt or retry.' },
+  retry: 'Retry',
+  details: 'Details',
 
   // Usage.
   usage: 'Usage of this session',
   tokens: (many: number) => count(many, 'token', 'tokens'),
+  tokensShort: (many: number) => `${short.format(many)} tokens`,
   tokensExactly: (input: number, output: number) => `${number.format(input)} in, ${number.format(output)} out`,
   cost: (dollars: number) => `$${dollars < 0.1 ? dollars.toFixed(4) : dollars.toFixed(2)}`,
+  contextShort: (percent: number) => `${Math.round(percent)} % left`,
   contextLeft: (percent: number) => `${Math.round(percent)} % of the context left`,
 };

@@ -57,6 +57,10 @@ function PromptForm({ session, composer }: { session: OpenSession; composer: Com
   const maxChars = session.limits.value?.promptChars;
   const files = composer.files.list.value;
   const canSend = composer.text.value.trim() !== '' && !(maxChars !== undefined && countCharacters(composer.text.value) > maxChars);
+  const isAsked = session.view.value.questions.length > 0;
+  useEffect(() => {
+    if (!isAsked && composer.error.value === strings.answerFirst) composer.error.value = '';
+  }, [isAsked]);
   const insertSkill = (skill: Skill) => {
     const mentionText = mentionOf(session, skill);
     if (!composer.text.value.startsWith(mentionText)) composer.text.value = mentionText + composer.text.value;
@@ -70,12 +74,13 @@ function PromptForm({ session, composer }: { session: OpenSession; composer: Com
       <PromptBox
         composer={composer}
         label={strings.label}
-        placeholder={session.isRunning.value ? strings.placeholderRunning : strings.placeholder(session.agent.value)}
+        placeholder={isAsked ? strings.placeholderAsked : session.isRunning.value ? strings.placeholderRunning : strings.placeholder(session.agent.value)}
         maxChars={maxChars}
         maxFileBytes={session.limits.value?.attachmentBytes}
         readsFiles={session.can('attachments') || session.can('images')}
         commands={() => commandsOfSession(session)}
         onSend={onSend}
+        onEnter={() => leadToQuestion(session, composer)}
         left={
           <>
             <ModeSwitch session={session} composer={composer} />
@@ -118,6 +123,14 @@ function useSend(session: OpenSession, composer: ComposerState) {
     document.getElementById('prompt')?.focus();
   };
   return { isWaiting: waiting !== undefined, onSend };
+}
+
+/** While a question is open, Enter goes to the question: queueing a prompt takes the button. */
+function leadToQuestion(session: OpenSession, composer: ComposerState): boolean {
+  if (session.view.value.questions.length === 0) return false;
+  composer.error.value = composer.text.value.trim() === '' ? '' : strings.answerFirst;
+  session.questionWanted.value += 1;
+  return true;
 }
 
 /** Why the content cannot be sent, as text. */

@@ -1,12 +1,13 @@
 // Prompt box: a text field that grows, takes files and completes commands.
 import type { ComponentChildren, TargetedKeyboardEvent } from 'preact';
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { IconButton } from '../../components/icon';
 import { text } from '../../text';
 import { Attachments } from './attachments';
 import { CompletionList, useCommandCompletion } from './command-completion';
 import type { ComposerState } from './composer-state';
 import type { PromptKind } from './drafts';
+import { isDragging, useFileDrop } from './file-drop';
 import type { Command } from './query-results';
 
 const strings = text.composer;
@@ -25,6 +26,8 @@ export interface PromptBoxProps {
   readsFiles: boolean;
   commands: () => readonly Command[];
   onSend: (kind: PromptKind) => void;
+  /** Handles Enter in place of sending; true if it did. */
+  onEnter?: () => boolean;
   /** Buttons: `left` beside the one for files, `right` at the end. */
   left?: ComponentChildren;
   right: ComponentChildren;
@@ -33,7 +36,6 @@ export interface PromptBoxProps {
 export function PromptBox(props: PromptBoxProps) {
   const { composer, label, placeholder, maxChars, maxFileBytes, readsFiles, commands, onSend } = props;
   const area = useRef<HTMLTextAreaElement>(null);
-  const [isDraggedOver, setDraggedOver] = useState(false);
   const list = useCommandCompletion(composer, area, commands);
   const value = composer.text.value;
   useLayoutEffect(() => fitHeight(area.current), [value]);
@@ -44,6 +46,7 @@ export function PromptBox(props: PromptBoxProps) {
     const kind = event.ctrlKey || event.metaKey ? 'steer' : event.altKey ? 'followUp' : 'prompt';
     if (kind === 'prompt' && isTouch()) return;
     event.preventDefault();
+    if (kind === 'prompt' && props.onEnter?.()) return;
     onSend(kind);
   };
   const addFiles = (files: FileList | undefined | null) => {
@@ -51,22 +54,10 @@ export function PromptBox(props: PromptBoxProps) {
     composer.files.add(files, maxFileBytes);
     return true;
   };
-  const onDrag = (isInside: boolean) => (event: DragEvent) => {
-    if (!event.dataTransfer?.types.includes('Files')) return;
-    event.preventDefault();
-    setDraggedOver(isInside);
-  };
+  useFileDrop(addFiles);
   return (
-    <div
-      class={`box ${isDraggedOver ? 'over' : ''}`}
-      onDragOver={onDrag(true)}
-      onDragLeave={onDrag(false)}
-      onDrop={(event) => {
-        onDrag(false)(event);
-        addFiles(event.dataTransfer?.files);
-      }}
-    >
-      {isDraggedOver && <p class="drop-zone" data-part="drop">{strings.drop}</p>}
+    <div class={`box ${isDragging.value ? 'over' : ''}`}>
+      {isDragging.value && <p class="drop-zone" data-part="drop">{strings.drop}</p>}
       <CompletionList list={list} />
       <Attachments files={composer.files} />
       <textarea

@@ -1,5 +1,5 @@
 // Unsent draft: shows what was typed into a session that can no longer be opened.
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { currentUser } from '../../auth';
 import { navigate } from '../../route';
 import { text } from '../../text';
@@ -10,7 +10,9 @@ const strings = text.composer;
 /** Renders nothing if nothing was typed. */
 export function UnsentDraft({ sessionId }: { sessionId: string }) {
   const userId = currentUser()?.id ?? '';
-  const [unsentText] = useState(() => unsentTextOf(userId, sessionId));
+  const [unsentText, setUnsentText] = useState('');
+  // After the composer that was here before has saved its draft.
+  useEffect(() => setUnsentText(unsentTextOf(userId, sessionId)), [userId, sessionId]);
   if (unsentText === '') return null;
   const moveToNewSession = () => {
     const draft = readDraft(userId, 'new');

@@ -2,6 +2,7 @@
 import { Component } from 'preact';
 import { CopyButton } from '../../components/copy-button';
 import { showInvisible } from '../../components/visible-text';
+import { HighlightedText } from '../../highlight/highlighted-text';
 import { text } from '../../text';
 import { isUnifiedDiff, MAX_COLOURED_DIFF_CHARS, UnifiedDiff } from './unified-diff';
 
@@ -10,7 +11,8 @@ const CHUNK_CHARS = 4 * 1024;
 
 export function CodeBlock({ language, code }: { language: string; code: string }) {
   const name = language || text.transcript.code;
-  const isPatch = code.length <= MAX_COLOURED_DIFF_CHARS && (language === 'diff' || language === 'patch' || (!language && isUnifiedDiff(code)));
+  const isPatch = language === 'diff' || language === 'patch' || (!language && isUnifiedDiff(code));
+  const shownLanguage = isPatch ? 'diff' : language;
   return (
     <figure class="code-block">
       <figcaption>
@@ -18,7 +20,7 @@ export function CodeBlock({ language, code }: { language: string; code: string }
         <CopyButton content={() => code} label={text.transcript.copyCode} />
       </figcaption>
       <pre tabIndex={0} aria-label={name}>
-        <code>{isPatch ? <UnifiedDiff diff={code} /> : <CodeText code={code} />}</code>
+        <code>{isPatch && code.length <= MAX_COLOURED_DIFF_CHARS ? <UnifiedDiff diff={code} /> : shownLanguage ? <HighlightedText code={code} language={shownLanguage} /> : <CodeText code={code} />}</code>
       </pre>
     </figure>
   );

@@ -1,7 +1,7 @@
 // Unified diff: colours the output of `diff -u`.
 import { showInvisible } from '../../components/visible-text';
 
-/** Longer diffs are shown without colours. */
+/** Longer diffs have coloured text only. */
 export const MAX_COLOURED_DIFF_CHARS = 64 * 1024;
 const HUNK = /^@@ .*@@/;
 

@@ -33,6 +33,7 @@ export function PermissionFields({ draft, send }: AnswerFieldsProps) {
         </AnswerButton>
       ))}
       {!options.some(isNo) && <AnswerButton draft={draft} answer="reject_once" position={options.length + 1} onPress={() => send({ ok: false }, 'no')}>{strings.deny}</AnswerButton>}
+      {options.map(({ id, label, detail }) => detail !== undefined && <p class="soft small question-covers" key={id} data-part="covers">{strings.covers(label, detail)}</p>)}
     </AnswerButtons>
   );
 }
@@ -66,11 +67,11 @@ export function PromptFields({ draft, send }: AnswerFieldsProps) {
         <span>{label}</span>
         {question.secret && <span class="hint">{strings.secretMeans}</span>}
         {question.multiline && !question.secret ? (
-          <textarea class="input" rows={4} value={value} onInput={(event) => change(event.currentTarget.value)} onKeyDown={(event) => {
+          <textarea class="input" data-part="answer-text" rows={4} value={value} onInput={(event) => change(event.currentTarget.value)} onKeyDown={(event) => {
             if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) event.currentTarget.form?.requestSubmit();
           }} />
         ) : (
-          <input class="input" {...(question.secret ? { type: 'password', autoComplete: 'new-password' } : { type: 'text', autoComplete: 'off' })} value={value} onInput={(event) => change(event.currentTarget.value)} />
+          <input class="input" data-part="answer-text" {...(question.secret ? { type: 'password', autoComplete: 'new-password' } : { type: 'text', autoComplete: 'off' })} value={value} onInput={(event) => change(event.currentTarget.value)} />
         )}
       </label>
       <SubmitButtons draft={draft} submit={submit} send={send} />

@@ -16,12 +16,15 @@ export function pressKey(event: KeyboardEvent, card: HTMLElement): boolean {
   return true;
 }
 
-/** Scrolls to a card and focuses it; false if it is not on the page. */
+/** Scrolls to a card and focuses its text field, or else the card; false if it is not on the page. */
 export function focusCard(questionId: string): boolean {
   const card = document.querySelector<HTMLElement>(`[data-question="${questionId}"]`);
   if (!card) return false;
   const isMotionReduced = matchMedia('(prefers-reduced-motion: reduce)').matches;
   card.scrollIntoView({ block: 'center', behavior: isMotionReduced ? 'auto' : 'smooth' });
-  card.focus({ preventScroll: true });
+  const field = card.querySelector<HTMLInputElement | HTMLTextAreaElement>('[data-part=answer-text]');
+  (field ?? card).focus({ preventScroll: true });
+  // A suggested answer is there to be continued.
+  field?.setSelectionRange(field.value.length, field.value.length);
   return true;
 }

@@ -7,6 +7,7 @@ import type { OpenSession } from '../open-session';
 import { focusCard, pressKey } from './answer-keys';
 import { TextWithCode } from './inline-code';
 import { QuestionCard } from './question-card';
+import { useQuestionFocus } from './question-focus';
 
 const strings = text.questions;
 /** A card counts as visible from this ratio on. */
@@ -27,6 +28,7 @@ export function OpenQuestionBar({ session }: { session: OpenSession }) {
     setTimeout(() => focusCard(oldest.questionId));
   };
   useQuestionKeys(oldest, show);
+  useQuestionFocus(session, oldest, show);
   const isVisible = useIsVisible(oldest?.questionId, isInTranscript);
   const isCardInBar = oldest !== undefined && (!isInTranscript || (shown === oldest.questionId && !isOutsideBar(bar.current, oldest.questionId)));
   return (
@@ -47,7 +49,7 @@ function QuestionSummary({ question, count, show }: { question: Protocol.Questio
       <span class="question-level" title={strings.levelMeans[question.level]}><Icon name={question.level === 'INFO' ? 'bell' : 'warn'} />{strings.levels[question.level]}</span>
       <span class="open-question-title">
         <TextWithCode line={question.title} />
-        <span class="soft small open-question-count">{count > 1 ? strings.open(count) : ''}</span>
+        <span class="soft small open-question-count">{count > 1 ? strings.openCount(count) : ''}</span>
       </span>
       <button type="button" class="button small" data-part="show-question" aria-keyshortcuts="Alt+Q" onClick={show}>{strings.show}<kbd>{strings.focusKey}</kbd></button>
     </div>

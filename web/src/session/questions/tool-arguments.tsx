@@ -1,6 +1,7 @@
 // Tool arguments: what a tool would be called with, for the user who decides.
 import type { Protocol } from '@switchboard/client';
 import { showInvisible } from '../../components/visible-text';
+import { HighlightedText } from '../../highlight/highlighted-text';
 import { text } from '../../text';
 import { parseArguments } from './parse-arguments';
 import type { Change } from './parse-arguments';
@@ -14,18 +15,18 @@ export function ToolArguments({ tool }: { tool: Protocol.AskedTool }) {
   return (
     <div class="question-tool">
       {!TOOL_KINDS.has(tool.name) && <p class="small soft">{strings.ofTool(showInvisible(tool.name))}</p>}
-      {command !== undefined && <Code title={strings.wouldDo} code={command} />}
+      {command !== undefined && <Code title={strings.wouldDo} code={command} language="bash" />}
       {changes.map((change) => <FileChange key={`${change.path}:${change.before}`} {...change} />)}
-      {rest !== undefined && <Code title={command === undefined && changes.length === 0 ? strings.withArguments : ''} code={rest} />}
+      {rest !== undefined && <Code title={command === undefined && changes.length === 0 ? strings.withArguments : ''} code={rest} language="json" />}
     </div>
   );
 }
 
-function Code({ title, code }: { title: string; code: string }) {
+function Code({ title, code, language }: { title: string; code: string; language: string }) {
   return (
     <>
       {title !== '' && <p class="small soft">{title}</p>}
-      <pre class="question-code" tabIndex={0}><code>{showInvisible(code)}</code></pre>
+      <pre class="question-code" tabIndex={0}><code><HighlightedText code={code} language={language} /></code></pre>
     </>
   );
 }

@@ -39,6 +39,8 @@ function applyEvent(builder: TimelineBuilder, event: SessionEvent): void {
       return builder.hasEnded(event.payload.taskId) ? undefined : foldQuestion(builder, event);
     case 'QUESTION_RESOLVED':
       return foldResolution(builder, event);
+    case 'PLAN_UPDATE':
+      return builder.hasEnded(event.payload.taskId) ? undefined : foldPlan(builder, event);
     case 'AGENT_NOTICE':
       return builder.append({ kind: 'note', key: `note:${event.offset}`, ...entryTimes(event), level: event.payload.level, text: event.payload.text });
     default:
@@ -176,6 +178,17 @@ function foldTool(builder: TimelineBuilder, event: SessionEvent<'TOOL_UPDATE'>):
   if (!existing) return builder.append({ kind: 'tool', key, ...entryTimes(event, taskId), tool: update });
   existing.tool = mergeTool(existing.tool, update);
   existing.through = event.offset;
+}
+
+/** A plan reported by an older gateway names no run; it is left out. */
+function foldPlan(builder: TimelineBuilder, event: SessionEvent<'PLAN_UPDATE'>): void {
+  const { taskId, steps } = event.payload;
+  if (taskId === undefined) return;
+  builder.setCurrentRun(taskId);
+  const key = `plan:${taskId}`;
+  const existing = builder.editable(key, 'plan');
+  if (existing) Object.assign(existing, { steps, through: event.offset });
+  else if (steps.length > 0) builder.append({ kind: 'plan', key, ...entryTimes(event, taskId), steps });
 }
 
 function foldQuestion(builder: TimelineBuilder, event: SessionEvent<'QUESTION'>): void {

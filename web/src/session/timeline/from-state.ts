@@ -13,6 +13,7 @@ export function timelineOfState(state: Protocol.FullState): Timeline {
   for (const question of state.questions) {
     entries.push({ kind: 'question', key: `question:${question.questionId}`, ...times, taskId: question.taskId, question });
   }
+  if (task && state.plan.length > 0) entries.push({ kind: 'plan', key: `plan:${task.id}`, ...times, steps: state.plan });
   if (task?.status === 'cancelled' || task?.status === 'error') {
     const { status, error, endTime } = task;
     entries.push({ kind: 'end', key: `end:${task.id}`, ...times, at: endTime ?? times.at, status, ...(error ? { error } : {}) });

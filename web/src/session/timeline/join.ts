@@ -76,6 +76,7 @@ function mergeEntries(older: Entry, newer: Entry, boundary: Boundary): Entry {
     return { ...older, text: older.text + newer.text, isComplete: older.isComplete || newer.isComplete, until, through };
   }
   if (older.kind === 'tool' && newer.kind === 'tool') return { ...older, tool: mergeTool(older.tool, newer.tool), through: newer.through };
+  if (older.kind === 'plan' && newer.kind === 'plan') return { ...older, steps: newer.steps, through: newer.through };
   if (older.kind === 'question' && newer.kind === 'question' && newer.resolved?.by) return resolveQuestion(older, newer.resolved, newer.through, newer.resolvedAt);
   return older;
 }

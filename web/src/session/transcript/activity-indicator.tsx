@@ -1,5 +1,6 @@
 // Activity indicator: what the agent is doing now.
 import { text } from '../../text';
+import { accessTo } from '../access';
 import type { OpenSession } from '../open-session';
 
 export function ActivityIndicator({ session }: { session: OpenSession }) {
@@ -15,7 +16,7 @@ export function ActivityIndicator({ session }: { session: OpenSession }) {
         <i />
         <i />
       </span>
-      <span>{text.transcript.activity[activity]}</span>
+      <span>{activity === 'waiting_for_input' && accessTo(session) === 'viewer' ? text.transcript.waitingForOthers : text.transcript.activity[activity]}</span>
       {progress && <span class="small">{text.transcript.progress(progress.current, progress.total, progress.description)}</span>}
     </p>
   );

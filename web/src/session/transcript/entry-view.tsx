@@ -9,14 +9,16 @@ import type { OpenSession } from '../open-session';
 import { QuestionCard } from '../questions/question-card';
 import type { AnswerEntry, EndEntry, Entry, NoteEntry, PromptEntry } from '../timeline';
 import { EntryActions } from './entry-actions';
+import { Plan } from './plan';
 import { PromptFiles } from './prompt-files';
+import { RetryButton } from './retry-button';
 import { Thought } from './thought';
 import { ToolCard } from './tool-card';
 
 interface EntryProps {
   session: OpenSession;
   entry: Entry;
-  /** It is the last entry and its run continues. */
+  /** It is the last entry and its run continues; for a plan: its run continues. */
   isLive: boolean;
 }
 
@@ -30,6 +32,8 @@ export class EntryView extends Component<EntryProps> {
     const { session, entry, isLive } = this.props;
     // A withdrawn answer is empty.
     if (entry.kind === 'answer' && entry.isComplete && entry.text === '') return null;
+    // Pinned below the transcript.
+    if (entry.kind === 'plan' && isLive) return null;
     const isComplete = entry.kind === 'answer' ? String(entry.isComplete) : undefined;
     return (
       <article class={`entry ${entry.kind}-entry`} data-entry={entry.kind} data-key={entry.key} data-complete={isComplete}>
@@ -51,6 +55,8 @@ function EntryContent({ session, entry, isLive }: EntryProps) {
       return <ToolCard entry={entry} />;
     case 'question':
       return <QuestionCard session={session} entry={entry} />;
+    case 'plan':
+      return <Plan steps={entry.steps} />;
     case 'note':
       return <NoteView entry={entry} />;
     case 'end':
@@ -112,13 +118,22 @@ function EndView({ session, entry }: { session: OpenSession; entry: EndEntry }) 
       </div>
     );
   }
-  const { what, then } = text.transcript.ends[error?.code ?? ''] ?? text.transcript.end;
+  const { what, then } = text.transcript.endsByCause[error?.cause ?? ''] ?? text.transcript.ends[error?.code ?? ''] ?? text.transcript.end;
   return (
-    <div class="error end-error">
+    <div class="error end-error" data-cause={error?.cause}>
       <Icon name="warn" />
-      <div>
-        <strong>{what}</strong> {error?.message !== what && error?.message} {then}
-        {error && <span class="small end-code">{error.code}</span>}
+      <div class="end-words">
+        <p>
+          <strong>{what}</strong> {then}
+        </p>
+        {error && error.message !== what && (
+          <details class="small">
+            <summary>{text.transcript.details}</summary>
+            <p>{error.message}</p>
+            <p class="mono">{error.code}</p>
+          </details>
+        )}
+        <RetryButton session={session} entry={entry} />
       </div>
     </div>
   );

@@ -14,14 +14,27 @@ export type DiffPart = { readonly lines: readonly DiffLine[]; readonly isFolded:
 /** Beyond this many edits the whole text counts as changed: searching further would take too long. */
 const MAX_EDITS = 800;
 
+/** Edits between two steps. */
+const EDITS_PER_STEP = 8;
+
 /** All lines of both texts. */
 export function diffLines(before: string, after: string): DiffLine[] {
+  const steps = diffInSteps(before, after);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
+/** The same in small steps, so that the page can do something else in between. */
+export function* diffInSteps(before: string, after: string): Generator<void, DiffLine[]> {
   const [oldLines, newLines] = [split(before), split(after)];
   let head = 0;
   while (head < oldLines.length && head < newLines.length && oldLines[head] === newLines[head]) head += 1;
   let tail = 0;
   while (tail < oldLines.length - head && tail < newLines.length - head && oldLines[oldLines.length - 1 - tail] === newLines[newLines.length - 1 - tail]) tail += 1;
-  const middle = shortestEdit(oldLines.slice(head, oldLines.length - tail), newLines.slice(head, newLines.length - tail));
+  yield;
+  const middle = yield* shortestEdit(oldLines.slice(head, oldLines.length - tail), newLines.slice(head, newLines.length - tail));
   const keptLine = (text: string): Step => ({ kind: 'kept', text });
   return numbered([...oldLines.slice(0, head).map(keptLine), ...middle, ...oldLines.slice(oldLines.length - tail).map(keptLine)]);
 }
@@ -63,13 +76,14 @@ function numbered(steps: readonly Step[]): DiffLine[] {
 }
 
 /** Myers' algorithm: how far each diagonal reaches with each further edit. Falls back to replacing everything. */
-function shortestEdit(oldLines: readonly string[], newLines: readonly string[]): Step[] {
+function* shortestEdit(oldLines: readonly string[], newLines: readonly string[]): Generator<void, Step[]> {
   const all = (): Step[] => [...oldLines.map((text): Step => ({ kind: 'removed', text })), ...newLines.map((text): Step => ({ kind: 'added', text }))];
   if (oldLines.length === 0 || newLines.length === 0) return all();
   const maxEdits = Math.min(MAX_EDITS, oldLines.length + newLines.length);
   const reach = new Int32Array(2 * maxEdits + 3);
   const trace: Int32Array[] = [];
   for (let edits = 0; edits <= maxEdits; edits += 1) {
+    if (edits % EDITS_PER_STEP === EDITS_PER_STEP - 1) yield;
     trace.push(reach.slice(maxEdits - edits, maxEdits + edits + 3));
     for (let diagonal = -edits; diagonal <= edits; diagonal += 2) {
       const index = diagonal + maxEdits + 1;

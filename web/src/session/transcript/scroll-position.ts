@@ -47,6 +47,25 @@ export class ScrollPosition {
     this.restore();
   }
 
+  /** Scrolls to an element, or to a range in it, and stays there. */
+  toElement(element: HTMLElement, range?: Range): void {
+    this.isAtEnd.value = false;
+    const scroll = () => {
+      const box = this.#box;
+      if (!box) return;
+      const { top } = (range ?? element).getBoundingClientRect();
+      box.scrollTop += top - box.getBoundingClientRect().top - box.clientHeight / 4;
+      this.#lastTop = box.scrollTop;
+      this.#saveAnchor(box);
+    };
+    scroll();
+    // Entries that were out of view have their real height only now.
+    requestAnimationFrame(() => {
+      scroll();
+      requestAnimationFrame(scroll);
+    });
+  }
+
   /**
    * Call after any change: scrolls so that the reader sees the same entry. `hasGrownAtTop`: that entry may
    * have grown at its top.

@@ -4,11 +4,15 @@ import { CopyButton } from '../../components/copy-button';
 import { Icon } from '../../components/icon';
 import type { IconName } from '../../components/icon';
 import { showInvisibleExceptJoiners } from '../../components/visible-text';
+import { HighlightedText } from '../../highlight/highlighted-text';
+import { languageOfPath } from '../../highlight/language-of-path';
 import { text } from '../../text';
 import { CodeText } from '../markdown/code-block';
 import { isUnifiedDiff, MAX_COLOURED_DIFF_CHARS, UnifiedDiff } from '../markdown/unified-diff';
 import type { ToolEntry } from '../timeline';
-import { countLines, FileDiff } from './file-diff';
+import { useDiffs } from './file-change';
+import type { Diff } from './file-change';
+import { FileDiff, LineCounts } from './file-diff';
 import { parseToolOutput } from './tool-output';
 import type { ToolOutput } from './tool-output';
 
@@ -31,8 +35,9 @@ const MAX_LINES = 40;
 
 export function ToolCard({ entry: { tool } }: { entry: ToolEntry }) {
   const output = useMemo(() => parseToolOutput(tool.output), [tool.output]);
-  const lineCounts = useMemo(() => countLines(output.changes), [output]);
-  const isSmallChange = output.changes.length > 0 && lineCounts.added + lineCounts.removed <= AUTO_OPEN_LINES;
+  const diffs = useDiffs(output.changes);
+  const lineCounts = useMemo(() => sumOf(diffs ?? []), [diffs?.length, output]);
+  const isSmallChange = output.changes.length > 0 && diffs !== undefined && lineCounts.added + lineCounts.removed <= AUTO_OPEN_LINES;
   const [userChoice, setUserChoice] = useState<boolean>();
   const isOpen = userChoice ?? isSmallChange;
   return (
@@ -43,32 +48,38 @@ export function ToolCard({ entry: { tool } }: { entry: ToolEntry }) {
           <span class="visually-hidden">{text.transcript.kinds[tool.kind] ?? text.transcript.tool} </span>
           {showInvisibleExceptJoiners(tool.title || tool.name)}
         </span>
-        {output.changes.length > 0 && (
-          <span class="soft small" aria-label={text.transcript.changed(lineCounts.added, lineCounts.removed)}>
-            {text.transcript.plusMinus(lineCounts.added, lineCounts.removed)}
-          </span>
-        )}
+        {output.changes.length > 0 && diffs && <LineCounts diff={lineCounts} />}
         <span class={`badge ${STATUS_BADGES[tool.status] ?? ''}`} data-status={tool.status}>
           {text.transcript.status[tool.status] ?? tool.status}
         </span>
       </summary>
-      {isOpen && <ToolContent input={tool.input} output={output} />}
+      {isOpen && <ToolContent kind={tool.kind} input={tool.input} output={output} diffs={diffs} />}
     </details>
   );
 }
 
-function ToolContent({ input, output }: { input: unknown; output: ToolOutput }) {
+function sumOf(diffs: readonly Diff[]): Pick<Diff, 'added' | 'removed'> {
+  return { added: diffs.reduce((sum, { added }) => sum + added, 0), removed: diffs.reduce((sum, { removed }) => sum + removed, 0) };
+}
+
+/** The language of what a tool has read, if it is one file. */
+function languageOfOutput(kind: string, { locations, isData }: ToolOutput): string {
+  if (isData) return 'json';
+  return kind === 'read' && locations.length === 1 ? languageOfPath(locations[0]?.path ?? '') : '';
+}
+
+function ToolContent({ kind, input, output, diffs }: { kind: string; input: unknown; output: ToolOutput; diffs: readonly Diff[] | undefined }) {
   const inputText = useMemo(() => parseToolOutput(input), [input]);
   const isEmpty = !inputText.text && !output.text && output.changes.length + output.locations.length + output.terminals.length === 0;
   return (
     <div class="tool-inside">
       {isEmpty && <p class="soft small">{text.transcript.nothing}</p>}
       {/* The input of an edit is what the diff shows. */}
-      {inputText.text && output.changes.length === 0 && <OutputText name={text.transcript.input} content={inputText.text} />}
+      {inputText.text && output.changes.length === 0 && <OutputText name={text.transcript.input} content={inputText.text} language={inputText.isData ? 'json' : ''} />}
       {output.changes.map((change, index) => (
-        <FileDiff key={`${index}:${change.path}`} change={change} />
+        <FileDiff key={`${index}:${change.path}`} change={change} diff={diffs?.[index]} />
       ))}
-      {output.text && <OutputText name={text.transcript.output} content={output.text} />}
+      {output.text && <OutputText name={text.transcript.output} content={output.text} language={languageOfOutput(kind, output)} />}
       {output.locations.length > 0 && output.changes.length === 0 && (
         <ul class="plain locations small mono" aria-label={text.transcript.locations}>
           {output.locations.map(({ path, line }) => (
@@ -86,7 +97,7 @@ function ToolContent({ input, output }: { input: unknown; output: ToolOutput }) 
 }
 
 /** Preformatted text, shortened if it is long. */
-function OutputText({ name, content }: { name: string; content: string }) {
+function OutputText({ name, content, language }: { name: string; content: string; language: string }) {
   const [isExpanded, setExpanded] = useState(false);
   const short = useMemo(() => shorten(content), [content]);
   const shown = isExpanded ? content : short;
@@ -97,7 +108,7 @@ function OutputText({ name, content }: { name: string; content: string }) {
         <CopyButton content={() => content} />
       </figcaption>
       <pre tabIndex={0} aria-label={name}>
-        <code>{content.length <= MAX_COLOURED_DIFF_CHARS && isUnifiedDiff(content) ? <UnifiedDiff diff={shown} /> : <CodeText code={shown} />}</code>
+        <code>{content.length <= MAX_COLOURED_DIFF_CHARS && isUnifiedDiff(content) ? <UnifiedDiff diff={shown} /> : language ? <HighlightedText code={shown} language={language} /> : <CodeText code={shown} />}</code>
       </pre>
       {shown !== content && (
         <button type="button" class="quiet-button" onClick={() => setExpanded(true)}>

@@ -1,5 +1,5 @@
 // Tool output: parses the input or output of a tool into text, changes, locations and terminals. Pure.
-import type { FileChange } from './file-diff';
+import type { FileChange } from './file-change';
 
 export interface FileLocation {
   readonly path: string;

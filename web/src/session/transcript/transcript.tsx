@@ -10,14 +10,16 @@ import { ActivityIndicator } from './activity-indicator';
 import { Announcer } from './announcer';
 import { EntryView } from './entry-view';
 import { OlderEntries } from './older-entries';
-import { Plan } from './plan';
+import { PinnedPlan } from './plan';
 import { ScrollPosition } from './scroll-position';
+import { useSearchJump } from './search-jump';
 
 export function Transcript({ session }: { session: OpenSession }) {
   const scroll = useMemo(() => new ScrollPosition(() => session.older.value === 'some' && void session.loadOlder()), [session]);
   const box = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => (box.current && content.current ? scroll.attach(box.current, content.current) : undefined), [scroll]);
+  useSearchJump(session, scroll);
   return (
     <div class="transcript-frame">
       <div class="transcript-box">
@@ -30,7 +32,7 @@ export function Transcript({ session }: { session: OpenSession }) {
         </div>
         <ToLatestButton session={session} scroll={scroll} />
       </div>
-      <Plan session={session} />
+      <PinnedPlan session={session} />
       <Announcer session={session} />
     </div>
   );
@@ -47,10 +49,11 @@ function Entries({ session, scroll }: { session: OpenSession; scroll: ScrollPosi
     scroll.restore(hasLoadedOlder);
   });
   const { entries } = timeline;
+  const currentRun = session.view.value.currentTask?.id;
   return (
     <>
       {entries.map((entry, index) => (
-        <EntryView key={entry.key} session={session} entry={entry} isLive={isRunning && index === entries.length - 1} />
+        <EntryView key={entry.key} session={session} entry={entry} isLive={isRunning && (entry.kind === 'plan' ? entry.taskId === currentRun : index === entries.length - 1)} />
       ))}
     </>
   );
@@ -76,10 +79,12 @@ function ToLatestButton({ session, scroll }: { session: OpenSession; scroll: Scr
   if (scroll.isAtEnd.value || session.timeline.value.entries.length === 0) return null;
   const newCount = newEntries.value;
   return (
-    <button type="button" class="to-latest" data-part="latest" onClick={() => scroll.toEnd()} aria-label={newCount > 0 ? text.transcript.toNew(newCount) : text.transcript.toLatest}>
-      <Icon name="down" />
-      <span>{text.transcript.toLatest}</span>
-      {newCount > 0 && <span class="badge accent">{newCount}</span>}
-    </button>
+    <div class="latest-row">
+      <button type="button" class="to-latest" data-part="latest" onClick={() => scroll.toEnd()} aria-label={newCount > 0 ? text.transcript.toNew(newCount) : text.transcript.toLatest}>
+        <Icon name="down" />
+        <span>{text.transcript.toLatest}</span>
+        {newCount > 0 && <span class="badge accent">{newCount}</span>}
+      </button>
+    </div>
   );
 }
