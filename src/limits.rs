@@ -41,7 +41,7 @@ pub(crate) use byte_budget::{ByteBudget, KeyedByteBudgets, SharedByteBudget};
 pub(crate) use client_address::{AddressBucket, ClientAddress};
 pub(crate) use json_depth::nests_deeper_than;
 pub(crate) use limit_exceeded::{Budget, LimitExceeded};
-pub(crate) use login_attempts::LoginAttempts;
+pub(crate) use login_attempts::{AttemptPermit, LoginAttempts};
 pub(crate) use login_backoff::LoginBackoff;
 pub(crate) use login_networks::LoginNetworks;
 pub use network::{Network, ParseNetworkError, TrustedProxies};

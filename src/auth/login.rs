@@ -11,6 +11,7 @@ use super::{Auth, token};
 use crate::domain::account::{Principal, User, Username};
 use crate::domain::audit::{Action, Actor, AuditContext};
 use crate::domain::id::{LoginId, SessionId, UserId};
+use crate::limits::AttemptPermit;
 use crate::session::may_join;
 use crate::store::{
     Credentials, LoginKind, LoginRow, NewLogin, RefreshError, Rotation, StartLoginError, StoreError,
@@ -84,11 +85,10 @@ impl Auth {
     /// the same time and get the same answer.
     pub async fn log_in(&self, attempt: LoginAttempt) -> Result<LoginTokens, LoginError> {
         let account = self.attempt_key(&attempt);
-        let attempts = &self.0.attempts;
-        let _permit = attempts.begin(&account).map_err(|_| {
+        let Some(_permit) = self.begin_attempt(&account).await else {
             self.0.metrics.login("refused");
-            LoginError::TooMany
-        })?;
+            return Err(LoginError::TooMany);
+        };
         tokio::time::sleep(self.0.backoff.delay_for(&account)).await;
         let credentials = self.credentials(&attempt.username).await?;
         let stored = credentials
@@ -120,6 +120,21 @@ impl Auth {
             }
         }
         started
+    }
+
+    /// A permit for an attempt on an account. More at once wait for their turn; while failed ones slow the
+    /// account down, they are refused.
+    async fn begin_attempt(&self, account: &str) -> Option<AttemptPermit> {
+        let attempts = &self.0.attempts;
+        if let Some(permit) = attempts.try_begin(account) {
+            return Some(permit);
+        }
+        let is_slowed = || !self.0.backoff.delay_for(account).is_zero();
+        if is_slowed() {
+            return None;
+        }
+        let permit = attempts.begin(account).await;
+        (!is_slowed()).then_some(permit)
     }
 
     /// Under what an attempt's failures are counted: strangers share the account's name, and each device
