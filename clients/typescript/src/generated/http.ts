@@ -395,6 +395,12 @@ export type Problem = {
   type: string;
 };
 
+/** One figure and its quota. */
+export type Quota = {
+  max: number;
+  used: number;
+};
+
 /** How far you have read. */
 export type ReadRequest = {
   /** The offset of the last event that you saw. */
@@ -488,6 +494,16 @@ export type TicketBody = {
   expiresAt: string;
   /** The value of `?ticket=`. */
   ticket: string;
+};
+
+/** What an account stores. */
+export type UsageBody = {
+  /** Bytes of uploaded files. */
+  attachmentBytes: Quota;
+  /** Bytes of the journals of all sessions, ended ones included until they are removed. */
+  journalBytes: Quota;
+  /** Sessions that have not ended. */
+  sessions: Quota;
 };
 
 /** A user. */
