@@ -29,7 +29,7 @@ mod token;
 mod user;
 
 use crate::config::{ConfigError, Flags, Loaded};
-use crate::runtime::{SUPERVISE, supervise};
+use crate::runtime::{SANDBOX_PROBE, SUPERVISE, probe_sandbox, supervise};
 use output::{Output, OutputError};
 
 /// `EX_CONFIG` of sysexits.h.
@@ -125,12 +125,11 @@ enum SchemaCommand {
 
 /// Runs the command.
 pub fn main() -> ExitCode {
-    // Not a command of the operator, and started with every agent: nothing else is set up for it.
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|word| word == SUPERVISE)
-    {
-        return supervise();
+    // Not commands of the operator, and started with agents: nothing else is set up for them.
+    match std::env::args_os().nth(1) {
+        Some(word) if word == SUPERVISE => return supervise(),
+        Some(word) if word == SANDBOX_PROBE => return probe_sandbox(),
+        _ => {}
     }
     let arguments = Arguments::parse();
     match dispatch(arguments) {

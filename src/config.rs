@@ -15,6 +15,7 @@ mod error;
 mod key;
 mod known_keys;
 mod layers;
+mod protected_files;
 mod reference;
 mod schema_check;
 mod secret_files;
@@ -78,6 +79,9 @@ pub struct Config {
     pub metrics: http::MetricsConfig,
     /// Logs.
     pub log: telemetry::Config,
+    /// The configuration file and those of secrets: agents may not read them.
+    #[serde(skip)]
+    pub protected_files: Vec<PathBuf>,
 }
 
 /// Flags of the command line that set values.
@@ -111,6 +115,7 @@ impl Loaded {
 /// Reads all layers. `variables` is the environment.
 pub fn load(flags: &Flags, variables: Vec<(String, String)>) -> Result<Loaded, ConfigError> {
     let file = file(flags, &variables);
+    let protected_files = protected_files::find(file.as_deref(), &variables);
     let sources = Sources {
         defaults: DEFAULTS,
         file: file.as_deref(),
@@ -121,8 +126,10 @@ pub fn load(flags: &Flags, variables: Vec<(String, String)>) -> Result<Loaded, C
     let complaints = complaints(&layered.value);
     let layered = layered.unless(complaints)?;
     let printed = layered.print();
+    let mut config = layered.value;
+    config.protected_files = protected_files;
     Ok(Loaded {
-        config: layered.value,
+        config,
         file,
         printed,
     })

@@ -27,7 +27,7 @@ use crate::domain::audit::AuditContext;
 use crate::http::{self, Listener, Urls};
 use crate::limits::{ConnectionCaps, Limits};
 use crate::member::{self, Shared};
-use crate::runtime::{Catalog, Launcher};
+use crate::runtime::{Catalog, Launcher, LauncherConfig};
 use crate::session::{Instruments, QuotaConfig, Sessions, ShutdownTokens};
 use crate::shutdown::Shutdown;
 use crate::store::{self, BlobOwner, Blobs, Failures, OpenError, Store, StoreError};
@@ -134,8 +134,14 @@ impl Gateway {
             None => None,
         };
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        let (dir, attachments) = (&config.data.dir, Some(Arc::clone(&blobs)));
-        let launcher = Launcher::open(dir, OWN_BINARY.into(), attachments)?;
+        let dir = &config.data.dir;
+        let launcher = Launcher::open(LauncherConfig {
+            data: dir,
+            binary: OWN_BINARY.into(),
+            blobs: Some(Arc::clone(&blobs)),
+            sandbox: config.runtime.sandbox,
+            protected: config.protected_files.clone(),
+        })?;
         let mut catalog = Catalog::new(&config.agents, &config.runtime, launcher, clock.clone());
         catalog.open(dir, &stop, &tasks).await?;
         let gateway = Self {

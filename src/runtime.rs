@@ -6,6 +6,7 @@
 //! each pure, `transport` and `process` carry the bytes; `demo` is the built-in agent.
 //! Touches `limits`, `store`, `domain` and `clock` only.
 
+mod agent_directories;
 mod agent_home;
 mod agent_setup;
 mod agent_status;
@@ -34,6 +35,7 @@ mod process_environment;
 mod process_table;
 mod prompt_content;
 mod sandbox;
+mod sandbox_test;
 mod slots;
 mod stderr_tail;
 mod supervisor;
@@ -44,12 +46,14 @@ mod workspace;
 pub(crate) use agent_setup::AgentSetup;
 pub(crate) use agent_test::{AgentTestError, HARMLESS};
 pub(crate) use catalog::{Catalog, Described, Start, StartAgentError};
-pub use config::{Config, Limits};
+pub use config::{Config, Limits, SandboxMode};
 pub(crate) use dialect::protocols;
-pub(crate) use launch::Launcher;
+pub(crate) use launch::{Launcher, LauncherConfig};
 pub(crate) use link::Link;
 pub(crate) use messages::{Declined, FromAgent, ToAgent};
 pub(crate) use metrics::Agents;
 pub(crate) use preflight::{AgentFinding, Preflight, preflight};
 pub(crate) use prompt_content::PromptContent;
+pub(crate) use sandbox::KernelSupport;
+pub(crate) use sandbox::probe::{SUBCOMMAND as SANDBOX_PROBE, run as probe_sandbox};
 pub(crate) use supervisor::{SUBCOMMAND as SUPERVISE, supervise};

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::output::Output;
 use crate::clock::Clock;
 use crate::config::Loaded;
-use crate::runtime::{Catalog, HARMLESS, Launcher, protocols};
+use crate::runtime::{Catalog, HARMLESS, Launcher, LauncherConfig, protocols};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -32,6 +32,9 @@ pub(super) enum Command {
         /// Also send a prompt: this text, or a harmless default
         #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = HARMLESS)]
         prompt: Option<String>,
+        /// Try its sandbox from inside instead, and print what can be reached
+        #[arg(long, conflicts_with = "prompt")]
+        sandbox: bool,
     },
 }
 
@@ -43,7 +46,14 @@ pub(super) async fn run(
     match command {
         Command::List { json } => list(&catalog(&loaded)?, json, &mut out)?,
         Command::Protocols { json } => list_protocols(json, &mut out)?,
-        Command::Test { name, prompt } => return test(&loaded, &name, prompt, &mut out).await,
+        Command::Test {
+            name,
+            sandbox: true,
+            ..
+        } => return test_sandbox(&loaded, &name, &mut out).await,
+        Command::Test { name, prompt, .. } => {
+            return test(&loaded, &name, prompt, &mut out).await;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -51,9 +61,15 @@ pub(super) async fn run(
 fn catalog(loaded: &Loaded) -> anyhow::Result<Catalog> {
     let config = &loaded.config;
     crate::store::make_directory(&config.data)?;
-    let workshop = Launcher::open(&config.data.dir, "/proc/self/exe".into(), None)?;
+    let launcher = Launcher::open(LauncherConfig {
+        data: &config.data.dir,
+        binary: "/proc/self/exe".into(),
+        blobs: None,
+        sandbox: config.runtime.sandbox,
+        protected: config.protected_files.clone(),
+    })?;
     let (agents, limits) = (&config.agents, &config.runtime);
-    Ok(Catalog::new(agents, limits, workshop, Clock::system()))
+    Ok(Catalog::new(agents, limits, launcher, Clock::system()))
 }
 
 fn list(catalog: &Catalog, json: bool, out: &mut Output) -> anyhow::Result<()> {
@@ -114,9 +130,23 @@ async fn test(
     let mut tell = |line: String| unsaid = unsaid.take().or(out.line(line).err());
     let works = catalog.try_out(name, prompt, &stop, &mut tell).await?;
     unsaid.map_or(Ok(()), Err)?;
-    Ok(if works {
+    Ok(exit_code(works))
+}
+
+async fn test_sandbox(loaded: &Loaded, name: &str, out: &mut Output) -> anyhow::Result<ExitCode> {
+    let catalog = catalog(loaded)?;
+    let mut unsaid = None;
+    let mut tell = |line: String| unsaid = unsaid.take().or(out.line(line).err());
+    let binary = std::env::current_exe()?;
+    let holds = catalog.try_sandbox(name, binary, &mut tell).await?;
+    unsaid.map_or(Ok(()), Err)?;
+    Ok(exit_code(holds))
+}
+
+fn exit_code(is_good: bool) -> ExitCode {
+    if is_good {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
-    })
+    }
 }

@@ -17,7 +17,7 @@ use super::local_health;
 use super::output::Output;
 use crate::config::{Config, Loaded};
 use crate::gateway::InstanceLock;
-use crate::runtime::{AgentFinding, Preflight, preflight};
+use crate::runtime::{AgentFinding, KernelSupport, Preflight, preflight};
 use crate::store::{self, BlobOwner, Store};
 use finding::Finding;
 
@@ -93,6 +93,7 @@ async fn examine(loaded: &Loaded) -> Vec<Finding> {
         )),
     }
     findings.extend(agents(config));
+    findings.push(sandbox());
     findings.push(gateway(config));
     findings
 }
@@ -114,6 +115,27 @@ fn agents(config: &Config) -> impl Iterator<Item = Finding> {
             Finding::problem("agents", format!("{agent}: {found}"), sentence(&fix))
         }
     })
+}
+
+/// Can the kernel confine agents?
+fn sandbox() -> Finding {
+    let support = KernelSupport::detect();
+    let found = format!("Landlock {}", support.landlock_abi);
+    let missing = support.missing();
+    if !support.has_landlock() {
+        Finding::warning(
+            "sandbox",
+            "this kernel has no Landlock: agents reach every file that their system user can",
+            "Use Linux 5.13 or later with Landlock enabled (`lsm=landlock,…`).",
+        )
+    } else if missing.is_empty() {
+        Finding::ok("sandbox", found)
+    } else {
+        Finding::ok(
+            "sandbox",
+            format!("{found}; without {}", missing.join("; ")),
+        )
+    }
 }
 
 fn configuration(loaded: &Loaded) -> Finding {

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{
+    DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit,
+};
 
 use super::output::Output;
 use crate::clock::Clock;
@@ -20,6 +22,7 @@ const THREAD_TIMEOUT: Duration = Duration::from_millis(200);
 pub(super) fn run(loaded: Loaded, out: Output) -> anyhow::Result<ExitCode> {
     telemetry::start_logging(&loaded.config.log);
     raise_descriptor_limit();
+    hide_memory();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -46,6 +49,13 @@ async fn serve(loaded: Loaded, mut out: Output) -> anyhow::Result<()> {
         () = shutdown.follow_signals(signals) => {}
     }
     Ok(())
+}
+
+/// Closes this process's memory and environment to other processes of the same system user, such as agents.
+fn hide_memory() {
+    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        tracing::warn!(%error, "the gateway's memory is open to processes of its system user");
+    }
 }
 
 /// The trace collector, if one is configured. A wrong setting only turns traces off.

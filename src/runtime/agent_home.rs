@@ -1,23 +1,70 @@
-//! Agent home: whether what an agent stores (logins, rules, conversations) belongs to one user alone.
+//! Agent home: where an agent stores things (logins, rules, conversations), and whether they belong to one
+//! user alone.
 //!
 //! The one place that decides it. Only the operator's configuration counts as proof; without proof the
 //! home is taken as shared.
 
 use super::config::AgentConfig;
 
+/// Below the data directory.
+pub(super) const HOMES_DIR: &str = "homes";
+const USER_HOMES: &str = "homes/{user}";
+/// What a new home begins with.
+pub(super) const TEMPLATE: &str = "homes/template";
+const USER: &str = "user";
+const SHARED: &str = "shared";
+
+/// The home of an agent.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Home<'a> {
+    /// As `env` says, or the system user's.
+    AsConfigured,
+    /// This directory, relative to the data directory, with placeholders; made for the agent.
+    Directory(&'a str),
+    /// The gateway's own, the same for all users.
+    Shared,
+}
+
+/// The home of an agent. New data directories have a home for each user; those that were made before
+/// keep the shared one unless the configuration says otherwise.
+pub(super) fn of(config: &AgentConfig, has_user_homes: bool) -> Home<'_> {
+    match config.home.as_deref() {
+        Some(USER) => Home::Directory(USER_HOMES),
+        Some(SHARED) => Home::Shared,
+        Some(path) => Home::Directory(path),
+        None if is_set(config) || config.user.is_some() => Home::AsConfigured,
+        None if has_user_homes => Home::Directory(USER_HOMES),
+        None => Home::Shared,
+    }
+}
+
+/// Whether the environment names a home.
+pub(super) fn is_set(config: &AgentConfig) -> bool {
+    config.env.contains_key("HOME") || config.env_files.contains_key("HOME")
+}
+
+fn is_per_user(text: &str) -> bool {
+    text.contains("{user}") || text.contains("{session}")
+}
+
 /// Whether no two users of this agent share the directory in which it stores things.
-pub(super) fn belongs_to_one_user(config: &AgentConfig) -> bool {
-    let per_user = |text: &String| text.contains("{user}") || text.contains("{session}");
+pub(super) fn belongs_to_one_user(config: &AgentConfig, has_user_homes: bool) -> bool {
     // The content of a file would win, and is the same for everybody.
     let is_file = |name: &str| config.env_files.contains_key(name);
     let variable = |name: &str| config.env.get(name).filter(|_| !is_file(name));
-    if is_codex(config) && variable("CODEX_HOME").is_some_and(per_user) {
-        return true;
+    if is_codex(config)
+        && let Some(home) = variable("CODEX_HOME")
+    {
+        return is_per_user(home);
     }
-    match variable("HOME") {
-        Some(home) => per_user(home),
-        // The home of the system user that it runs as.
-        None => !is_file("HOME") && config.user.as_ref().is_some_and(per_user),
+    match of(config, has_user_homes) {
+        Home::Directory(path) => is_per_user(path),
+        Home::Shared => false,
+        Home::AsConfigured => match variable("HOME") {
+            Some(home) => is_per_user(home),
+            // The home of the system user that it runs as.
+            None => !is_file("HOME") && config.user.as_deref().is_some_and(is_per_user),
+        },
     }
 }
 
@@ -31,7 +78,19 @@ mod tests {
     use super::*;
 
     fn is_private(json: &str) -> bool {
-        belongs_to_one_user(&serde_json::from_str(json).unwrap())
+        belongs_to_one_user(&serde_json::from_str(json).unwrap(), false)
+    }
+
+    #[test]
+    fn a_new_data_directory_has_a_home_for_each_user() {
+        let config: AgentConfig = serde_json::from_str("{}").unwrap();
+        assert_eq!(of(&config, true), Home::Directory("homes/{user}"));
+        assert!(belongs_to_one_user(&config, true));
+        assert_eq!(of(&config, false), Home::Shared);
+        let shared: AgentConfig = serde_json::from_str(r#"{"home": "shared"}"#).unwrap();
+        assert!(!belongs_to_one_user(&shared, true));
+        let set: AgentConfig = serde_json::from_str(r#"{"env": {"HOME": "/srv/x"}}"#).unwrap();
+        assert_eq!(of(&set, true), Home::AsConfigured);
     }
 
     #[test]
@@ -44,6 +103,13 @@ mod tests {
             (
                 false,
                 r#"{"env": {"HOME": "/srv/{user}"}, "env_files": {"HOME": "/etc/home"}}"#,
+            ),
+            (true, r#"{"home": "user"}"#),
+            (true, r#"{"home": "/srv/{user}"}"#),
+            (false, r#"{"home": "/srv/agents"}"#),
+            (
+                false,
+                r#"{"command": ["codex-acp"], "home": "user", "env": {"CODEX_HOME": "/srv/codex"}}"#,
             ),
             (true, r#"{"user": "agent-{user}"}"#),
             (false, r#"{"user": "agent"}"#),

@@ -8,6 +8,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::agent_home;
 use super::preflight::{self, Preflight};
 use super::prompt_content::PromptContent;
 use super::workspace;
@@ -21,7 +22,7 @@ use crate::domain::run::RunOutcome;
 /// For the handshake, and for the answer.
 const STEP_TIMEOUT: Duration = Duration::from_mins(3);
 /// The user name in the workspace's path.
-const TESTER: &str = "agent-test";
+pub(super) const TESTER: &str = "agent-test";
 /// Events that wait for the test. Full: the agent waits.
 const MAX_QUEUED_EVENTS: usize = 1_024;
 
@@ -139,7 +140,7 @@ impl Catalog {
     }
 
     /// Removes what the tool call may have made, and the default workspace if it is empty.
-    fn remove_traces(&self, name: &str, session: &SessionId) {
+    pub(super) fn remove_traces(&self, name: &str, session: &SessionId) {
         let data = self.launcher().data();
         let fill = |text: &str| {
             text.replace("{user}", TESTER)
@@ -150,6 +151,8 @@ impl Catalog {
             rustix::fs::unlinkat(&made.directory, TOUCHED, rustix::fs::AtFlags::empty()).ok();
         }
         let own = data.join("workspaces").join(TESTER);
+        let home = data.join(agent_home::HOMES_DIR).join(TESTER);
+        std::fs::remove_dir_all(home).ok();
         for empty in [own.join(session.to_string()), own] {
             std::fs::remove_dir(empty).ok();
         }

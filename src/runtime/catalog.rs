@@ -13,10 +13,11 @@ use tokio_util::task::TaskTracker;
 
 use super::agent_setup::AgentSetup;
 use super::agent_status::AgentStatus;
-use super::config::{AgentConfig, Config, DEMO, Limits};
+use super::config::{AgentConfig, Config, DEMO, Limits, SandboxMode};
 use super::dialect::{PastMessage, Transport};
 use super::launch::{Launcher, SessionOwner};
 use super::link::task::LinkTask;
+use super::sandbox::KernelSupport;
 use super::slots::Slots;
 use super::transport::shared_socket::{SharedSocket, SharedSocketConfig};
 use super::{FromAgent, Link, demo};
@@ -181,7 +182,43 @@ impl Catalog {
             }
         }
         self.shared_sockets = Arc::new(shared_sockets);
+        self.log_weak_isolation();
         Ok(())
+    }
+
+    /// Logs what agents of different users can reach of each other, or of the gateway.
+    fn log_weak_isolation(&self) {
+        let enabled = self.agents.values().filter(|entry| entry.config.enabled);
+        let processes: Vec<_> = enabled
+            .filter(|entry| !entry.config.command.is_empty())
+            .collect();
+        for entry in &processes {
+            if self.launcher.sandbox(&entry.config) == SandboxMode::Off {
+                tracing::warn!(
+                    agent = entry.name,
+                    "runs without a sandbox: it reaches everything that its system user can"
+                );
+            }
+            if !self.launcher.has_private_home(&entry.config) {
+                tracing::warn!(
+                    agent = entry.name,
+                    "its home is shared by all users: each reads the others' logins and \
+                     conversations; set `home = \"user\"`"
+                );
+            }
+        }
+        let support = KernelSupport::detect();
+        if processes.is_empty() {
+            return;
+        }
+        if !support.has_landlock() {
+            tracing::warn!(
+                "this kernel has no Landlock: agents reach every file that their system user can"
+            );
+        }
+        for missing in support.missing() {
+            tracing::info!(missing, "this kernel cannot enforce a part of the sandbox");
+        }
     }
 
     /// The names of the enabled agents, in order.

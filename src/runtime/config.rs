@@ -7,8 +7,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
+use super::agent_home;
 use super::dialect::{self, Framing, Protocol, TABLE};
 use super::process_environment::is_secret_name;
+use super::sandbox::Network;
 
 /// The agent that needs no configuration.
 pub(super) const DEMO: &str = "demo";
@@ -25,6 +27,20 @@ pub struct Limits {
     pub max_agents: NonZeroU32,
     /// So many of them for one user.
     pub max_agents_per_user: NonZeroU32,
+    /// The sandbox of agents that do not choose another.
+    pub sandbox: SandboxMode,
+}
+
+/// Whether agents run in a sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxMode {
+    /// With everything that the kernel offers.
+    Auto,
+    /// Not started unless the kernel protects files.
+    Required,
+    /// Without one.
+    Off,
 }
 
 /// The `[agents]` section: a table per agent, by name.
@@ -56,6 +72,16 @@ pub(super) struct AgentConfig {
     pub(super) user: Option<String>,
     /// Its umask, octal.
     pub(super) umask: Option<String>,
+    /// Whether it runs in a sandbox; default: as `[runtime]` says.
+    pub(super) sandbox: Option<SandboxMode>,
+    /// Further paths that it may read, absolute.
+    pub(super) read: Vec<String>,
+    /// Further paths that it may read and change, absolute.
+    pub(super) write: Vec<String>,
+    /// The TCP ports that it may connect to.
+    pub(super) network: Network,
+    /// Its home: `user`, `shared` or a path; see `agent_home`.
+    pub(super) home: Option<String>,
     #[serde(serialize_with = "without_secrets")]
     pub(super) options: BTreeMap<String, Value>,
     /// How long a run may wait without a byte from the agent.
@@ -121,6 +147,11 @@ impl Default for AgentConfig {
             pass_env: Vec::new(),
             user: None,
             umask: None,
+            sandbox: None,
+            read: Vec::new(),
+            write: Vec::new(),
+            network: Network::Open,
+            home: None,
             options: BTreeMap::new(),
             timeout_secs: number(600),
             question_timeout_secs: None,
@@ -169,6 +200,11 @@ impl AgentConfig {
 
     pub(super) fn umask(&self) -> Option<u32> {
         u32::from_str_radix(self.umask.as_deref()?, 8).ok()
+    }
+
+    /// The paths that it is granted by hand.
+    fn paths(&self) -> impl Iterator<Item = &String> {
+        self.read.iter().chain(&self.write)
     }
 
     /// The first mistake in it, for the operator.
@@ -223,6 +259,14 @@ impl AgentConfig {
         } else if self.umask.is_some() && self.umask().is_none_or(|mask| mask > 0o777) {
             Some(format!(
                 "`agents.{name}.umask` must be octal, such as \"077\""
+            ))
+        } else if self.home.is_some() && agent_home::is_set(self) {
+            Some(format!(
+                "`agents.{name}` has both `home` and the variable `HOME`: keep one of the two"
+            ))
+        } else if let Some(path) = self.paths().find(|path| !path.starts_with('/')) {
+            Some(format!(
+                "`agents.{name}` grants `{path}`: `read` and `write` take absolute paths"
             ))
         } else {
             let option = self.options.keys().find(is_unknown)?;
@@ -336,6 +380,14 @@ mod tests {
             (
                 r#"{"mine": {"protocol": "acp", "command": ["x"], "umask": "rwx"}}"#,
                 "must be octal",
+            ),
+            (
+                r#"{"mine": {"protocol": "acp", "command": ["x"], "write": ["~/x"]}}"#,
+                "take absolute paths",
+            ),
+            (
+                r#"{"mine": {"protocol": "acp", "command": ["x"], "home": "user", "env": {"HOME": "/x"}}}"#,
+                "both `home` and the variable `HOME`",
             ),
             (
                 r#"{"mine": {"protocol": "acp", "command": ["x"], "options": {"speed": 1}}}"#,

@@ -1,32 +1,30 @@
 //! Launch: prepares an agent's workspace, environment and socket, starts its process and connects.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::config::AgentConfig;
+use super::agent_directories::TEMPORARY_DIR;
+use super::agent_home;
+use super::config::{AgentConfig, SandboxMode};
 use super::dialect::{Protocol, Transport};
 use super::error::AgentError;
 use super::orphans;
-use super::process::{Process, ProcessError, ProcessSpawner, ProcessSpec};
-use super::process_environment::{self, Account, Environment};
-use super::sandbox::ProcessLimits;
+use super::process::{Process, ProcessError, ProcessSpawner};
 use super::transport::shared_socket::SharedSocket;
 use super::transport::socket_leases::{Lease, Leases};
 use super::transport::{ByteStream, connect, events_socket};
-use super::workspace;
 use crate::domain::id::{SessionId, UserId};
 use crate::store::Blobs;
 
+mod plan;
+
+pub(super) use plan::LaunchPlan;
+
 /// Holds the mark of this data directory's processes, also for the next gateway process.
 const MARK_FILE: &str = "agents.mark";
-const SOCKET_DIR: &str = "sockets";
-const SOCKET_NAME: &str = "agent.sock";
-/// The longest path of a socket's directory: Unix sockets have at most 108 bytes, name and `.events`
-/// included.
-const MAX_SOCKET_DIR_BYTES: usize = 80;
 
 #[derive(Debug)]
 pub(crate) struct Launcher {
@@ -35,8 +33,27 @@ pub(crate) struct Launcher {
     tag: String,
     spawner: ProcessSpawner,
     leases: Leases,
+    /// The sandbox of agents that do not choose another.
+    sandbox: SandboxMode,
+    /// Files of the gateway that no agent may reach.
+    protected: Vec<PathBuf>,
+    /// Whether each user has a home for agents, unless the configuration says otherwise.
+    has_user_homes: bool,
     session_locks: Mutex<HashMap<SessionId, Weak<tokio::sync::Mutex<()>>>>,
     blobs: Option<Arc<Blobs>>,
+}
+
+/// How a launcher is made.
+pub(crate) struct LauncherConfig<'a> {
+    /// The data directory.
+    pub(crate) data: &'a Path,
+    /// This program, which supervises the agents.
+    pub(crate) binary: PathBuf,
+    /// Uploaded files.
+    pub(crate) blobs: Option<Arc<Blobs>>,
+    pub(crate) sandbox: SandboxMode,
+    /// Files that no agent may reach, besides the data directory.
+    pub(crate) protected: Vec<PathBuf>,
 }
 
 /// One agent at a time for a session: held until its processes have ended.
@@ -59,6 +76,8 @@ pub(super) struct LaunchedAgent {
     lease: Option<Lease>,
     /// The agent's own socket, removed at the end.
     socket: Option<PathBuf>,
+    /// Its temporary directory, removed at the end.
+    temporary: Option<PathBuf>,
 }
 
 impl LaunchedAgent {
@@ -66,21 +85,17 @@ impl LaunchedAgent {
         self.process.as_ref().and_then(Process::group)
     }
 
-    /// Gives up the socket, after the process has ended.
-    pub(super) fn release(&mut self) {
+    /// Gives up the socket and removes what was temporary, after the process has ended.
+    pub(super) async fn release(&mut self) {
         self.lease = None;
         if let Some(socket) = self.socket.take() {
             remove_sockets(&socket);
         }
+        if let Some(temporary) = self.temporary.take() {
+            let removing = tokio::task::spawn_blocking(|| std::fs::remove_dir_all(temporary));
+            drop(removing.await);
+        }
     }
-}
-
-/// What a launch needs, looked up before anything is started.
-#[derive(Debug)]
-pub(super) struct LaunchPlan {
-    pub(super) directory: PathBuf,
-    socket: Option<PathBuf>,
-    process: Option<ProcessSpec>,
 }
 
 impl Launcher {
@@ -88,27 +103,47 @@ impl Launcher {
         &self.data
     }
 
-    /// A launcher for a data directory. `binary` is this program, which supervises the agents.
-    pub(crate) fn open(
-        data: &Path,
-        binary: PathBuf,
-        blobs: Option<Arc<Blobs>>,
-    ) -> io::Result<Self> {
-        let data = std::path::absolute(data)?;
+    /// A launcher for a data directory.
+    pub(crate) fn open(config: LauncherConfig<'_>) -> io::Result<Self> {
+        let data = std::path::absolute(config.data)?;
+        let homes = data.join(agent_home::HOMES_DIR);
+        // A data directory without a mark is new.
+        if !data.join(MARK_FILE).exists() {
+            let mut builder = std::fs::DirBuilder::new();
+            builder.recursive(true).mode(0o711).create(&homes)?;
+        }
         Ok(Self {
             tag: orphans::tag(&mark(&data)?, &data)?,
-            data,
-            spawner: ProcessSpawner::new(binary),
+            spawner: ProcessSpawner::new(config.binary),
             leases: Leases::default(),
+            sandbox: config.sandbox,
+            protected: config.protected,
+            has_user_homes: homes.is_dir(),
             session_locks: Mutex::default(),
-            blobs,
+            blobs: config.blobs,
+            data,
         })
+    }
+
+    /// Whether an agent's home belongs to one user alone.
+    pub(super) fn has_private_home(&self, config: &AgentConfig) -> bool {
+        agent_home::belongs_to_one_user(config, self.has_user_homes)
+    }
+
+    /// The sandbox of an agent.
+    pub(super) fn sandbox(&self, config: &AgentConfig) -> SandboxMode {
+        config.sandbox.unwrap_or(self.sandbox)
     }
 
     /// Kills the processes that an earlier gateway process left behind. Returns how many.
     pub(crate) async fn kill_orphans(&self) -> usize {
         let tag = format!("{}/", self.tag);
-        let killing = tokio::task::spawn_blocking(move || orphans::kill(&tag).len());
+        let temporary = self.data.join(TEMPORARY_DIR);
+        let killing = tokio::task::spawn_blocking(move || {
+            let killed = orphans::kill(&tag).len();
+            std::fs::remove_dir_all(temporary).ok();
+            killed
+        });
         killing.await.unwrap_or_default()
     }
 
@@ -131,71 +166,15 @@ impl Launcher {
         self.blobs.as_deref()
     }
 
-    /// Looks up everything that an agent needs. Blocks for a few system calls.
-    pub(super) fn prepare(
-        &self,
-        config: &AgentConfig,
-        protocol: &Protocol,
-        owner: &SessionOwner,
-    ) -> Result<LaunchPlan, AgentError> {
-        let link = uuid::Uuid::now_v7().simple().to_string();
-        let names = |text: &str| {
-            text.replace("{user}", &owner.user_name)
-                .replace("{session}", &owner.session.to_string())
-        };
-        let account = match &config.user {
-            None => None,
-            Some(user) => Some(find_account(&names(user))?),
-        };
-        let ids = account.as_ref().map(|found| found.account);
-        let workspace = workspace::make(&self.data, &config.workspace, names, ids)?;
-        let directory = workspace.path.clone();
-        let socket = match config.transport(protocol) {
-            Transport::Stdio => None,
-            Transport::Unix | Transport::UnixPair => Some(match &config.socket {
-                Some(socket) => self.data.join(names(socket)),
-                None => self.socket_path(owner.session).map_err(AgentError::Spawn)?,
-            }),
-        };
-        let fill = |text: &String| {
-            let socket = socket.as_deref().unwrap_or(Path::new(""));
-            names(text)
-                .replace("{workspace}", &directory.to_string_lossy())
-                .replace("{socket}", &socket.to_string_lossy())
-        };
-        let process = match config.command.split_first() {
-            None => None,
-            Some((program, arguments)) => {
-                let set: BTreeMap<_, _> = config
-                    .env
-                    .iter()
-                    .map(|(name, value)| (name.clone(), fill(value)))
-                    .collect();
-                let own = |name: &str| std::env::var_os(name);
-                let mut environment =
-                    Environment::new(own, &config.pass_env, &set, &config.env_files)?;
-                if let Some(account) = &account {
-                    account.describe(&set, &mut environment);
-                }
-                Some(ProcessSpec {
-                    program: environment.program(&fill(program))?,
-                    arguments: arguments.iter().map(fill).collect(),
-                    workspace,
-                    directories: Vec::new(),
-                    environment,
-                    account: ids,
-                    umask: config.umask(),
-                    tag: format!("{}/{link}", self.tag),
-                    limits: ProcessLimits::default(),
-                    confinement: None,
-                })
-            }
-        };
-        Ok(LaunchPlan {
-            directory,
-            socket,
-            process,
-        })
+    /// Files that no agent may reach, besides the data directory.
+    pub(super) fn protected(&self) -> &[PathBuf] {
+        &self.protected
+    }
+
+    /// Starts the process of a plan, and nothing else.
+    pub(super) async fn start_process(&self, plan: LaunchPlan) -> Result<Process, ProcessError> {
+        let none = || io::Error::other("there is no process to start");
+        self.spawner.start(plan.process.ok_or_else(none)?).await
     }
 
     /// Starts the process, if there is one to start, and connects.
@@ -217,6 +196,7 @@ impl Launcher {
                 process: None,
                 lease: None,
                 socket: None,
+                temporary: None,
             });
         }
         let lease = match &plan.socket {
@@ -249,26 +229,10 @@ impl Launcher {
                 process,
                 lease,
                 socket: own_socket,
+                temporary: plan.temporary,
             }),
             Err(error) => Err((error, process)),
         }
-    }
-
-    /// The path of the socket that a process is to open: always the same for a session, because some
-    /// agents keep their memory beside it.
-    fn socket_path(&self, session: SessionId) -> io::Result<PathBuf> {
-        let session = session.to_string();
-        let short = &session[session.len() - 16..];
-        let mut dir = self.data.join(SOCKET_DIR).join(short);
-        if dir.as_os_str().len() > MAX_SOCKET_DIR_BYTES {
-            let root = format!("switchboard-{}", &self.tag[..16]);
-            dir = std::env::temp_dir().join(root).join(short);
-        }
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&dir)?;
-        Ok(dir.join(SOCKET_NAME))
     }
 }
 
@@ -312,41 +276,6 @@ async fn connect_streams(
         None
     };
     Ok((main, events))
-}
-
-/// The system user that an agent runs as.
-struct SystemUser {
-    name: String,
-    account: Account,
-    home: PathBuf,
-}
-
-fn find_account(name: &str) -> Result<SystemUser, AgentError> {
-    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let found = process_environment::account(&users, name);
-    let (account, home) = found.ok_or_else(|| AgentError::NoUser {
-        user: name.to_owned(),
-    })?;
-    Ok(SystemUser {
-        name: name.to_owned(),
-        account,
-        home,
-    })
-}
-
-impl SystemUser {
-    /// The variables that name it, unless the operator set them.
-    fn describe(&self, set: &BTreeMap<String, String>, environment: &mut Environment) {
-        for (name, value) in [
-            ("HOME", self.home.clone().into_os_string()),
-            ("USER", self.name.clone().into()),
-            ("LOGNAME", self.name.clone().into()),
-        ] {
-            if !set.contains_key(name) {
-                environment.variables.insert(name.into(), value);
-            }
-        }
-    }
 }
 
 /// The mark of this data directory's processes: made once, then kept in a file.

@@ -1,8 +1,8 @@
 //! Sandbox: what an agent's process may reach of the machine.
 //!
-//! `paths` finds what an agent needs and what it must never reach; `Confinement` is the result, which the
-//! supervisor applies to the thread that starts the agent (`restrict_thread`). `kernel_support` says what
-//! the running kernel can enforce, `probe` tries it out from inside.
+//! `granted_paths` finds what an agent needs without what it must never reach; `Confinement` is the result,
+//! which the supervisor applies to the thread that starts the agent (`restrict_thread`). `kernel_support`
+//! says what the running kernel can enforce, `probe` tries it out from inside.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,13 @@ use rustix::thread::{
 };
 use serde::{Deserialize, Serialize};
 
-#[expect(dead_code, reason = "used by what follows")]
+pub(super) mod granted_paths;
 mod kernel_support;
 mod landlock_rules;
+pub(super) mod probe;
 mod syscall_filter;
+
+pub(crate) use kernel_support::KernelSupport;
 
 use super::process_environment::Account;
 use super::supervisor::control::{Descriptors, LaunchSpec, StartFailure};
@@ -45,7 +48,7 @@ pub(super) struct Confinement {
 
 /// What an agent may connect to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(from = "NetworkForm", into = "NetworkForm")]
 pub(super) enum Network {
     #[default]
     Open,
@@ -53,6 +56,44 @@ pub(super) enum Network {
     None,
     /// TCP ports, on any host.
     Ports(Vec<u16>),
+}
+
+/// How it is written: `"open"`, `"none"` or a list of ports.
+#[derive(Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "`network` must be \"open\", \"none\" or a list of TCP ports"
+)]
+enum NetworkForm {
+    Word(NetworkWord),
+    Ports(Vec<u16>),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum NetworkWord {
+    Open,
+    None,
+}
+
+impl From<NetworkForm> for Network {
+    fn from(form: NetworkForm) -> Self {
+        match form {
+            NetworkForm::Word(NetworkWord::Open) => Self::Open,
+            NetworkForm::Word(NetworkWord::None) => Self::None,
+            NetworkForm::Ports(ports) => Self::Ports(ports),
+        }
+    }
+}
+
+impl From<Network> for NetworkForm {
+    fn from(network: Network) -> Self {
+        match network {
+            Network::Open => Self::Word(NetworkWord::Open),
+            Network::None => Self::Word(NetworkWord::None),
+            Network::Ports(ports) => Self::Ports(ports),
+        }
+    }
 }
 
 /// Limits that the kernel keeps for each process.

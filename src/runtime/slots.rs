@@ -56,6 +56,7 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
+    use crate::runtime::config::SandboxMode;
 
     #[test]
     fn a_user_has_no_more_agents_than_allowed_and_a_restart_needs_no_second_slot() {
@@ -63,6 +64,7 @@ mod tests {
         let limits = Limits {
             max_agents: number(3),
             max_agents_per_user: number(2),
+            sandbox: SandboxMode::Auto,
         };
         let (slots, ada, bob) = (Slots::new(&limits), UserId::new(), UserId::new());
         let (one, new) = (SessionId::new(), SessionId::new);

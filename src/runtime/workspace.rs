@@ -86,6 +86,18 @@ pub(super) fn make(
     Ok(Workspace { path, directory })
 }
 
+/// Opens a directory that is there already.
+pub(super) fn open_existing(path: &Path) -> Result<Workspace, WorkspaceError> {
+    let failed = |source| WorkspaceError::Make {
+        path: path.to_owned(),
+        source,
+    };
+    let path = path.canonicalize().map_err(failed)?;
+    let directory =
+        open(CWD, &path, ResolveFlags::NO_SYMLINKS).map_err(|error| named(&path, error))?;
+    Ok(Workspace { path, directory })
+}
+
 /// The way to a directory, for the agents of one system user.
 #[derive(Clone, Copy)]
 struct Walk {
@@ -102,12 +114,8 @@ impl Walk {
         };
         if self.account.is_none() {
             create(root).map_err(failed)?;
-            let root = root.canonicalize().map_err(failed)?;
-            let directory = open(CWD, &root, ResolveFlags::NO_SYMLINKS);
-            return Ok((
-                root.clone(),
-                directory.map_err(|error| named(&root, error))?,
-            ));
+            let Workspace { path, directory } = open_existing(root)?;
+            return Ok((path, directory));
         }
         let mut path = PathBuf::from("/");
         let mut directory =

@@ -12,6 +12,7 @@ mod attached;
 mod faults;
 mod permissions;
 mod preflight;
+mod sandbox;
 mod system_user;
 mod undelivered;
 

@@ -3,6 +3,8 @@
 use std::num::NonZeroU32;
 
 use super::*;
+use crate::runtime::config::SandboxMode;
+use crate::runtime::launch::LauncherConfig;
 
 fn catalog(json: &str) -> Catalog {
     let config: Config = serde_json::from_str(json).unwrap();
@@ -17,10 +19,18 @@ impl Catalog {
     /// A catalog that cannot start processes: its data directory is gone.
     pub(crate) fn for_tests(config: &Config) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let launcher = Launcher::open(dir.path(), "/no/such/binary".into(), None).unwrap();
+        let launcher = Launcher::open(LauncherConfig {
+            data: dir.path(),
+            binary: "/no/such/binary".into(),
+            blobs: None,
+            sandbox: SandboxMode::Auto,
+            protected: Vec::new(),
+        })
+        .unwrap();
         let limits = Limits {
             max_agents: NonZeroU32::MAX,
             max_agents_per_user: NonZeroU32::MAX,
+            sandbox: SandboxMode::Auto,
         };
         Self::new(config, &limits, launcher, Clock::system())
     }

@@ -15,7 +15,6 @@ use super::io_loop::LinkLoop;
 use crate::clock::Clock;
 use crate::domain::error_code::ErrorCode;
 use crate::limits::ByteBudget;
-use crate::runtime::agent_home;
 use crate::runtime::catalog::Entry;
 use crate::runtime::config::FramingName;
 use crate::runtime::dialect::{PastMessage, Protocol, Setup, UserInfo};
@@ -208,7 +207,7 @@ impl LinkTask {
                 id: self.owner.user.to_string(),
                 name: self.owner.user_name.clone(),
             },
-            private_home: agent_home::belongs_to_one_user(&self.entry.config),
+            private_home: self.launcher.has_private_home(&self.entry.config),
             options,
         })
     }
@@ -313,7 +312,7 @@ impl LinkTask {
             status.update(|report| report.stderr_tail = stderr.all());
         }
         if let Some(agent) = &mut remains.agent {
-            agent.release();
+            agent.release().await;
         }
     }
 

@@ -7,9 +7,9 @@ use landlock::{
 
 /// What the running kernel can enforce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::runtime) struct KernelSupport {
+pub(crate) struct KernelSupport {
     /// The version of Landlock, up to the last one that adds a restriction; 0 without Landlock.
-    pub(in crate::runtime) landlock_abi: u8,
+    pub(crate) landlock_abi: u8,
 }
 
 /// What each version of Landlock adds: without it, an agent can do the thing on the right.
@@ -46,20 +46,20 @@ const LACKS: [(u8, &str); 7] = [
 
 impl KernelSupport {
     /// Asks the kernel. Restricts nothing.
-    pub(in crate::runtime) fn detect() -> Self {
+    pub(crate) fn detect() -> Self {
         let supported = LACKS.iter().map(|(abi, _)| *abi);
         let landlock_abi = supported.take_while(|abi| has(*abi)).last().unwrap_or(0);
         Self { landlock_abi }
     }
 
     /// What cannot be enforced, although newer kernels can, as sentences.
-    pub(in crate::runtime) fn missing(self) -> Vec<&'static str> {
+    pub(crate) fn missing(self) -> Vec<&'static str> {
         let newer = LACKS.iter().filter(|(abi, _)| *abi > self.landlock_abi);
         newer.map(|(_, lack)| *lack).collect()
     }
 
     /// Whether files are protected at all.
-    pub(in crate::runtime) fn has_landlock(self) -> bool {
+    pub(crate) fn has_landlock(self) -> bool {
         self.landlock_abi > 0
     }
 }

@@ -56,7 +56,8 @@ async fn a_prompt_that_the_agent_may_have_received_is_not_sent_again() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("lines.log");
     let agent = FakeAgent::named("acp");
-    let file = agent.configuration("").replacen(
+    let granted = format!("write = ['{}']", dir.path().display());
+    let file = agent.configuration(&granted).replacen(
         "command = [",
         &format!(
             "command = [\"sh\", \"-c\", {:?}, ",
