@@ -1,7 +1,7 @@
 //! Command: what a client asks of a session.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::id::{AttachmentId, QuestionId, RunId};
 use super::question::Answer;
@@ -126,7 +126,10 @@ impl Prompt {
     }
 }
 
-/// A change of settings; absent ones stay as they are.
+/// Settings beyond those with a field of their own that a session keeps.
+pub const MAX_OTHER_SETTINGS: usize = 64;
+
+/// Some settings, chosen or reported; absent ones stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SettingsChange {
     /// Grant permissions below critical severity.
@@ -144,6 +147,59 @@ pub struct SettingsChange {
     /// The agent's own mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
+    /// Settings that only this agent knows, by its own names.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub other: Map<String, Value>,
+}
+
+impl SettingsChange {
+    /// True if it names no setting.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Applies the settings that `change` names. A temperature that is not finite has no stored form
+    /// and is ignored.
+    pub fn merge(&mut self, change: &Self) {
+        let temperature = change.temperature.filter(|degree| degree.is_finite());
+        self.auto_approve = change.auto_approve.or(self.auto_approve);
+        self.max_tokens = change.max_tokens.or(self.max_tokens);
+        self.temperature = temperature.or(self.temperature);
+        for (kept, new) in [
+            (&mut self.model, &change.model),
+            (&mut self.mode, &change.mode),
+        ] {
+            if new.is_some() {
+                kept.clone_from(new);
+            }
+        }
+        for (name, value) in &change.other {
+            if self.other.len() < MAX_OTHER_SETTINGS || self.other.contains_key(name) {
+                self.other.insert(name.clone(), value.clone());
+            }
+        }
+    }
+
+    /// The settings that `known` lacks, or has with another value.
+    #[must_use]
+    pub fn without(mut self, known: &Self) -> Self {
+        self.auto_approve = self
+            .auto_approve
+            .filter(|_| self.auto_approve != known.auto_approve);
+        self.model = self
+            .model
+            .filter(|model| known.model.as_ref() != Some(model));
+        self.max_tokens = self
+            .max_tokens
+            .filter(|_| self.max_tokens != known.max_tokens);
+        self.temperature = self
+            .temperature
+            .filter(|_| self.temperature != known.temperature);
+        self.mode = self.mode.filter(|mode| known.mode.as_ref() != Some(mode));
+        self.other
+            .retain(|name, value| known.other.get(name) != Some(value));
+        self
+    }
 }
 
 /// Topic of a query to an agent.

@@ -241,8 +241,10 @@ pub enum Event {
         /// Its steps.
         steps: Vec<PlanStep>,
     },
-    /// Settings were changed.
+    /// Settings were chosen.
     SettingsChanged(SettingsChange),
+    /// The agent reported settings that are in force.
+    SettingsReported(SettingsChange),
     /// The tools that the agent may use changed.
     ToolsChanged {
         /// Their names.

@@ -333,6 +333,18 @@ impl Catalog {
         entry.config.auto_approve.unwrap_or(entry.config.is_demo())
     }
 
+    /// The settings with which the operator lets this agent begin.
+    pub(crate) fn configured_settings(&self, name: &str) -> SettingsChange {
+        let option = |option: &str| {
+            let value = self.entry(name)?.config.options.get(option)?;
+            value.as_str().map(str::to_owned)
+        };
+        SettingsChange {
+            model: option("model"),
+            ..SettingsChange::default()
+        }
+    }
+
     /// The first setting of a change that this agent does not allow, and why.
     pub(crate) fn complaint(
         &self,

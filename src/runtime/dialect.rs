@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::messages::{Declined, FromAgent, ToAgent};
-use crate::domain::command::{AgentRequest, Topic};
+use crate::domain::command::{AgentRequest, SettingsChange, Topic};
 use crate::domain::error_code::ErrorCode;
 use crate::domain::event::{Author, Channel, Level};
 use crate::domain::id::RunId;
@@ -304,6 +304,11 @@ pub(super) trait Dialect: Send {
     /// to write; those that a run leaves open are answered as cancelled.
     fn open_questions(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// The settings in force, as far as the agent has reported them. The driver reports each change.
+    fn settings(&self) -> SettingsChange {
+        SettingsChange::default()
     }
 
     /// The link ends: write the protocol's own farewell if it has one. The process gets a moment to

@@ -15,6 +15,7 @@ use super::event_truncation;
 use super::lines::Line;
 use super::link_failure::LinkFailure;
 use super::messages::{Declined, FromAgent, ToAgent};
+use crate::domain::command::SettingsChange;
 use crate::domain::error_code::ErrorCode;
 use crate::domain::id::RunId;
 use crate::domain::question::Resolution;
@@ -59,6 +60,8 @@ pub(super) struct DialectDriver {
     unsent_bytes: usize,
     unwritten: [Vec<u8>; 2],
     timers: BTreeMap<u64, Instant>,
+    /// The settings that were reported to the session last.
+    reported_settings: SettingsChange,
     run: Option<RunId>,
     /// A byte was written since the run's prompt was given to the dialect: the agent may have it.
     may_have_prompt: bool,
@@ -81,6 +84,7 @@ impl DialectDriver {
             unsent_bytes: 0,
             unwritten: [Vec::new(), Vec::new()],
             timers: BTreeMap::new(),
+            reported_settings: SettingsChange::default(),
             run: None,
             may_have_prompt: false,
             end: None,
@@ -285,11 +289,19 @@ impl DialectDriver {
         loop {
             let actions = self.out.take();
             if actions.is_empty() {
-                return;
+                return self.report_settings();
             }
             for action in actions {
                 self.act(action, now);
             }
+        }
+    }
+
+    fn report_settings(&mut self) {
+        let settings = self.dialect.settings();
+        if settings != self.reported_settings {
+            self.reported_settings = settings.clone();
+            self.emit(event_truncation::bounded(FromAgent::Settings(settings)));
         }
     }
 

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::messages::FromAgent;
+use crate::domain::command::{MAX_OTHER_SETTINGS, SettingsChange};
 use crate::domain::question::Question;
 use crate::domain::tool::Tool;
 
@@ -13,6 +14,8 @@ const MAX_VALUE_BYTES: usize = 256 * 1024;
 const MAX_NAME_BYTES: usize = 1_000;
 /// Plan steps, commands, options.
 const MAX_ENTRIES: usize = 500;
+/// Of one setting that only its agent knows.
+const MAX_SETTING_BYTES: usize = 4 * 1024;
 /// Of tools and questions.
 const MAX_ID_BYTES: usize = 256;
 
@@ -54,6 +57,7 @@ pub(super) fn bounded(mut event: FromAgent) -> FromAgent {
         FromAgent::RunProgress { progress, .. } => {
             truncate(&mut progress.description, MAX_NAME_BYTES);
         }
+        FromAgent::Settings(settings) => truncate_settings(settings),
         FromAgent::TitleChanged(text) | FromAgent::Thread(text) => truncate(text, MAX_NAME_BYTES),
         FromAgent::Notice { text, .. } => truncate(text, MAX_VALUE_BYTES),
         FromAgent::RunEnded {
@@ -72,6 +76,25 @@ pub(super) fn bounded(mut event: FromAgent) -> FromAgent {
         | FromAgent::RunEnded { .. } => {}
     }
     event
+}
+
+/// Settings with a long name or a large value are left out.
+fn truncate_settings(settings: &mut SettingsChange) {
+    for word in [&mut settings.model, &mut settings.mode]
+        .into_iter()
+        .flatten()
+    {
+        truncate(word, MAX_NAME_BYTES);
+    }
+    let is_small = |name: &str, value: &Value| {
+        name.len() <= MAX_ID_BYTES && !name.contains('\0') && bytes_of(value) <= MAX_SETTING_BYTES
+    };
+    settings.other.retain(|name, value| is_small(name, value));
+    let surplus = settings.other.keys().skip(MAX_OTHER_SETTINGS);
+    for name in surplus.cloned().collect::<Vec<_>>() {
+        settings.other.remove(&name);
+    }
+    settings.other.values_mut().for_each(replace_nuls);
 }
 
 fn truncate_tool(tool: &mut Tool) {

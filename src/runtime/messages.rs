@@ -124,6 +124,8 @@ pub(crate) enum FromAgent {
     },
     /// Tokens used since the last report.
     Usage(Usage),
+    /// Settings that are in force, by the agent's own report; absent ones are unknown or as before.
+    Settings(SettingsChange),
     /// How much of the context window is left, in percent.
     ContextLeft(u8),
     /// The complete list of the agent's commands.
@@ -194,6 +196,7 @@ impl FromAgent {
             }
             Self::PlanUpdated(steps) => steps.len() * BASE,
             Self::CommandsAvailable(commands) => commands.len() * BASE,
+            Self::Settings(settings) => settings.other.values().map(bytes_of).sum(),
             _ => 0,
         }
     }

@@ -80,9 +80,16 @@ impl Session {
         })
     }
 
-    /// The state as of the last committed event; `None` if the session is closing.
+    /// The state as of the last committed event, with the settings that the operator configured where
+    /// no others are known; `None` if the session is closing.
     pub(crate) async fn state(&self) -> Option<SessionState> {
-        self.send(ROUTER_TIMEOUT, SessionMessage::State).await.ok()
+        let mut state = self
+            .send(ROUTER_TIMEOUT, SessionMessage::State)
+            .await
+            .ok()?;
+        let configured = self.0.parts.catalog.configured_settings(self.agent());
+        state.settings.fill(&configured);
+        Some(state)
     }
 
     /// Sends a request to the agent; only the sender gets the answer.

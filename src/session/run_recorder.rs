@@ -314,6 +314,9 @@ pub(super) fn session_event(event: FromAgent) -> Option<Event> {
         FromAgent::Notice { level, text } => Some(Event::AgentNotice { level, text }),
         FromAgent::CommandsAvailable(commands) => Some(Event::CommandsAvailable { commands }),
         FromAgent::Raw { dialect, value } => Some(Event::Raw { dialect, value }),
+        FromAgent::Settings(reported) => {
+            (!reported.is_empty()).then_some(Event::SettingsReported(reported))
+        }
         _ => None,
     }
 }

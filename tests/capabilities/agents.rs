@@ -13,6 +13,7 @@ mod faults;
 mod permissions;
 mod preflight;
 mod sandbox;
+mod reported_state;
 mod system_user;
 mod undelivered;
 

@@ -151,7 +151,10 @@ impl Check<'_> {
                     .try_for_each(each)
             }
             "additionalProperties" => {
-                assert_eq!(*wanted, Value::Bool(false), "only `false` is checked here");
+                if accepts_anything(wanted) {
+                    return Ok(());
+                }
+                assert_eq!(*wanted, Value::Bool(false), "a schema is not checked here");
                 self.unknown_fields(&[&Value::Object(schema.clone())], value, at)
             }
             "items" => {
@@ -199,6 +202,10 @@ impl Check<'_> {
             Value::Object(object) if !inner("properties", None).is_empty() => {
                 object.iter().try_for_each(|(name, member)| {
                     let known = inner("properties", Some(name));
+                    let mut open = inner("additionalProperties", None).into_iter();
+                    if known.is_empty() && open.any(accepts_anything) {
+                        return Ok(());
+                    }
                     if known.is_empty() {
                         return Err(format!("{at}: `{name}` is not described"));
                     }
@@ -253,4 +260,9 @@ fn is_id(pattern: &str, text: &str) -> bool {
         && digits
             .bytes()
             .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Whether a schema accepts every value.
+fn accepts_anything(schema: &Value) -> bool {
+    *schema == Value::Bool(true) || schema.as_object().is_some_and(serde_json::Map::is_empty)
 }

@@ -62,6 +62,7 @@ function object(schema) {
     const optional = schema.required?.includes(name) ? '' : '?';
     return `${comment(field.description)}${isIdentifier(name) ? name : JSON.stringify(name)}${optional}: ${type(field)};`;
   });
+  if (schema.additionalProperties) lines.push('[name: string]: unknown;');
   return `{\n  ${indent(lines.join('\n'))}\n}`;
 }
 

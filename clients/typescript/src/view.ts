@@ -42,6 +42,7 @@ export interface View {
   readonly title: string | undefined;
   readonly commands: readonly Protocol.CommandInfo[];
   readonly enabledTools: readonly string[] | undefined;
+  /** What the agent reported or a member chose; what is not known is absent. */
   readonly settings: Protocol.AllSettings;
   readonly capabilities: readonly string[];
   /** Of the current run, as far as received: no state contains them. */
@@ -79,7 +80,7 @@ export function emptyView(epoch = ''): View {
     title: undefined,
     commands: [],
     enabledTools: undefined,
-    settings: { autoApprove: false, model: 'default', maxTokens: 4096, temperature: 1 },
+    settings: { autoApprove: false },
     capabilities: [],
     thoughts: [],
     notes: [],
@@ -113,7 +114,7 @@ export function viewOf(state: Protocol.FullState, bounds: Bounds, transient: Pic
     title: state.title,
     commands: state.commands,
     enabledTools: state.enabledTools,
-    settings: state.settings,
+    settings: state.settings ?? { autoApprove: false },
     capabilities: state.capabilities,
     textBytes,
     // A state does not say which message was cut; only a single one that fills the whole bound can be.

@@ -325,6 +325,10 @@ impl Dialect for Acp {
         self.permissions.names()
     }
 
+    fn settings(&self) -> SettingsChange {
+        self.config.settings()
+    }
+
     fn on_timer(&mut self, timer: u64, out: &mut Actions) {
         let Some(request) = self.pending.take(timer) else {
             return;

@@ -24,7 +24,7 @@ use super::{
     Actions, Dialect, Framing, FromAgent, PromptContent, Protocol, Setup, StreamKind, ToAgent,
     Transport, unsupported,
 };
-use crate::domain::command::{Mode, Topic};
+use crate::domain::command::{Mode, SettingsChange, Topic};
 use crate::domain::error_code::ErrorCode;
 use crate::domain::event::Level;
 use crate::domain::id::RunId;
@@ -438,6 +438,13 @@ impl Dialect for Codex {
 
     fn open_questions(&self) -> Vec<String> {
         self.approvals.names()
+    }
+
+    fn settings(&self) -> SettingsChange {
+        SettingsChange {
+            model: self.model.clone(),
+            ..SettingsChange::default()
+        }
     }
 
     fn on_timer(&mut self, timer: u64, out: &mut Actions) {

@@ -19,7 +19,7 @@ use super::{
     Actions, Dialect, Framing, FromAgent, PromptContent, Protocol, Setup, StreamKind, ToAgent,
     Transport, text_of, unsupported,
 };
-use crate::domain::command::{AgentRequest, Mode, Topic};
+use crate::domain::command::{AgentRequest, Mode, SettingsChange, Topic};
 use crate::domain::error_code::ErrorCode;
 use crate::domain::event::Level;
 use crate::domain::id::RunId;
@@ -433,6 +433,13 @@ impl Dialect for Pi {
 
     fn open_questions(&self) -> Vec<String> {
         self.dialogs.names()
+    }
+
+    fn settings(&self) -> SettingsChange {
+        SettingsChange {
+            model: queries::model_name(&self.model),
+            ..SettingsChange::default()
+        }
     }
 
     fn on_timer(&mut self, timer: u64, out: &mut Actions) {

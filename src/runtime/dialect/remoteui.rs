@@ -17,6 +17,7 @@ use crate::domain::error_code::ErrorCode;
 use crate::domain::id::RunId;
 
 mod inbound;
+mod settings;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -69,7 +70,10 @@ struct RemoteUi {
     request_count: u64,
     /// Id of the first state request; `None` once the handshake is over.
     state_request: Option<String>,
+    /// The settings that were chosen, for every task.
     settings: Map<String, Value>,
+    /// The settings that the extension reported.
+    reported_settings: SettingsChange,
     task: Option<Task>,
     ended: EndedTasks,
     usage: ReportedUsage,
@@ -88,6 +92,7 @@ impl RemoteUi {
             request_count: 0,
             state_request: None,
             settings: Map::new(),
+            reported_settings: SettingsChange::default(),
             task: None,
             ended: EndedTasks::default(),
             usage: ReportedUsage::default(),
@@ -162,19 +167,7 @@ impl RemoteUi {
     }
 
     fn update_settings(&mut self, change: &SettingsChange, out: &mut Actions) {
-        let named = [
-            ("model", change.model.as_ref().map(|model| json!(model))),
-            ("maxTokens", change.max_tokens.map(|tokens| json!(tokens))),
-            (
-                "temperature",
-                change.temperature.map(|temperature| json!(temperature)),
-            ),
-            ("mode", change.mode.as_ref().map(|mode| json!(mode))),
-        ];
-        let changed: Map<String, Value> = named
-            .into_iter()
-            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
-            .collect();
+        let changed = settings::to_wire(change);
         if changed.is_empty() {
             return;
         }
@@ -237,6 +230,10 @@ impl Dialect for RemoteUi {
 
     fn read(&mut self, _stream: StreamKind, line: Value, out: &mut Actions) {
         self.handle_message(&line, out);
+    }
+
+    fn settings(&self) -> SettingsChange {
+        self.reported_settings.clone()
     }
 
     fn on_timer(&mut self, timer: u64, out: &mut Actions) {

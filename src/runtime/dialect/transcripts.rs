@@ -292,6 +292,7 @@ impl Player {
                 }),
             },
             FromAgent::QuestionWithdrawn { question } => json!({ "settled": question }),
+            FromAgent::Settings(settings) => json!({ "settings": settings }),
             FromAgent::Usage(usage) => json!({ "usage": usage }),
             FromAgent::ContextLeft(percent) => json!({ "contextLeft": percent }),
             FromAgent::CommandsAvailable(commands) => json!({ "commands": commands }),

@@ -38,6 +38,12 @@ impl Router {
                 }
                 (FromAgent::Response { id, result: answer }, _) => self.queries.answer(id, answer),
                 (FromAgent::Thread(thread), _) => self.agent_info.set_thread(thread),
+                (FromAgent::Settings(report), _) if self.writer.is_stored() => {
+                    let news = self.state.settings.news_in(report);
+                    batch
+                        .events
+                        .extend(session_event(FromAgent::Settings(news)));
+                }
                 (event, Some(recorder)) => {
                     if event.follows_prompt() {
                         self.unconfirmed = None;
@@ -79,7 +85,7 @@ impl Router {
         QuestionPolicy {
             now: self.parts.clock.wall(),
             timeout: self.question_timeout,
-            auto_approve: self.state.settings.auto_approve
+            auto_approve: self.state.settings.auto_approve()
                 && catalog.permits_auto_approve(&self.agent_info.name),
         }
     }

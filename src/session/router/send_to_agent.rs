@@ -2,7 +2,6 @@
 
 use super::super::running_agent::{AgentHandle, SendError};
 use super::{AgentInfo, Router, Terminated};
-use crate::domain::command::SettingsChange;
 use crate::domain::error_code::ErrorCode;
 use crate::domain::question::Resolution;
 use crate::domain::queue::QueueModes;
@@ -83,12 +82,12 @@ impl Router {
 
     /// The settings, tools and queue modes that were chosen before this agent started.
     fn initial_messages(&self) -> Vec<ToAgent> {
-        let settings = self.state.settings.chosen();
-        let settings =
-            (settings != SettingsChange::default()).then_some(ToAgent::Settings(settings));
+        let settings = Some(self.state.settings.chosen.clone());
+        let settings = settings.filter(|chosen| !chosen.is_empty());
         let tools = self.state.chosen_tools.clone().map(ToAgent::Tools);
         let modes = self.state.queue.modes;
         let modes = (modes != QueueModes::default()).then_some(ToAgent::QueueModes(modes));
+        let settings = settings.map(ToAgent::Settings);
         settings.into_iter().chain(tools).chain(modes).collect()
     }
 

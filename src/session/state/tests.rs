@@ -236,16 +236,10 @@ fn current(state: &SessionState) -> &CurrentRun {
 }
 
 #[test]
-fn an_empty_session_has_the_default_settings_and_no_run() {
+fn an_empty_session_has_no_settings_and_no_run() {
     let state = SessionState::default();
-    let settings = Settings {
-        auto_approve: false,
-        model: "default".into(),
-        max_tokens: 4096,
-        temperature: 1.0,
-        mode: None,
-    };
-    assert_eq!((state.offset, state.settings), (0, settings));
+    assert!(state.settings.current.is_empty() && state.settings.chosen.is_empty());
+    assert_eq!(state.offset, 0);
     assert_eq!((state.current, state.activity), (None, Activity::Idle));
 }
 
@@ -503,14 +497,14 @@ fn settings_that_are_absent_stay() {
             ..SettingsChange::default()
         }),
     ]);
-    let settings = Settings {
-        auto_approve: true,
-        model: "large".into(),
-        max_tokens: 10,
-        temperature: 0.5,
-        mode: None,
+    let current = SettingsChange {
+        model: Some("large".into()),
+        max_tokens: Some(10),
+        temperature: Some(0.5),
+        ..SettingsChange::default()
     };
-    assert_eq!(state.settings, settings);
+    assert!(state.settings.auto_approve());
+    assert_eq!(state.settings.current, current);
 }
 
 #[test]
@@ -685,6 +679,8 @@ fn the_stored_form_is_stable() {
     expected["current"]["mode"] = json!("act");
     expected["current"]["merged"] = json!([]);
     expected["settings"]["mode"] = Value::Null;
+    expected["settings"]["chosen"] = json!({});
+    expected["settings"]["current"] = json!({});
     assert_eq!(serde_json::to_value(&state).unwrap(), expected);
     assert_eq!(stored_and_read(&state), state);
     let mut read: SessionState = serde_json::from_value(first).unwrap();
@@ -777,8 +773,15 @@ fn any_event() -> impl Strategy<Value = Event> {
         }),
         1 => (proptest::option::of(any_number()), proptest::option::of(any_text()))
             .prop_map(|(temperature, model)| Event::SettingsChanged(SettingsChange {
-                auto_approve: Some(true), model, max_tokens: None, temperature, mode: None,
+                auto_approve: Some(true), model, temperature, ..SettingsChange::default()
             })),
+        1 => (proptest::option::of(any_number()), any_text()).prop_map(|(temperature, name)| {
+            Event::SettingsReported(SettingsChange {
+                temperature,
+                other: [(name.clone(), json!(name))].into_iter().collect(),
+                ..SettingsChange::default()
+            })
+        }),
         2 => (runs4, questions.clone()).prop_map(|(of, number)| asked(of, number)),
         1 => (0..3_u8, questions, any::<bool>()).prop_map(|(of, number, granted)| {
             resolved(of, number, granted)

@@ -128,8 +128,9 @@ pub(super) fn update_settings(message: UpdateSettings, _: &Rules) -> Read {
         max_tokens,
         temperature,
         mode,
+        ..SettingsChange::default()
     };
-    if change == SettingsChange::default() {
+    if change.is_empty() {
         return Err(Rejected::field("payload.settings", "changes nothing"));
     }
     Ok(Request::Command(Command::UpdateSettings(change)))

@@ -200,7 +200,7 @@ pub(super) struct CancelTask {
 pub(super) struct RequestState {
     /// With the conversation; yes if absent.
     include_history: Option<bool>,
-    /// Settings are part of the state either way.
+    /// With the settings; yes if absent.
     include_settings: Option<bool>,
 }
 

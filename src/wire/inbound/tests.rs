@@ -84,6 +84,7 @@ fn the_other_documented_messages_are_read() {
         max_tokens: Some(4096),
         temperature: None,
         mode: None,
+        other: serde_json::Map::new(),
     };
     let state = Request::State {
         include_history: true,

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::prompt::Asked;
@@ -156,7 +156,9 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Text {
             let task_id = *run;
             event.frame("PLAN_UPDATE", &Plan { task_id, steps })
         }
-        Event::SettingsChanged(change) => event.frame("STATE_UPDATE", &StateUpdate::from(change)),
+        Event::SettingsChanged(change) | Event::SettingsReported(change) => {
+            event.frame("STATE_UPDATE", &StateUpdate::from(change))
+        }
         Event::ToolsChanged { tools } => {
             let updates = Updates::Tools { tools };
             event.frame("STATE_UPDATE", &StateUpdate { updates })
@@ -382,6 +384,9 @@ struct ChangedSettings<'a> {
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<&'a str>,
+    #[serde(flatten)]
+    #[schema(value_type = std::collections::HashMap<String, Value>)]
+    other: &'a Map<String, Value>,
 }
 
 impl<'a> From<&'a SettingsChange> for StateUpdate<'a> {
@@ -392,6 +397,7 @@ impl<'a> From<&'a SettingsChange> for StateUpdate<'a> {
             max_tokens: change.max_tokens,
             temperature: change.temperature,
             mode: change.mode.as_deref(),
+            other: &change.other,
         };
         let updates = Updates::Settings { settings };
         Self { updates }

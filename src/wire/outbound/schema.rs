@@ -65,7 +65,11 @@ pub(in crate::wire) fn message_schemas() -> Vec<MessageSchema> {
         message::<AgentState>("AGENT_STATE", Journal, "What the agent does now."),
         message::<TokenUsage>("USAGE_UPDATE", Journal, "Tokens were used."),
         message::<Plan<'_>>("PLAN_UPDATE", Journal, "The agent's plan, all of it."),
-        message::<StateUpdate<'_>>("STATE_UPDATE", Journal, "Settings were changed."),
+        message::<StateUpdate<'_>>(
+            "STATE_UPDATE",
+            Journal,
+            "Settings were chosen, or reported by the agent.",
+        ),
         message::<Title<'_>>("TITLE_UPDATE", Journal, "The session has another title."),
         message::<AgentNotice<'_>>(
             "AGENT_NOTICE",

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::question::Question;
@@ -18,7 +19,7 @@ use crate::wire::server_envelope::{Envelope, Moment, moment};
 pub(crate) struct StateParts {
     /// The conversation; without it, an empty one is sent.
     pub(crate) history: bool,
-    /// The settings. They are sent either way: clients may rely on them being there.
+    /// The settings; without them, the field is absent.
     pub(crate) settings: bool,
 }
 
@@ -47,7 +48,7 @@ pub(crate) fn full_state(
     let payload = FullState {
         conversation_history: history.map(Into::into).collect(),
         current_task: state.current.as_ref().map(Into::into),
-        settings: (&state.settings).into(),
+        settings: what.settings.then(|| (&state.settings).into()),
         token_usage: (&state.usage).into(),
         capabilities,
         offset: state.offset,
@@ -78,7 +79,9 @@ pub(super) struct FullState<'a> {
     conversation_history: Vec<HistoryMessage<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     current_task: Option<TaskState<'a>>,
-    settings: AllSettings<'a>,
+    /// Absent if they were not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settings: Option<AllSettings<'a>>,
     token_usage: TokenUsage,
     capabilities: &'a [&'a str],
     offset: u64,
@@ -171,25 +174,34 @@ impl<'a> From<&'a CurrentRun> for TaskState<'a> {
     }
 }
 
+/// What the agent reported or a member chose; what is not known is absent. Beyond these, the agent's own.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct AllSettings<'a> {
     auto_approve: bool,
-    model: &'a str,
-    max_tokens: u32,
-    temperature: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<&'a str>,
+    #[serde(flatten)]
+    #[schema(value_type = std::collections::HashMap<String, Value>)]
+    other: &'a Map<String, Value>,
 }
 
 impl<'a> From<&'a Settings> for AllSettings<'a> {
     fn from(settings: &'a Settings) -> Self {
+        let current = &settings.current;
         Self {
-            auto_approve: settings.auto_approve,
-            model: &settings.model,
-            max_tokens: settings.max_tokens,
-            temperature: settings.temperature,
-            mode: settings.mode.as_deref(),
+            auto_approve: settings.auto_approve(),
+            model: current.model.as_deref(),
+            max_tokens: current.max_tokens,
+            temperature: current.temperature,
+            mode: current.mode.as_deref(),
+            other: &current.other,
         }
     }
 }

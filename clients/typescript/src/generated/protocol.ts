@@ -112,13 +112,14 @@ export type AgentState = {
   state: "idle" | "thinking" | "executing_tool" | "waiting_for_input";
 };
 
-/** `AllSettings` of the gateway's description. */
+/** What the agent reported or a member chose; what is not known is absent. Beyond these, the agent's own. */
 export type AllSettings = {
   autoApprove: boolean;
-  maxTokens: number;
+  maxTokens?: number;
   mode?: string;
-  model: string;
-  temperature: number;
+  model?: string;
+  temperature?: number;
+  [name: string]: unknown;
 };
 
 /** `Aloud` of the gateway's description. */
@@ -198,6 +199,7 @@ export type ChangedSettings = {
   mode?: string;
   model?: string;
   temperature?: number;
+  [name: string]: unknown;
 };
 
 /** `Chunk` of the gateway's description. */
@@ -316,7 +318,8 @@ export type FullState = Queue & {
   offset: number;
   plan: Array<Step>;
   questions: Array<Question>;
-  settings: AllSettings;
+  /** Absent if they were not asked for. */
+  settings?: AllSettings;
   title?: string;
   tokenUsage: TokenUsage;
   tools: Array<ToolState>;
@@ -453,7 +456,7 @@ export type Raw = {
 export type RequestState = {
   /** With the conversation; yes if absent. */
   includeHistory?: boolean | null;
-  /** Settings are part of the state either way. */
+  /** With the settings; yes if absent. */
   includeSettings?: boolean | null;
 };
 

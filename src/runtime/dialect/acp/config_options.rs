@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::super::query_answers;
-use crate::domain::command::Mode;
+use crate::domain::command::{Mode, SettingsChange};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConfigKind {
@@ -207,6 +207,15 @@ impl ConfigOptions {
         self.option_mut(kind).current = None;
     }
 
+    /// The mode and model in force, as far as the agent has told them.
+    pub(super) fn settings(&self) -> SettingsChange {
+        SettingsChange {
+            model: self.models.current.clone(),
+            mode: self.modes.current.clone(),
+            ..SettingsChange::default()
+        }
+    }
+
     pub(super) fn has_modes(&self) -> bool {
         !self.modes.values.is_empty()
     }
@@ -346,6 +355,8 @@ mod tests {
                 { "group": "b", "name": "B", "options": [{ "value": "b/2", "name": "Two" }, 7] },
             ],
         }] }));
+        assert_eq!(config.settings().model.as_deref(), Some("a/1"));
+        assert_eq!(config.settings().mode, None);
         assert_eq!(config.find_model("two").as_deref(), Some("b/2"));
         assert_eq!(config.find_model("three"), None);
         let list = config.list_models("me");

@@ -10,7 +10,7 @@ fn each<'a>(data: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
 }
 
 /// With its provider: several may have the same model.
-fn model_name(model: &Value) -> Option<String> {
+pub(super) fn model_name(model: &Value) -> Option<String> {
     let (provider, id) = (model["provider"].as_str()?, model["id"].as_str()?);
     // pi's placeholder for no model.
     Some(format!("{provider}/{id}")).filter(|_| provider != "unknown")

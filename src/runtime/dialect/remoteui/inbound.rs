@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::task::StaleTask;
 use super::usage::usage_of;
-use super::{PROTOCOL, RemoteUi, timer};
+use super::{PROTOCOL, RemoteUi, settings, timer};
 use crate::domain::error_code::ErrorCode;
 use crate::domain::event::{Channel, Level};
 use crate::domain::run::{Progress, RunOutcome, Usage};
@@ -194,9 +194,8 @@ impl RemoteUi {
             }
             out.emit(FromAgent::Usage(new));
         }
-        if updates["settings"].is_object() {
-            out.emit_raw(PROTOCOL.name, json!({ "settings": updates["settings"] }));
-        }
+        self.reported_settings
+            .merge(&settings::from_wire(&updates["settings"]));
         self.handle_current_task(&updates["currentTask"], out);
     }
 
@@ -226,6 +225,8 @@ impl RemoteUi {
         }
         self.usage
             .set_baseline(&usage_of(&state["tokenUsage"]).unwrap_or_default());
+        self.reported_settings
+            .merge(&settings::from_wire(&state["settings"]));
         let history = state["conversationHistory"].as_array();
         let remembers = history.is_some_and(|history| !history.is_empty());
         // The extension knows the conversation by our session id.

@@ -45,6 +45,7 @@ fn commands() -> Vec<(ToAgent, Value)> {
         max_tokens: Some(9),
         temperature: Some(0.5),
         mode: Some("fast".into()),
+        other: [("style".to_owned(), json!("terse"))].into_iter().collect(),
     };
     let modes = QueueModes {
         steering: QueueMode::All,
@@ -132,7 +133,7 @@ fn commands() -> Vec<(ToAgent, Value)> {
                 "settings",
                 &json!({
                     "auto_approve": true, "model": "m", "max_tokens": 9, "temperature": 0.5,
-                    "mode": "fast",
+                    "mode": "fast", "other": { "style": "terse" },
                 }),
             ),
         ),

@@ -169,6 +169,17 @@ fn other_events() -> Vec<(FromAgent, Value)> {
             }),
             data("usage", &json!({ "input": 1, "output": 2 })),
         ),
+        (
+            FromAgent::Settings(SettingsChange {
+                model: Some("m".into()),
+                other: [("style".to_owned(), json!("terse"))].into_iter().collect(),
+                ..SettingsChange::default()
+            }),
+            data(
+                "settings",
+                &json!({ "model": "m", "other": { "style": "terse" } }),
+            ),
+        ),
         (FromAgent::ContextLeft(40), data("context_left", &json!(40))),
         (
             FromAgent::CommandsAvailable(vec![command]),
@@ -243,7 +254,7 @@ fn every_event_has_a_stable_json_form() {
         .map(|(event, _)| kind_of_event(event))
         .collect();
     kinds.dedup();
-    assert_eq!(kinds.len(), 21, "{kinds:?}");
+    assert_eq!(kinds.len(), 22, "{kinds:?}");
 }
 
 fn kind_of_event(event: &FromAgent) -> usize {
@@ -269,6 +280,7 @@ fn kind_of_event(event: &FromAgent) -> usize {
         FromAgent::Thread(_) => 19,
         FromAgent::Undelivered { .. } => 20,
         FromAgent::LinkFailed(_) => 21,
+        FromAgent::Settings(_) => 22,
     }
 }
 

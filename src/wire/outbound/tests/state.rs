@@ -11,18 +11,24 @@ fn state_after(events: impl IntoIterator<Item = Event>) -> SessionState {
     for (offset, event) in (1..).zip(events) {
         state.apply(&recorded(offset, event), &Bounds::default());
     }
-    state.settings.auto_approve = true;
-    state.settings.model = "large".into();
-    state.settings.max_tokens = 4096;
-    state.settings.temperature = 0.5;
+    let chosen = SettingsChange {
+        auto_approve: Some(true),
+        model: Some("large".into()),
+        max_tokens: Some(4096),
+        temperature: Some(0.5),
+        ..SettingsChange::default()
+    };
+    state.settings.chosen.merge(&chosen);
+    state.settings.fill(&chosen);
     state
 }
 
 fn sent_state(state: &SessionState, history: bool) -> Value {
-    let what = StateParts {
-        history,
-        settings: false,
-    };
+    let settings = true;
+    sent_parts(state, StateParts { history, settings })
+}
+
+fn sent_parts(state: &SessionState, what: StateParts) -> Value {
     let id = Some("msg-789");
     json_of(&full_state(
         session(),
@@ -61,6 +67,44 @@ fn a_state_without_history_has_an_empty_conversation_and_all_the_rest() {
     assert_eq!(without["payload"]["conversationHistory"], json!([]));
     without["payload"]["conversationHistory"] = with["payload"]["conversationHistory"].clone();
     assert_eq!(without, with);
+}
+
+#[test]
+fn settings_that_nobody_reported_or_wanted_are_absent() {
+    let what = StateParts::WHOLE;
+    let payload = sent_parts(&SessionState::default(), what)["payload"].clone();
+    assert_eq!(payload["settings"], json!({ "autoApprove": false }));
+    let what = StateParts {
+        history: true,
+        settings: false,
+    };
+    let payload = sent_parts(&state_after([]), what)["payload"].clone();
+    assert_eq!(payload.get("settings"), None);
+}
+
+#[test]
+fn settings_by_the_agents_own_names_stand_beside_the_others() {
+    let reported = SettingsChange {
+        model: Some("small".into()),
+        other: [("style".to_owned(), json!("terse"))].into_iter().collect(),
+        ..SettingsChange::default()
+    };
+    let frame = event(
+        session(),
+        &recorded(1, Event::SettingsReported(reported.clone())),
+    );
+    let frame = json_of(&frame);
+    assert_eq!(frame["type"], "STATE_UPDATE");
+    let expected = json!({ "model": "small", "style": "terse" });
+    assert_eq!(frame["payload"]["updates"]["settings"], expected);
+    let mut state = SessionState::default();
+    state.apply(
+        &recorded(1, Event::SettingsReported(reported)),
+        &Bounds::default(),
+    );
+    let settings = sent_state(&state, true)["payload"]["settings"].clone();
+    let expected = json!({ "autoApprove": false, "model": "small", "style": "terse" });
+    assert_eq!(settings, expected);
 }
 
 #[test]

@@ -31,7 +31,7 @@ export function OptionsMenu({ session }: { session: OpenSession }) {
   const button = (
     <>
       <Icon name="gear" />
-      {model !== 'default' && <span class="options-model">{model}</span>}
+      {model !== undefined && <span class="options-model">{model}</span>}
     </>
   );
   return (
@@ -83,7 +83,7 @@ function Models({ session, settings, change }: { session: OpenSession; settings:
     );
   }
   const { models, modes, current } = modelsOf(state.result);
-  // Until a model is chosen the setting is `default`, and only the agent knows which that is.
+  // Some agents tell their model only when they are asked.
   const model = models.some(({ id }) => id === settings.model) ? settings.model : (current ?? settings.model);
   return (
     <>
