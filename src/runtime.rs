@@ -8,6 +8,7 @@
 
 mod agent_directories;
 mod agent_home;
+mod agent_settings;
 mod agent_setup;
 mod agent_status;
 mod agent_test;

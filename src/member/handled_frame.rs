@@ -37,7 +37,8 @@ impl FrameHandler {
     }
 
     pub(super) fn refuse(&self, refused: &Refused, id: Option<&str>) -> Handled {
-        let details = refused.quota.map(Details::over_quota);
+        let field = refused.field.as_deref().map(Details::field);
+        let details = refused.quota.map(Details::over_quota).or(field);
         self.error(refused.code, &refused.message, details.as_ref(), id)
     }
 

@@ -22,7 +22,6 @@ use super::slots::Slots;
 use super::transport::shared_socket::{SharedSocket, SharedSocketConfig};
 use super::{FromAgent, Link, demo};
 use crate::clock::Clock;
-use crate::domain::command::SettingsChange;
 use crate::domain::error_code::ErrorCode;
 use crate::domain::event::Author;
 use crate::domain::id::{SessionId, UserId};
@@ -325,65 +324,6 @@ impl Catalog {
         self.is_able(name, "steer") && (!is_demo || demo::can_be_steered(prompt))
     }
 
-    /// Whether a session may approve this agent's harmless permissions by itself.
-    pub(crate) fn permits_auto_approve(&self, name: &str) -> bool {
-        let Some(entry) = self.entry(name) else {
-            return false;
-        };
-        entry.config.auto_approve.unwrap_or(entry.config.is_demo())
-    }
-
-    /// The settings with which the operator lets this agent begin.
-    pub(crate) fn configured_settings(&self, name: &str) -> SettingsChange {
-        let option = |option: &str| {
-            let value = self.entry(name)?.config.options.get(option)?;
-            value.as_str().map(str::to_owned)
-        };
-        SettingsChange {
-            model: option("model"),
-            ..SettingsChange::default()
-        }
-    }
-
-    /// The first setting of a change that this agent does not allow, and why.
-    pub(crate) fn complaint(
-        &self,
-        name: &str,
-        change: &SettingsChange,
-    ) -> Option<(&'static str, String)> {
-        let agent = &self.entry(name)?.config;
-        let one_of = |known: &[String]| format!("is not one of: {}", known.join(", "));
-        if let Some(model) = &change.model
-            && !agent.models.is_empty()
-            && !agent.models.contains(model)
-        {
-            return Some(("model", one_of(&agent.models)));
-        }
-        if let Some(mode) = &change.mode
-            && !agent.modes.contains(mode)
-        {
-            let fault = if agent.modes.is_empty() {
-                format!("cannot be chosen: the agent `{name}` has no modes")
-            } else {
-                one_of(&agent.modes)
-            };
-            return Some(("mode", fault));
-        }
-        let most = agent.max_tokens;
-        if let (Some(tokens), Some(most)) = (change.max_tokens, most)
-            && tokens > most
-        {
-            return Some(("maxTokens", format!("is above {most}")));
-        }
-        let hottest = agent.max_temperature;
-        if let (Some(degree), Some(hottest)) = (change.temperature, hottest)
-            && degree > hottest
-        {
-            return Some(("temperature", format!("is above {hottest}")));
-        }
-        None
-    }
-
     /// Whether another agent of this user may start now.
     pub(crate) fn has_room(
         &self,
@@ -457,7 +397,7 @@ impl Catalog {
         ))
     }
 
-    fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
+    pub(super) fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
         self.agents.get(name).filter(|entry| entry.config.enabled)
     }
 }

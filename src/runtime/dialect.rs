@@ -73,7 +73,17 @@ pub(super) struct Protocol {
     pub(super) restart_after: &'static [Duration],
     /// The options (`agents.NAME.options`) that it knows, each with its description.
     pub(super) options: &'static [(&'static str, &'static str)],
+    /// The settings that reach an agent with this protocol.
+    pub(super) settings: CarriedSettings,
     pub(super) build: fn(Setup) -> Box<dyn Dialect>,
+}
+
+/// The settings that a protocol carries, by the names that clients know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CarriedSettings {
+    Only(&'static [&'static str]),
+    /// Every setting, also those that only the agent knows.
+    Any,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -89,6 +89,9 @@ impl Session {
             .ok()?;
         let configured = self.0.parts.catalog.configured_settings(self.agent());
         state.settings.fill(&configured);
+        if !self.0.parts.catalog.permits_auto_approve(self.agent()) {
+            state.settings.chosen.auto_approve = None;
+        }
         Some(state)
     }
 

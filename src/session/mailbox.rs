@@ -80,6 +80,8 @@ pub(crate) struct Refused {
     pub(crate) message: String,
     /// The quota that was reached, for programs.
     pub(crate) quota: Option<QuotaExceeded>,
+    /// The field of the message that is at fault.
+    pub(crate) field: Option<String>,
 }
 
 impl Refused {
@@ -88,7 +90,14 @@ impl Refused {
             code,
             message: message.into(),
             quota: None,
+            field: None,
         }
+    }
+
+    /// Names the field of the message that is at fault.
+    pub(super) fn about(self, field: String) -> Self {
+        let field = Some(field);
+        Self { field, ..self }
     }
 
     pub(super) fn storage_unavailable() -> Self {

@@ -330,6 +330,7 @@ impl Router {
                 Ok(effect)
             }
             Command::UpdateContext(context) => {
+                self.check_context("payload")?;
                 if let Some(key) = meta.idempotency_key.filter(|_| self.writer.is_stored()) {
                     let command = Some(command_record(key, &None::<RunId>));
                     self.record(Change::default().by(command)).await?;
@@ -355,11 +356,18 @@ impl Router {
 
     fn check_settings(&self, change: &SettingsChange) -> Result<(), Refused> {
         let catalog = &self.parts.catalog;
-        let complaint = catalog.complaint(&self.agent_info.name, change);
-        complaint.map_or(Ok(()), |(setting, fault)| {
-            let message = format!("`payload.settings.{setting}` {fault}.");
-            Err(Refused::new(ErrorCode::ValidationError, message))
+        let checked = catalog.check_settings(&self.agent_info.name, change);
+        checked.map_err(|refused| {
+            let field = format!("payload.settings.{}", refused.setting);
+            let message = format!("`{field}` {}.", refused.fault);
+            Refused::new(refused.code, message).about(field)
         })
+    }
+
+    /// Refuses a context that the agent would never see.
+    fn check_context(&self, field: &str) -> Result<(), Refused> {
+        let taken = self.require("context", "tell it where they are");
+        taken.map_err(|refused| refused.about(field.to_owned()))
     }
 
     fn require(&self, capability: &str, what: &str) -> Result<(), Refused> {

@@ -54,7 +54,7 @@ impl Serialize for Limit {
 }
 
 impl Details {
-    pub(super) fn field(path: &str) -> Self {
+    pub(crate) fn field(path: &str) -> Self {
         Self {
             field: Some(path.to_owned()),
             ..Self::default()

@@ -96,11 +96,14 @@ async fn only_settings_that_the_agent_allows_are_accepted() {
         (json!({ "model": "huge" }), "model"),
         (json!({ "mode": "reckless" }), "mode"),
         (json!({ "maxTokens": 1001 }), "maxTokens"),
+        (json!({ "shell": "zsh" }), "shell"),
     ] {
         let error = root
             .asks("UPDATE_SETTINGS", json!({ "settings": change }))
             .await;
         assert_eq!(error["code"], "VALIDATION_ERROR");
+        let path = format!("payload.settings.{field}");
+        assert_eq!(error["details"]["field"], path);
         assert!(
             error["message"].as_str().unwrap().contains(field),
             "{error}"

@@ -315,17 +315,21 @@ async fn a_remembered_decision_is_not_asked_again() {
 
 #[tokio::test]
 async fn a_session_may_auto_approve_harmless_tools_and_nothing_else() {
+    let switch = |on: bool| json!({ "settings": { "autoApprove": on } });
     for (permitted, asked) in [("true", 0), ("false", 1)] {
         let settings = Settings::new().with("AGENTS__DEMO__AUTO_APPROVE", permitted);
         let gateway = settings.start().await;
         let browser = gateway.logged_in("root").await;
         let mut root = joins(&browser, "").await;
-        root.sends(
-            "UPDATE_SETTINGS",
-            json!({ "settings": { "autoApprove": true } }),
-        )
-        .await;
+        root.sends("UPDATE_SETTINGS", switch(asked == 0)).await;
         root.sees("STATE_UPDATE").await;
+        if asked == 1 {
+            root.sends("UPDATE_SETTINGS", switch(true)).await;
+            let refused = root.sees("ERROR_MESSAGE").await["payload"].clone();
+            assert_eq!(refused["code"], "VALIDATION_ERROR");
+            let field = &refused["details"]["field"];
+            assert_eq!(*field, "payload.settings.autoApprove", "{refused}");
+        }
         let question = root.is_asked("/tool").await;
         assert_eq!(root.open_questions().await.len(), asked);
         if asked == 1 {

@@ -6,7 +6,7 @@ use super::*;
 use crate::runtime::config::SandboxMode;
 use crate::runtime::launch::LauncherConfig;
 
-fn catalog(json: &str) -> Catalog {
+pub(in crate::runtime) fn catalog(json: &str) -> Catalog {
     let config: Config = serde_json::from_str(json).unwrap();
     Catalog::for_tests(&config)
 }
@@ -62,52 +62,6 @@ fn the_operator_sees_disabled_agents_too() {
         described,
         [(demo(), demo(), false), ("toy".into(), demo(), true)]
     );
-}
-
-#[test]
-fn settings_outside_the_configured_bounds_are_rejected() {
-    let json = r#"{"toy": {"protocol": "demo", "models": ["a", "b"], "modes": ["ask"],
-        "max_tokens": 100, "max_temperature": 0.5}}"#;
-    let catalog = catalog(json);
-    let none = SettingsChange::default;
-    let wrong = |agent: &str, change: SettingsChange| {
-        catalog
-            .complaint(agent, &change)
-            .map(|(setting, _)| setting)
-    };
-    let model = |name: &str| SettingsChange {
-        model: Some(name.into()),
-        ..none()
-    };
-    let mode = |name: &str| SettingsChange {
-        mode: Some(name.into()),
-        ..none()
-    };
-    assert_eq!(wrong("toy", model("a")), None);
-    assert_eq!(wrong("toy", model("c")), Some("model"));
-    assert_eq!(wrong("demo", model("c")), None);
-    assert_eq!(wrong("toy", mode("ask")), None);
-    assert_eq!(wrong("demo", mode("ask")), Some("mode"));
-    let tokens = Some(101);
-    let max_tokens = SettingsChange {
-        max_tokens: tokens,
-        ..none()
-    };
-    assert_eq!(wrong("toy", max_tokens), Some("maxTokens"));
-    let temperature = SettingsChange {
-        temperature: Some(0.6),
-        ..none()
-    };
-    assert_eq!(wrong("toy", temperature), Some("temperature"));
-}
-
-#[test]
-fn only_the_demo_agent_is_auto_approved_without_configuration() {
-    let json = r#"{"strict": {"protocol": "demo", "auto_approve": false}}"#;
-    let catalog = catalog(json);
-    assert!(catalog.permits_auto_approve("demo"));
-    assert!(!catalog.permits_auto_approve("strict"));
-    assert!(!catalog.permits_auto_approve("unknown"));
 }
 
 #[tokio::test]

@@ -10,7 +10,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    Actions, Dialect, Framing, Protocol, Setup, StreamKind, ToAgent, Transport, unsupported,
+    Actions, CarriedSettings, Dialect, Framing, Protocol, Setup, StreamKind, ToAgent, Transport,
+    unsupported,
 };
 use crate::domain::command::{AgentRequest, SettingsChange, Topic};
 use crate::domain::error_code::ErrorCode;
@@ -59,6 +60,7 @@ pub(super) const PROTOCOL: Protocol = Protocol {
             "the id of the agent's own way to log in that needs no human, for example with an API key",
         ),
     ],
+    settings: CarriedSettings::Only(&["model", "mode"]),
     build: |setup| Box::new(Acp::new(setup)),
 };
 

@@ -15,8 +15,8 @@ use super::super::jsonrpc::{self, Message, RpcError};
 use super::super::open_questions::OpenQuestions;
 use super::super::pending_requests::PendingRequests;
 use super::{
-    Actions, Dialect, ErrorCode, Framing, Level, Protocol, Setup, StreamKind, ToAgent, Transport,
-    text_of,
+    Actions, CarriedSettings, Dialect, ErrorCode, Framing, Level, Protocol, Setup, StreamKind,
+    ToAgent, Transport, text_of,
 };
 
 mod notifications;
@@ -39,6 +39,7 @@ pub(super) const PROTOCOL: Protocol = Protocol {
         "questions",
         "which questions the runtime may ask: `all` (the default) or `confirm`",
     )],
+    settings: CarriedSettings::Only(&["model"]),
     build: |setup| Box::new(Codelia::new(setup)),
 };
 

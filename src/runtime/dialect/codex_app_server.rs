@@ -21,8 +21,8 @@ use self::approval::Approvals;
 use self::turn_events::{Interruption, PromptStage, Turn};
 use self::usage::UsageMeter;
 use super::{
-    Actions, Dialect, Framing, FromAgent, PromptContent, Protocol, Setup, StreamKind, ToAgent,
-    Transport, unsupported,
+    Actions, CarriedSettings, Dialect, Framing, FromAgent, PromptContent, Protocol, Setup,
+    StreamKind, ToAgent, Transport, unsupported,
 };
 use crate::domain::command::{Mode, SettingsChange, Topic};
 use crate::domain::error_code::ErrorCode;
@@ -54,6 +54,7 @@ pub(super) const PROTOCOL: Protocol = Protocol {
         ),
         ("effort", "how hard the model thinks: low, medium, high, …"),
     ],
+    settings: CarriedSettings::Only(&["model"]),
     build: |setup| Box::new(Codex::new(setup)),
 };
 

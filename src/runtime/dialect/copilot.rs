@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    Action, Actions, Dialect, Framing, PromptContent, Protocol, Setup, StreamKind, ToAgent,
-    Transport, text_of, unsupported,
+    Action, Actions, CarriedSettings, Dialect, Framing, PromptContent, Protocol, Setup, StreamKind,
+    ToAgent, Transport, text_of, unsupported,
 };
 use crate::domain::command::{AgentRequest, Mode};
 use crate::domain::error_code::ErrorCode;
@@ -56,6 +56,7 @@ pub(super) const PROTOCOL: Protocol = Protocol {
         ("include_auth", "whether it has a login: true by default"),
         ("pagination", "whether lists have pages: true by default"),
     ],
+    settings: CarriedSettings::Only(&[]),
     build: |setup| Box::new(Copilot::new(setup)),
 };
 

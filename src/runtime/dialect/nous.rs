@@ -12,8 +12,9 @@ use self::command_queue::{CommandError, CommandQueue, Purpose};
 use self::run_events::Run;
 use super::super::messages::FromAgent;
 use super::{
-    Action, Actions, AgentRequest, Dialect, ErrorCode, Framing, Level, PromptContent, Protocol,
-    RunId, RunOutcome, Setup, StreamKind, ToAgent, Transport, text_of, unsupported_request,
+    Action, Actions, AgentRequest, CarriedSettings, Dialect, ErrorCode, Framing, Level,
+    PromptContent, Protocol, RunId, RunOutcome, Setup, StreamKind, ToAgent, Transport, text_of,
+    unsupported_request,
 };
 use crate::domain::command::Topic;
 use crate::domain::queue::{QueueMode, QueueModes};
@@ -32,6 +33,7 @@ pub(super) const PROTOCOL: Protocol = Protocol {
     shares: |_| false,
     restart_after: &[],
     options: &[],
+    settings: CarriedSettings::Only(&[]),
     build: |setup| Box::new(Nous::new(setup)),
 };
 

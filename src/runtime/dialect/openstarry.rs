@@ -4,7 +4,8 @@
 //! `document`, which the written specification describes, for cores that follow it.
 
 use super::{
-    Actions, Dialect, Framing, PromptContent, Protocol, Setup, StreamKind, ToAgent, Transport,
+    Actions, CarriedSettings, Dialect, Framing, PromptContent, Protocol, Setup, StreamKind,
+    ToAgent, Transport,
 };
 use crate::domain::command::Mode;
 use crate::domain::error_code::ErrorCode;
@@ -27,6 +28,7 @@ pub(super) const PROTOCOL: Protocol = Protocol {
         "wire",
         "`daemon` (the default) or `document`: which of its two wires the socket speaks",
     )],
+    settings: CarriedSettings::Only(&[]),
     build,
 };
 

@@ -16,8 +16,8 @@ use serde_json::{Map, Value, json};
 use self::extension_ui::Dialogs;
 use self::run_events::{FollowUp, Run};
 use super::{
-    Actions, Dialect, Framing, FromAgent, PromptContent, Protocol, Setup, StreamKind, ToAgent,
-    Transport, text_of, unsupported,
+    Actions, CarriedSettings, Dialect, Framing, FromAgent, PromptContent, Protocol, Setup,
+    StreamKind, ToAgent, Transport, text_of, unsupported,
 };
 use crate::domain::command::{AgentRequest, Mode, SettingsChange, Topic};
 use crate::domain::error_code::ErrorCode;
@@ -37,6 +37,7 @@ pub(super) const PROTOCOL: Protocol = Protocol {
     shares: |_| false,
     restart_after: &[],
     options: &[],
+    settings: CarriedSettings::Only(&["model"]),
     build: |setup| Box::new(Pi::new(setup)),
 };
 

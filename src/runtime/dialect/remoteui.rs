@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Actions, Content, Dialect, File, Framing, PromptContent, Protocol, Setup, StreamKind, ToAgent,
-    Transport, unsupported,
+    Actions, CarriedSettings, Content, Dialect, File, Framing, PromptContent, Protocol, Setup,
+    StreamKind, ToAgent, Transport, unsupported,
 };
 use crate::domain::command::{AgentRequest, Mode, SettingsChange};
 use crate::domain::error_code::ErrorCode;
@@ -45,6 +45,7 @@ pub(super) const PROTOCOL: Protocol = Protocol {
             "shown to the other side in a `RemoteUIAuth` message before anything else",
         ),
     ],
+    settings: CarriedSettings::Any,
     build: |setup| Box::new(RemoteUi::new(setup)),
 };
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    Actions, Dialect, Framing, PromptContent, Protocol, Setup, StreamKind, ToAgent, Transport,
-    unsupported,
+    Actions, CarriedSettings, Dialect, Framing, PromptContent, Protocol, Setup, StreamKind,
+    ToAgent, Transport, unsupported,
 };
 use crate::domain::command::{AgentRequest, Mode, SettingsChange, Topic};
 use crate::domain::error_code::ErrorCode;
@@ -74,6 +74,7 @@ pub(super) const PROTOCOL: Protocol = Protocol {
             "`cli`: the stream of the Roo CLI instead of the IPC",
         ),
     ],
+    settings: CarriedSettings::Any,
     build: |setup| {
         if setup.option("wire") == Some("cli") {
             Box::new(cli::Cli::new(setup))

@@ -43,7 +43,9 @@ impl Router {
             let message = "The session is about to end; try again.";
             return Err(Refused::new(ErrorCode::Busy, message).into());
         }
-        if prompt.context.is_none() {
+        if prompt.context.is_some() {
+            self.check_context("payload.context")?;
+        } else {
             prompt.context = self.ui_contexts.of(&meta.by.actor);
         }
         self.check_quotas().await?;

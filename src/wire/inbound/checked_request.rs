@@ -9,7 +9,9 @@ use super::message::{
     SetTools, SettingsToChange, SubmitPrompt, UpdateSettings,
 };
 use super::{Rejected, Rules, reader};
-use crate::domain::command::{AgentRequest, Attachment, Command, IfBusy, Prompt, SettingsChange};
+use crate::domain::command::{
+    AgentRequest, Attachment, Command, IfBusy, MAX_OTHER_SETTINGS, Prompt, SettingsChange,
+};
 use crate::domain::error_code::ErrorCode;
 use crate::domain::question::{self, AnswerValue};
 use crate::wire::error_details::{Details, Limit};
@@ -18,6 +20,9 @@ const MAX_TOKENS: u32 = 1_000_000;
 const MAX_TEMPERATURE: f64 = 2.0;
 const MAX_MODEL_CHARS: usize = 128;
 const MAX_CONTEXT_BYTES: usize = 64 * 1024;
+/// Of one setting that only the agent knows.
+const MAX_SETTING_BYTES: usize = 4 * 1024;
+const NAMED_SETTINGS: [&str; 5] = ["autoApprove", "model", "maxTokens", "temperature", "mode"];
 const MAX_TOOLS: usize = 256;
 const MAX_REASON_CHARS: usize = 2_000;
 
@@ -98,14 +103,20 @@ impl From<AnyAttachment> for Attachment {
     }
 }
 
-pub(super) fn update_settings(message: UpdateSettings, _: &Rules) -> Read {
+pub(super) fn update_settings(message: UpdateSettings, rules: &Rules) -> Read {
+    let (named, other) = message
+        .settings
+        .into_iter()
+        .filter(|(_, value)| !value.is_null())
+        .partition::<Map<_, _>, _>(|(name, _)| NAMED_SETTINGS.contains(&name.as_str()));
+    check_other_settings(&other, rules)?;
     let SettingsToChange {
         auto_approve,
         model,
         max_tokens,
         temperature,
         mode,
-    } = message.settings;
+    } = reader::read(Value::Object(named), "payload.settings")?;
     for (name, word) in [("model", &model), ("mode", &mode)] {
         if let Some(word) = word
             && !(1..=MAX_MODEL_CHARS).contains(&word.chars().count())
@@ -128,12 +139,28 @@ pub(super) fn update_settings(message: UpdateSettings, _: &Rules) -> Read {
         max_tokens,
         temperature,
         mode,
-        ..SettingsChange::default()
+        other,
     };
     if change.is_empty() {
         return Err(Rejected::field("payload.settings", "changes nothing"));
     }
     Ok(Request::Command(Command::UpdateSettings(change)))
+}
+
+/// Settings that only the agent knows: few, short and of bounded size.
+fn check_other_settings(other: &Map<String, Value>, rules: &Rules) -> Result<(), Rejected> {
+    if other.len() > MAX_OTHER_SETTINGS {
+        let fault = format!("has more than {MAX_OTHER_SETTINGS} settings of the agent's own");
+        return Err(Rejected::field("payload.settings", &fault));
+    }
+    for (name, value) in other {
+        reader::check_id("payload.settings", name, rules.id_bytes)?;
+        if value.to_string().len() > MAX_SETTING_BYTES {
+            let fault = format!("has more than {MAX_SETTING_BYTES} bytes");
+            return Err(Rejected::field(&format!("payload.settings.{name}"), &fault));
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn answer(message: Answer, rules: &Rules) -> Read {

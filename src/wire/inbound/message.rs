@@ -6,7 +6,9 @@
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny};
 use serde::{Deserialize as Read, Serialize};
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{AdditionalProperties, Schema};
+use utoipa::{PartialSchema as _, ToSchema};
 
 use super::checked_request::{self, Request};
 use super::{Rejected, Rules, reader};
@@ -206,13 +208,14 @@ pub(super) struct RequestState {
 
 #[derive(Read, ToSchema)]
 pub(super) struct UpdateSettings {
-    pub(super) settings: SettingsToChange,
+    // A map, because an agent may have settings that only it knows.
+    #[schema(schema_with = open_settings)]
+    pub(super) settings: Map<String, Value>,
 }
 
-/// At least one of them; others are refused.
-// An unknown setting is refused because it would look as if it had been changed.
+/// At least one of them, or settings by the agent's own names where it takes any; else others are refused.
 #[derive(Read, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct SettingsToChange {
     pub(super) auto_approve: Option<bool>,
     #[schema(min_length = 1, max_length = 128)]
@@ -223,6 +226,16 @@ pub(super) struct SettingsToChange {
     pub(super) temperature: Option<f64>,
     #[schema(min_length = 1, max_length = 128)]
     pub(super) mode: Option<String>,
+}
+
+/// The described settings and any others.
+fn open_settings() -> RefOr<Schema> {
+    let mut described = SettingsToChange::schema();
+    if let RefOr::T(Schema::Object(settings)) = &mut described {
+        let any = AdditionalProperties::FreeForm(true);
+        settings.additional_properties = Some(Box::new(any));
+    }
+    described
 }
 
 // MessageSchema as it is sent and read by hand, as `AnyAttachment` is.

@@ -95,3 +95,69 @@ async fn a_choice_that_equals_a_default_is_made_again_after_a_restart_of_the_age
         peer.leaves();
     }
 }
+
+#[tokio::test]
+async fn other_settings_reach_a_runtime_that_takes_them() {
+    let mut peer = RemoteUiPeer::listens();
+    let (_gateway, mut mia) = joins_extension(&peer, "auto_approve = true").await;
+    let chosen = json!({ "autoApprove": true, "style": "terse", "limits": { "files": 3 } });
+    mia.sends("UPDATE_SETTINGS", json!({ "settings": chosen }))
+        .await;
+    mia.sees("ACK").await;
+    mia.prompts("hello").await;
+    peer.greets(remoteui_state(&json!({}))).await;
+    let update = peer.receives("RemoteUISettingsUpdate").await;
+    assert_eq!(update["data"]["settings"], chosen);
+    runs(&mut mia, &mut peer).await;
+    assert_eq!(settings_of(&mut mia).await, chosen);
+}
+
+#[tokio::test]
+async fn a_setting_or_context_that_the_agent_does_not_take_is_refused_by_name() {
+    let file = "[agents.core]\nprotocol = \"nous\"\nsocket = \"/no/such.sock\"\n";
+    let gateway = Settings::new().with_config_file(file).start().await;
+    let mut mia = joins(&gateway, "?agent=core").await;
+    let prompt = json!({ "text": "hi", "mode": "act", "context": { "cwd": "/src" } });
+    for (kind, payload, code, field) in [
+        (
+            "UPDATE_SETTINGS",
+            json!({ "settings": { "model": "large" } }),
+            "UNSUPPORTED",
+            "payload.settings.model",
+        ),
+        (
+            "UPDATE_SETTINGS",
+            json!({ "settings": { "maxTokens": 7 } }),
+            "UNSUPPORTED",
+            "payload.settings.maxTokens",
+        ),
+        (
+            "UPDATE_SETTINGS",
+            json!({ "settings": { "style": "terse" } }),
+            "VALIDATION_ERROR",
+            "payload.settings.style",
+        ),
+        (
+            "UPDATE_SETTINGS",
+            json!({ "settings": { "autoApprove": true } }),
+            "VALIDATION_ERROR",
+            "payload.settings.autoApprove",
+        ),
+        (
+            "UPDATE_CONTEXT",
+            json!({ "cwd": "/src" }),
+            "UNSUPPORTED",
+            "payload",
+        ),
+        ("SUBMIT_PROMPT", prompt, "UNSUPPORTED", "payload.context"),
+    ] {
+        mia.sends(kind, payload).await;
+        let error = mia.sees("ERROR_MESSAGE").await["payload"].clone();
+        assert_eq!(error["code"], code, "{error}");
+        assert_eq!(error["details"]["field"], field, "{error}");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("`core`"), "{message}");
+    }
+    mia.sees_nothing().await;
+    assert_eq!(settings_of(&mut mia).await, json!({ "autoApprove": false }));
+}

@@ -502,15 +502,6 @@ export type SetTools = {
   tools: Array<string>;
 };
 
-/** At least one of them; others are refused. */
-export type SettingsToChange = {
-  autoApprove?: boolean | null;
-  maxTokens?: number | null;
-  mode?: string | null;
-  model?: string | null;
-  temperature?: number | null;
-};
-
 /** `StateUpdate` of the gateway's description. */
 export type StateUpdate = {
   updates: Updates;
@@ -620,7 +611,15 @@ export type ToolUpdate = ToolState & {
 
 /** `UpdateSettings` of the gateway's description. */
 export type UpdateSettings = {
-  settings: SettingsToChange;
+  /** At least one of them, or settings by the agent's own names where it takes any; else others are refused. */
+  settings: {
+    autoApprove?: boolean | null;
+    maxTokens?: number | null;
+    mode?: string | null;
+    model?: string | null;
+    temperature?: number | null;
+    [name: string]: unknown;
+  };
 };
 
 /** `Updates` of the gateway's description. */

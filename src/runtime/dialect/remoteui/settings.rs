@@ -8,6 +8,10 @@ use crate::domain::command::SettingsChange;
 pub(super) fn to_wire(change: &SettingsChange) -> Map<String, Value> {
     let mut settings = change.other.clone();
     let named = [
+        (
+            "autoApprove",
+            change.auto_approve.map(|approves| json!(approves)),
+        ),
         ("model", change.model.as_ref().map(|model| json!(model))),
         ("maxTokens", change.max_tokens.map(|tokens| json!(tokens))),
         (

@@ -31,11 +31,13 @@ impl Settings {
         let known = change.model.is_some()
             || change.max_tokens.is_some()
             || change.temperature.is_some()
-            || change.mode.is_some();
+            || change.mode.is_some()
+            || !change.other.is_empty();
         chosen.model = change.model.or(chosen.model.take());
         chosen.max_tokens = change.max_tokens.or(chosen.max_tokens);
         chosen.temperature = change.temperature.or(chosen.temperature);
         chosen.mode = change.mode.or(chosen.mode.take());
+        chosen.other.extend(change.other);
         known
     }
 
@@ -60,6 +62,7 @@ impl Settings {
 
     fn apply_chosen(&self, setup: &Setup, configuration: &mut Map<String, Value>) {
         let chosen = &self.chosen;
+        configuration.extend(chosen.other.clone());
         let model_key = setup.option("model_key").unwrap_or("apiModelId");
         for (name, value) in [
             (model_key, chosen.model.as_ref().map(|model| json!(model))),

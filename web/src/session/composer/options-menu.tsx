@@ -44,7 +44,7 @@ export function OptionsMenu({ session }: { session: OpenSession }) {
 function OptionsContent({ session }: { session: OpenSession }) {
   const { settings } = session.view.value;
   const [error, setError] = useState('');
-  const change = async (changes: Protocol.SettingsToChange) => {
+  const change = async (changes: Protocol.UpdateSettings['settings']) => {
     setError('');
     try {
       await session.send('UPDATE_SETTINGS', { settings: changes });
@@ -70,7 +70,7 @@ function OptionsContent({ session }: { session: OpenSession }) {
   );
 }
 
-function Models({ session, settings, change }: { session: OpenSession; settings: Protocol.AllSettings; change: (changes: Protocol.SettingsToChange) => void }) {
+function Models({ session, settings, change }: { session: OpenSession; settings: Protocol.AllSettings; change: (changes: Protocol.UpdateSettings['settings']) => void }) {
   const { state, reload } = useAgentQuery(session, 'models');
   if (state.is === 'loading') return <p class="small soft options-note" role="status">{text.common.loading}</p>;
   if (state.is === 'unavailable') return <p class="small soft options-note">{strings.modelsNone}</p>;
