@@ -17,6 +17,16 @@ pub enum Mode {
     Act,
 }
 
+/// How the content of a file is written in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Encoding {
+    /// As it is.
+    Text,
+    /// In base64.
+    Base64,
+}
+
 /// A file of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -42,6 +52,9 @@ pub enum Attachment {
         media_type: String,
         /// Content, as the client sent it.
         content: String,
+        /// How the content is written; absent: an image is base64, everything else is text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        encoding: Option<Encoding>,
     },
     /// Uploaded before and not looked up yet; never reaches a session.
     Named {
@@ -335,10 +348,16 @@ mod tests {
         };
         // The stored form from before there were uploads.
         let inline = json!({ "name": "a", "media_type": "text/plain", "content": "b" });
+        let coded = Attachment::Inline {
+            name: "a".into(),
+            media_type: "text/plain".into(),
+            content: "Yg==".into(),
+            encoding: Some(Encoding::Base64),
+        };
         let read: Attachment = serde_json::from_value(inline.clone()).unwrap();
         assert!(matches!(read, Attachment::Inline { .. }), "{read:?}");
         assert_eq!(serde_json::to_value(&read).unwrap(), inline);
-        for attachment in [stored, Attachment::Named { id }] {
+        for attachment in [stored, coded, Attachment::Named { id }] {
             let text = serde_json::to_string(&attachment).unwrap();
             let read: Attachment = serde_json::from_str(&text).unwrap();
             assert_eq!(read, attachment);

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::dialect::unsupported;
 use super::messages::Declined;
-use crate::domain::command::{Attachment, Mode, Prompt};
+use crate::domain::command::{Attachment, Encoding, Mode, Prompt};
 use crate::domain::media_type::{MediaType, Sniffer};
 use crate::store::Blobs;
 
@@ -100,10 +100,10 @@ impl PromptContent {
 
     fn add(&mut self, attachment: Attachment) {
         match attachment {
-            // Inline content is text unless its media type says image.
             Attachment::Inline {
                 media_type,
                 content,
+                encoding: None | Some(Encoding::Base64),
                 ..
             } if media_type.starts_with("image/") && !media_type.contains("svg") => {
                 self.images.push(image_of(&content));
@@ -112,10 +112,11 @@ impl PromptContent {
                 name,
                 media_type,
                 content,
+                encoding,
             } => self.files.push(File {
                 name,
                 media_type,
-                content: Content::Text(content),
+                content: inline_content(content, encoding),
             }),
             Attachment::Stored {
                 name,
@@ -238,6 +239,18 @@ impl PromptContent {
     }
 }
 
+/// Bytes that are text are text, however they were sent.
+fn inline_content(content: String, encoding: Option<Encoding>) -> Content {
+    if encoding != Some(Encoding::Base64) {
+        return Content::Text(content);
+    }
+    let decoded = STANDARD.decode(&content).map(String::from_utf8);
+    match decoded {
+        Ok(Ok(text)) => Content::Text(text),
+        Ok(Err(_)) | Err(_) => Content::Base64(content),
+    }
+}
+
 async fn read(blobs: &Blobs, sha256: &str) -> Option<Vec<u8>> {
     let hash = unhex(sha256)?;
     let mut file = blobs.read(&hash).await.ok()??;
@@ -292,6 +305,16 @@ mod tests {
             name: name.into(),
             media_type: media_type.into(),
             content: content.into(),
+            encoding: None,
+        }
+    }
+
+    fn encoded(name: &str, media_type: &str, content: &str) -> Attachment {
+        Attachment::Inline {
+            name: name.into(),
+            media_type: media_type.into(),
+            content: content.into(),
+            encoding: Some(Encoding::Base64),
         }
     }
 
@@ -328,6 +351,24 @@ mod tests {
                 .all(|image| image.media_type == "image/gif" && image.base64 == gif)
         );
         assert_eq!(names(&prompt), ["a.svg", "a.txt"]);
+    }
+
+    #[test]
+    fn a_file_in_base64_is_decoded_if_it_is_text() {
+        let mut prompt = Prompt::new("look", Mode::Act);
+        prompt.attachments = vec![
+            encoded("a.txt", "text/plain", "aGVsbG8="),
+            encoded("a.bin", "application/octet-stream", "AP8="),
+            encoded("a.png", "image/png", "iVBORw0KGgo="),
+        ];
+        let prompt = PromptContent::from(prompt);
+        let contents: Vec<&Content> = prompt.files.iter().map(|file| &file.content).collect();
+        let (text, bytes) = (
+            Content::Text("hello".into()),
+            Content::Base64("AP8=".into()),
+        );
+        assert_eq!(contents, [&text, &bytes]);
+        assert_eq!(prompt.images.len(), 1);
     }
 
     #[tokio::test]

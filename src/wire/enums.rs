@@ -3,7 +3,7 @@
 use serde::de::{Deserialize, Deserializer, Error as _};
 use utoipa::openapi::{ObjectBuilder, Type, schema::Schema};
 
-use crate::domain::command::{IfBusy, Mode, Topic};
+use crate::domain::command::{Encoding, IfBusy, Mode, Topic};
 use crate::domain::error_code::ErrorCode;
 use crate::domain::event::{Activity, Author, Channel, Level};
 use crate::domain::question::{ChoiceKind, QuestionKind, Severity};
@@ -40,6 +40,7 @@ macro_rules! wire_enums {
 wire_enums! {
     mode: Mode { Plan = "plan", Act = "act" }
     if_busy: IfBusy { Queue = "queue", Refuse = "refuse" }
+    encoding: Encoding { Text = "text", Base64 = "base64" }
     topic: Topic {
         Models = "models", Mcp = "mcp", Skills = "skills", Commands = "commands", Tree = "tree"
     }

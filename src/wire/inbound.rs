@@ -8,6 +8,7 @@
 mod checked_request;
 mod digest;
 pub(super) mod message;
+mod prompt_files;
 mod reader;
 mod strict_json;
 #[cfg(test)]

@@ -548,3 +548,35 @@ async fn a_branch_keeps_its_files_when_the_original_session_is_deleted() {
     there.sends("SUBMIT_PROMPT", prompt).await;
     there.sees_run_end().await;
 }
+
+#[tokio::test]
+async fn a_picture_that_is_none_reaches_no_runtime() {
+    let gateway = Gateway::start().await;
+    let page = gateway.logged_in("root").await;
+    let mut member = WsClient::connects(gateway.address(), &page.token.unwrap(), "").await;
+    let text = |media_type: &str| json!({ "name": "x", "type": media_type, "content": "a b" });
+    for (name, value, field) in [
+        ("images", json!(["aGVsbG8="]), "payload.images[0]"),
+        (
+            "attachments",
+            json!([text("text/plain"), text("image/png")]),
+            "payload.attachments[1].content",
+        ),
+    ] {
+        let mut prompt = json!({ "text": "/echo look", "mode": "act" });
+        prompt[name] = value;
+        member.sends("SUBMIT_PROMPT", prompt).await;
+        let refused = member.sees("ERROR_MESSAGE").await["payload"].clone();
+        assert_eq!(refused["code"], "VALIDATION_ERROR");
+        assert_eq!(refused["details"]["field"], field, "{refused}");
+    }
+    member.sees_nothing().await;
+    let file = json!({
+        "name": "a.bin", "type": "application/x-own", "content": "AP8=", "encoding": "base64",
+    });
+    let prompt = json!({ "text": "/echo look", "mode": "act", "attachments": [file] });
+    member.sends("SUBMIT_PROMPT", prompt).await;
+    let starting = member.sees("TASK_STATUS_UPDATE").await;
+    let shown = json!([{ "name": "a.bin", "type": "application/x-own", "size": 2 }]);
+    assert_eq!(starting["payload"]["prompt"]["attachments"], shown);
+}

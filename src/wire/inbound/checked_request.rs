@@ -5,12 +5,12 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::message::{
-    Aloud, Answer, AnyAttachment, BranchSession, Context, Extension, SaidOnce, SetQueueMode,
-    SetTools, SettingsToChange, SubmitPrompt, UpdateSettings,
+    Aloud, Answer, BranchSession, Context, Extension, SaidOnce, SetQueueMode, SetTools,
+    SettingsToChange, SubmitPrompt, UpdateSettings,
 };
-use super::{Rejected, Rules, reader};
+use super::{Rejected, Rules, prompt_files, reader};
 use crate::domain::command::{
-    AgentRequest, Attachment, Command, IfBusy, MAX_OTHER_SETTINGS, Prompt, SettingsChange,
+    AgentRequest, Command, IfBusy, MAX_OTHER_SETTINGS, Prompt, SettingsChange,
 };
 use crate::domain::error_code::ErrorCode;
 use crate::domain::question::{self, AnswerValue};
@@ -72,35 +72,24 @@ impl fmt::Debug for Request {
 type Read = Result<Request, Rejected>;
 
 pub(super) fn submit_prompt(message: SubmitPrompt, rules: &Rules) -> Read {
-    let attachments = message.attachments.unwrap_or_default();
+    let images = message.images.unwrap_or_default();
+    prompt_files::check_images(&images)?;
+    let attachments = message.attachments.unwrap_or_default().into_iter();
+    let attachments = attachments
+        .enumerate()
+        .map(|(index, given)| prompt_files::attachment(index, given))
+        .collect::<Result<_, _>>()?;
     Ok(Request::Command(Command::SubmitPrompt {
         prompt: Prompt {
             text: text(message.text, rules)?,
             mode: message.mode,
-            images: message.images.unwrap_or_default(),
-            attachments: attachments.into_iter().map(Into::into).collect(),
+            images,
+            attachments,
             context: optional_context(message.context, "payload.context")?,
             meta: optional_context(message.meta, "payload.meta")?,
         },
         if_busy: message.if_busy.unwrap_or(IfBusy::Queue),
     }))
-}
-
-impl From<AnyAttachment> for Attachment {
-    fn from(attachment: AnyAttachment) -> Self {
-        match attachment {
-            AnyAttachment::Uploaded { attachment_id } => Self::Named { id: attachment_id },
-            AnyAttachment::Inline {
-                name,
-                media_type,
-                content,
-            } => Self::Inline {
-                name,
-                media_type,
-                content,
-            },
-        }
-    }
 }
 
 pub(super) fn update_settings(message: UpdateSettings, rules: &Rules) -> Read {

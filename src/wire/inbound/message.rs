@@ -12,7 +12,7 @@ use utoipa::{PartialSchema as _, ToSchema};
 
 use super::checked_request::{self, Request};
 use super::{Rejected, Rules, reader};
-use crate::domain::command::{AgentRequest, Command, IfBusy, Mode, Topic};
+use crate::domain::command::{AgentRequest, Command, Encoding, IfBusy, Mode, Topic};
 use crate::domain::file_name::{NAME_RULE, base_name};
 use crate::domain::id::{AttachmentId, QuestionId, RunId, SessionId};
 use crate::domain::queue::QueueMode;
@@ -127,7 +127,8 @@ pub(super) struct SubmitPrompt {
     #[serde(default, deserialize_with = "read_optional")]
     #[schema(schema_with = enums::if_busy, required = false)]
     pub(super) if_busy: Option<IfBusy>,
-    /// Base64.
+    /// PNG, JPEG, GIF or WebP in base64, or as a data URL.
+    #[schema(example = json!(["iVBORw0KGgo="]))]
     pub(super) images: Option<Vec<String>>,
     pub(super) attachments: Option<Vec<AnyAttachment>>,
     /// Where the user is; at most 64 KiB.
@@ -153,7 +154,12 @@ pub(super) enum AnyAttachment {
         #[serde(rename = "type")]
         #[schema(example = "text/plain")]
         media_type: String,
+        /// Text, or base64 if `type` or `encoding` says so.
         content: String,
+        /// Absent: base64 if `type` is one of images, sounds, films, fonts, PDF, archives or
+        /// `application/octet-stream`, else text.
+        #[schema(schema_with = enums::encoding, required = false)]
+        encoding: Option<Encoding>,
     },
 }
 
@@ -168,6 +174,8 @@ impl<'de> Deserialize<'de> for AnyAttachment {
             #[serde(rename = "type")]
             media_type: Option<String>,
             content: Option<String>,
+            #[serde(default, deserialize_with = "read_optional")]
+            encoding: Option<Encoding>,
         }
         let members = Members::deserialize(deserializer)?;
         if let Some(attachment_id) = members.attachment_id {
@@ -178,6 +186,7 @@ impl<'de> Deserialize<'de> for AnyAttachment {
             name: required(members.name, "name")?,
             media_type: required(members.media_type, "type")?,
             content: required(members.content, "content")?,
+            encoding: members.encoding,
         })
     }
 }

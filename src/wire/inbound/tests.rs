@@ -60,11 +60,12 @@ fn the_documented_prompt_is_read() {
         prompt: Prompt {
             text: "Fix the failing test".into(),
             mode: Mode::Act,
-            images: vec!["aW1hZ2U=".into()],
+            images: vec!["iVBORw0KGgo=".into()],
             attachments: vec![Attachment::Inline {
                 name: "trace.txt".into(),
                 media_type: "text/plain".into(),
                 content: "line 1\nline 2".into(),
+                encoding: None,
             }],
             context: None,
             meta: None,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::domain::command::{Attachment, Prompt};
+use crate::domain::command::{Attachment, Encoding, Prompt};
 use crate::domain::id::AttachmentId;
 use crate::wire::enums::{self, WireEnum as _};
 
@@ -65,11 +65,12 @@ impl<'a> From<&'a Attachment> for File<'a> {
                 name,
                 media_type,
                 content,
+                encoding,
             } => Self {
                 attachment_id: None,
                 name: Some(name),
                 media_type: Some(media_type),
-                size: Some(content.len() as u64),
+                size: Some(content_bytes(content, *encoding)),
             },
             Attachment::Named { id } => Self {
                 attachment_id: Some(*id),
@@ -79,4 +80,15 @@ impl<'a> From<&'a Attachment> for File<'a> {
             },
         }
     }
+}
+
+fn content_bytes(content: &str, encoding: Option<Encoding>) -> u64 {
+    let bytes = match encoding {
+        Some(Encoding::Base64) => {
+            let padding = content.bytes().rev().take_while(|byte| *byte == b'=');
+            (content.len() / 4 * 3).saturating_sub(padding.count())
+        }
+        Some(Encoding::Text) | None => content.len(),
+    };
+    bytes as u64
 }

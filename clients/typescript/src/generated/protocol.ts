@@ -141,7 +141,9 @@ export type Answer = SaidOnce & {
 export type AnyAttachment = {
   attachmentId: AttachmentId;
 } | {
+  /** Text, or base64 if `type` or `encoding` says so. */
   content: string;
+  encoding?: "text" | "base64";
   /** 1 to 255 characters; of a path only what follows the last slash is kept. */
   name: string;
   /** The media type. */
@@ -519,7 +521,7 @@ export type SubmitPrompt = {
   /** Where the user is; at most 64 KiB. */
   context?: Record<string, unknown> | null;
   ifBusy?: "queue" | "refuse";
-  /** Base64. */
+  /** PNG, JPEG, GIF or WebP in base64, or as a data URL. */
   images?: Array<string> | null;
   /** Whatever the agent understands besides; at most 64 KiB. */
   meta?: Record<string, unknown> | null;

@@ -47,7 +47,10 @@ fn a_prompt_that_is_not_acceptable_is_refused_with_its_field() {
         (with("mode", json!(1)), "payload.mode"),
         (with("ifBusy", json!("wait")), "payload.ifBusy"),
         (with("images", json!("x")), "payload.images"),
-        (with("images", json!(["x", 1])), "payload.images[1]"),
+        (
+            with("images", json!(["iVBORw0KGgo=", 1])),
+            "payload.images[1]",
+        ),
         (with("attachments", json!({})), "payload.attachments"),
         (
             with("attachments", file(json!(1))),
@@ -275,5 +278,65 @@ fn a_refusal_says_in_words_what_is_wrong_with_the_field() {
         ),
     ] {
         assert_eq!(refused(&message(kind, &payload)).message, expected);
+    }
+}
+
+#[test]
+fn a_picture_that_is_none_is_refused_before_anything_is_queued() {
+    let png = "iVBORw0KGgo=";
+    let with = |name: &str, value: Value| {
+        let mut payload = json!({ "text": "x", "mode": "act" });
+        payload[name] = value;
+        payload
+    };
+    for image in ["hello", "aGVsbG8=", "iVBORw0KGgo", "", "data:image/png,abc"] {
+        let payload = with("images", json!([png, image]));
+        assert_eq!(
+            refused_field("SUBMIT_PROMPT", &payload),
+            "payload.images[1]",
+            "{image}"
+        );
+    }
+    let images = json!([png, format!("data:image/png;base64,{png}")]);
+    accepted(&message("SUBMIT_PROMPT", &with("images", images)));
+}
+
+#[test]
+fn the_content_of_a_file_is_text_unless_its_type_or_encoding_says_base64() {
+    let file = |media_type: &str, content: &str, encoding: Option<&str>| {
+        let file = json!({
+            "name": "f", "type": media_type, "content": content, "encoding": encoding,
+        });
+        json!({ "text": "x", "mode": "act", "attachments": [file] })
+    };
+    for (media_type, content, encoding) in [
+        ("image/png", "hello", None),
+        ("image/png", "aGVsbG8=", None),
+        ("application/pdf", "%PDF-1.7", None),
+        ("application/octet-stream", "a b", None),
+        ("audio/ogg", "?", None),
+        ("text/plain;base64", "?", None),
+        ("text/plain", "?", Some("base64")),
+    ] {
+        let payload = file(media_type, content, encoding);
+        let field = refused_field("SUBMIT_PROMPT", &payload);
+        assert_eq!(field, "payload.attachments[0].content", "{media_type}");
+    }
+    let payload = file("text/plain", "x", Some("hex"));
+    let field = refused_field("SUBMIT_PROMPT", &payload);
+    assert_eq!(field, "payload.attachments[0].encoding");
+    for (media_type, content, encoding) in [
+        ("text/plain", "a b", None),
+        ("image/svg+xml", "<svg/>", None),
+        ("application/json", "{}", None),
+        ("image/png", "iVBORw0KGgo=", None),
+        ("application/octet-stream", "AAE=", None),
+        ("application/octet-stream", "a b", Some("text")),
+        ("application/x-own", "AAE=", Some("base64")),
+    ] {
+        accepted(&message(
+            "SUBMIT_PROMPT",
+            &file(media_type, content, encoding),
+        ));
     }
 }
