@@ -11,7 +11,7 @@ use super::command::{Prompt, SettingsChange};
 use super::id::{MessageId, QuestionId, RunId, UserId};
 use super::question::{OpenQuestion, Resolution};
 use super::queue::{QueueEntry, QueueModes, QueuedPrompt};
-use super::run::{FailureCause, Progress, RunOutcome, Usage};
+use super::run::{AgentError, FailureCause, Progress, RunOutcome, Usage};
 use super::tool::Tool;
 
 /// Author of a message.
@@ -145,6 +145,9 @@ pub enum Event {
         /// Why it was lost, if its agent did not end it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<FailureCause>,
+        /// The agent's own words about its failure.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent_error: Option<Box<AgentError>>,
     },
     /// A chunk of a message.
     MessageDelta {

@@ -1,6 +1,7 @@
 //! Run: an accepted prompt until its one end; its outcome, progress and usage.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::error_code::ErrorCode;
 
@@ -19,6 +20,19 @@ pub enum RunOutcome {
         /// Text for people.
         message: String,
     },
+}
+
+/// An agent's own words about a failure, beside the gateway's code for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentError {
+    /// The agent's code: a string or a number.
+    pub code: Value,
+    /// The agent's message.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// What else it says, for programs.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub data: Value,
 }
 
 /// Why a run was lost, if its agent did not end it: what helps differs.

@@ -15,7 +15,7 @@ use crate::domain::error_code::ErrorCode;
 use crate::domain::event::{Author, Channel, Level};
 use crate::domain::id::RunId;
 use crate::domain::question::Resolution;
-use crate::domain::run::{RunOutcome, Usage};
+use crate::domain::run::{AgentError, RunOutcome, Usage};
 
 mod query_answers;
 #[cfg(test)]
@@ -249,6 +249,12 @@ impl Actions {
     pub(super) fn fail_run(&mut self, run: RunId, code: ErrorCode, message: impl Into<String>) {
         let message = message.into();
         self.end_run(run, RunOutcome::Failed { code, message }, None);
+    }
+
+    /// Keeps the agent's own words about the failure of a run, which ends next.
+    pub(super) fn keep_error(&mut self, run: RunId, error: AgentError) {
+        let error = Box::new(error);
+        self.emit(FromAgent::RunError { run, error });
     }
 
     /// Ends a run that cannot start.

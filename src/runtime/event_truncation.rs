@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::messages::FromAgent;
 use crate::domain::command::{MAX_OTHER_SETTINGS, SettingsChange};
 use crate::domain::question::Question;
+use crate::domain::run::AgentError;
 use crate::domain::tool::Tool;
 
 /// Of one delta; an answer may have any number of them.
@@ -14,6 +15,8 @@ const MAX_VALUE_BYTES: usize = 256 * 1024;
 const MAX_NAME_BYTES: usize = 1_000;
 /// Plan steps, commands, options.
 const MAX_ENTRIES: usize = 500;
+/// Of the data in an agent's error.
+const MAX_ERROR_DATA_BYTES: usize = 16 * 1024;
 /// Of one setting that only its agent knows.
 const MAX_SETTING_BYTES: usize = 4 * 1024;
 /// Of tools and questions.
@@ -58,6 +61,7 @@ pub(super) fn bounded(mut event: FromAgent) -> FromAgent {
             truncate(&mut progress.description, MAX_NAME_BYTES);
         }
         FromAgent::Settings(settings) => truncate_settings(settings),
+        FromAgent::RunError { error, .. } => truncate_error(error),
         FromAgent::TitleChanged(text) | FromAgent::Thread(text) => truncate(text, MAX_NAME_BYTES),
         FromAgent::Notice { text, .. } => truncate(text, MAX_VALUE_BYTES),
         FromAgent::RunEnded {
@@ -76,6 +80,12 @@ pub(super) fn bounded(mut event: FromAgent) -> FromAgent {
         | FromAgent::RunEnded { .. } => {}
     }
     event
+}
+
+fn truncate_error(error: &mut AgentError) {
+    shorten(&mut error.message);
+    truncate_value_to(&mut error.code, MAX_ID_BYTES);
+    truncate_value_to(&mut error.data, MAX_ERROR_DATA_BYTES);
 }
 
 /// Settings with a long name or a large value are left out.
@@ -142,12 +152,16 @@ fn truncate_question(question: &mut Question) {
 
 /// A value that is too large becomes the beginning of its text.
 fn truncate_value(value: &mut Value) {
-    if bytes_of(value) > MAX_VALUE_BYTES {
+    truncate_value_to(value, MAX_VALUE_BYTES);
+}
+
+fn truncate_value_to(value: &mut Value, max_bytes: usize) {
+    if bytes_of(value) > max_bytes {
         let mut text = match value.take() {
             Value::String(text) => text,
             other => other.to_string(),
         };
-        truncate(&mut text, MAX_VALUE_BYTES);
+        truncate(&mut text, max_bytes);
         text.push('…');
         *value = Value::String(text);
     } else {

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::domain::run::AgentError;
+
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Message {
     /// The response must carry `id` exactly as it came.
@@ -27,6 +29,17 @@ pub(super) struct RpcError {
     pub(super) code: i64,
     pub(super) message: String,
     pub(super) data: Value,
+}
+
+impl RpcError {
+    /// The agent's own words, for clients.
+    pub(super) fn in_its_words(&self) -> AgentError {
+        AgentError {
+            code: self.code.into(),
+            message: self.message.clone(),
+            data: self.data.clone(),
+        }
+    }
 }
 
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;

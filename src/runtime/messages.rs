@@ -17,7 +17,7 @@ use crate::domain::event::{Activity, AgentCommand, Channel, Level, PlanStep};
 use crate::domain::id::RunId;
 use crate::domain::question::{OpenQuestion, Question, Resolution};
 use crate::domain::queue::QueueModes;
-use crate::domain::run::{FailureCause, Progress, RunOutcome, Usage};
+use crate::domain::run::{AgentError, FailureCause, Progress, RunOutcome, Usage};
 use crate::domain::tool::Tool;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -152,6 +152,11 @@ pub(crate) enum FromAgent {
         /// Why the agent ended.
         reason: Declined,
     },
+    /// The agent's own words about the failure of a run; precede the end of that run.
+    RunError {
+        run: RunId,
+        error: Box<AgentError>,
+    },
     /// The link to the agent failed; precedes the end of the run that it takes with it.
     LinkFailed(FailureCause),
     /// The end of a run: at most once per run, and the last event about it. If the channel closes
@@ -189,6 +194,7 @@ impl FromAgent {
             Self::MessageFinal { text, .. } => text.as_ref().map_or(0, String::len),
             Self::ToolUpdate { tool, .. } => value(&tool.input) + value(&tool.output),
             Self::Raw { value, .. } => bytes_of(value),
+            Self::RunError { error, .. } => error.message.len() + bytes_of(&error.data),
             Self::Response { result, .. } => result.as_ref().map_or(0, bytes_of),
             Self::QuestionAsked { content, .. } => {
                 let args = content.tool.as_ref().map_or(0, |tool| bytes_of(&tool.args));

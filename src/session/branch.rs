@@ -79,6 +79,7 @@ pub(super) fn closing_events(state: &SessionState) -> Vec<Event> {
             outcome: RunOutcome::Cancelled,
             usage: None,
             cause: None,
+            agent_error: None,
         };
         events.extend(state.queue.entries.iter().map(ended));
     }

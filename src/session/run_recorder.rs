@@ -7,7 +7,7 @@ use super::state::{CurrentRun, SessionState};
 use crate::domain::event::{Author, Channel, Event, Resolver};
 use crate::domain::id::{MessageId, QuestionId, RunId};
 use crate::domain::question::{OpenQuestion, Resolution};
-use crate::domain::run::{FailureCause, RunOutcome, Usage};
+use crate::domain::run::{AgentError, FailureCause, RunOutcome, Usage};
 use crate::domain::tool::Tool;
 use crate::runtime::{Declined, FromAgent};
 
@@ -57,6 +57,8 @@ pub(super) struct RunRecorder {
     next_index: u64,
     /// Why the run is about to be lost, as its link or the router knows.
     cause: Option<FailureCause>,
+    /// The agent's own words about the failure that is about to end the run.
+    agent_error: Option<Box<AgentError>>,
 }
 
 impl RunRecorder {
@@ -69,6 +71,7 @@ impl RunRecorder {
             message: None,
             next_index: 0,
             cause: None,
+            agent_error: None,
         }
     }
 
@@ -83,6 +86,7 @@ impl RunRecorder {
             message: current.message.map(|message| (message, None)),
             next_index: current.chunks,
             cause: None,
+            agent_error: None,
         }
     }
 
@@ -131,6 +135,7 @@ impl RunRecorder {
                 content: asked,
                 timeout,
             } if mine(run) => self.ask(question, *asked, timeout, policy, batch),
+            FromAgent::RunError { run, error } if mine(run) => self.agent_error = Some(error),
             // It was sent a second time already.
             FromAgent::Undelivered { run, reason } if mine(run) => {
                 let Declined { code, message } = reason;
@@ -149,6 +154,7 @@ impl RunRecorder {
             | FromAgent::ToolUpdate { run, .. }
             | FromAgent::QuestionAsked { run, .. }
             | FromAgent::Undelivered { run, .. }
+            | FromAgent::RunError { run, .. }
             | FromAgent::RunEnded { run, .. } => {
                 tracing::debug!(run.id = %run, "dropped an agent event of another run");
             }
@@ -204,18 +210,18 @@ impl RunRecorder {
             },
         };
         batch.events.extend(self.tools.drain(..).map(cancelled));
-        let cause = self
-            .cause
-            .take()
-            .filter(|_| matches!(outcome, RunOutcome::Failed { .. }));
-        let ended = |run, usage| Event::RunEnded {
+        let has_failed = matches!(outcome, RunOutcome::Failed { .. });
+        let cause = self.cause.take().filter(|_| has_failed);
+        let agent_error = self.agent_error.take().filter(|_| has_failed);
+        let ended = |run, usage, agent_error| Event::RunEnded {
             run,
             outcome: outcome.clone(),
             usage,
             cause,
+            agent_error,
         };
-        batch.events.push(ended(run, usage));
-        let merged = self.merged.drain(..).map(|run| ended(run, None));
+        batch.events.push(ended(run, usage, agent_error));
+        let merged = self.merged.drain(..).map(|run| ended(run, None, None));
         batch.events.extend(merged);
     }
 

@@ -18,7 +18,7 @@ use crate::domain::command::Prompt;
 use crate::domain::event::{Activity, AgentCommand, Author, Channel, Event, PlanStep, Recorded};
 use crate::domain::id::{MessageId, RunId};
 use crate::domain::queue::Queue;
-use crate::domain::run::{FailureCause, RunOutcome, Usage};
+use crate::domain::run::{AgentError, FailureCause, RunOutcome, Usage};
 use crate::domain::tool::Tool;
 
 mod conversation;
@@ -181,7 +181,11 @@ impl SessionState {
                 outcome,
                 usage,
                 cause,
-            } => self.end(*run, outcome, *cause, usage.as_ref(), at),
+                agent_error,
+            } => {
+                self.end(*run, outcome, *cause, usage.as_ref(), at);
+                self.keep_error(*run, agent_error.as_deref());
+            }
             Event::MessageDelta {
                 message,
                 run,
@@ -281,6 +285,7 @@ impl SessionState {
             started_at: at,
             ended_at: None,
             cause: None,
+            agent_error: None,
             progress: None,
             chunks: 0,
             message: None,
@@ -328,6 +333,14 @@ impl SessionState {
             if let Some(message) = last {
                 Arc::make_mut(message).usage = Some(usage);
             }
+        }
+    }
+
+    fn keep_error(&mut self, run: RunId, error: Option<&AgentError>) {
+        if let Some(current) = self.current.as_mut().filter(|current| current.id == run)
+            && error.is_some()
+        {
+            current.agent_error = error.cloned().map(Box::new);
         }
     }
 

@@ -308,6 +308,7 @@ impl Player {
             FromAgent::Undelivered { run, reason } => {
                 json!({ "undelivered": label(run), "reason": reason.message })
             }
+            FromAgent::RunError { run, error } => json!({ "error": error, "run": label(run) }),
             FromAgent::LinkFailed(cause) => json!({ "linkFailed": cause }),
             FromAgent::RunEnded {
                 run,

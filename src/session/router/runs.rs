@@ -192,6 +192,7 @@ impl Router {
             outcome: RunOutcome::Cancelled,
             usage: None,
             cause: None,
+            agent_error: None,
         };
         let key = meta.idempotency_key;
         let change = Change {

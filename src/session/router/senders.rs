@@ -149,5 +149,6 @@ fn refusal(queued: &QueuedPrompt) -> Event {
         },
         usage: None,
         cause: None,
+        agent_error: None,
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::command::Mode;
 use crate::domain::error_code::ErrorCode;
 use crate::domain::id::{MessageId, RunId, UserId};
-use crate::domain::run::{FailureCause, Progress, RunOutcome};
+use crate::domain::run::{AgentError, FailureCause, Progress, RunOutcome};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CurrentRun {
@@ -26,6 +26,9 @@ pub(crate) struct CurrentRun {
     /// Why it was lost, if its agent did not end it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cause: Option<FailureCause>,
+    /// The agent's own words about its failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agent_error: Option<Box<AgentError>>,
     pub(crate) progress: Option<Progress>,
     /// Index of the next chunk.
     pub(crate) chunks: u64,

@@ -139,6 +139,7 @@ fn ended(number: u8, usage: Option<Usage>) -> Event {
         outcome: RunOutcome::Completed,
         usage,
         cause: None,
+        agent_error: None,
     }
 }
 
@@ -391,6 +392,7 @@ fn a_failed_run_says_why() {
             },
             usage: None,
             cause: None,
+            agent_error: None,
         },
     ]);
     let failed = RunStatus::Failed {
@@ -631,6 +633,7 @@ fn the_stored_form_is_stable() {
             },
             usage: Some(used(1, 2, None)),
             cause: None,
+            agent_error: None,
         },
     ]);
     let (run, asked, said) = (run(1), message(1), message(9));
@@ -757,7 +760,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         }),
         1 => (runs.clone(), 0..9_u64).prop_map(|(number, current)| progress(number, current)),
         1 => (runs.clone(), any_outcome(), proptest::option::of(any_usage())).prop_map(
-            |(number, outcome, usage)| Event::RunEnded { run: run(number), outcome, usage, cause: None }
+            |(number, outcome, usage)| Event::RunEnded { run: run(number), outcome, usage, cause: None, agent_error: None }
         ),
         6 => spoken.clone().prop_map(|(of, number, text, index)| chunk(of, number, &text, index)),
         1 => (runs.clone(), any_index()).prop_map(|(of, index)| thought(of, 9, index)),

@@ -82,6 +82,7 @@ fn ended(run: RunId, outcome: RunOutcome) -> Event {
         outcome,
         usage: None,
         cause: None,
+        agent_error: None,
     }
 }
 

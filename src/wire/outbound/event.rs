@@ -13,7 +13,7 @@ use super::tool::ToolState;
 use crate::domain::command::SettingsChange;
 use crate::domain::event::{Author, Channel, Event, Recorded};
 use crate::domain::id::{MessageId, RunId, SessionId};
-use crate::domain::run::{FailureCause, RunOutcome, Usage};
+use crate::domain::run::{AgentError, FailureCause, RunOutcome, Usage};
 use crate::domain::shared_text::Text;
 use crate::wire::enums::{self, WireEnum as _};
 use crate::wire::server_envelope::Envelope;
@@ -54,7 +54,11 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Text {
             outcome,
             usage,
             cause,
-        } => event.run_ended(*run, outcome, *cause, usage.as_ref()),
+            agent_error,
+        } => {
+            let error = (*cause, agent_error.as_deref());
+            event.run_ended(*run, outcome, error, usage.as_ref())
+        }
         Event::MessageDelta {
             message,
             run,
@@ -195,14 +199,14 @@ impl EventFrame<'_> {
         &self,
         run: RunId,
         outcome: &RunOutcome,
-        cause: Option<FailureCause>,
+        (cause, agent): (Option<FailureCause>, Option<&AgentError>),
         usage: Option<&Usage>,
     ) -> Text {
         let (status, error) = match outcome {
             RunOutcome::Completed => ("completed", None),
             RunOutcome::Cancelled => ("cancelled", None),
             RunOutcome::Failed { code, message } => {
-                ("error", Some(TaskError::new(*code, message, cause)))
+                ("error", Some(TaskError::new(*code, message, cause, agent)))
             }
         };
         let status = TaskStatus {

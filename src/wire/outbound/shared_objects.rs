@@ -1,11 +1,12 @@
 //! Shared objects: the payload objects that several messages share.
 
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::domain::error_code::ErrorCode;
 use crate::domain::event::{AgentCommand, PlanStep};
-use crate::domain::run::{FailureCause, Progress, Usage};
+use crate::domain::run::{AgentError, FailureCause, Progress, Usage};
 use crate::wire::enums::WireEnum;
 
 /// Tokens used.
@@ -71,14 +72,50 @@ pub(super) struct TaskError<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = crate::wire::enums::failure_cause)]
     cause: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<TaskErrorDetails<'a>>,
+}
+
+/// What the agent itself said about the failure.
+#[derive(Serialize, ToSchema)]
+struct TaskErrorDetails<'a> {
+    agent: AgentErrorBody<'a>,
+}
+
+/// An agent's own error, unchanged.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentError)]
+struct AgentErrorBody<'a> {
+    /// A string or a number.
+    #[schema(value_type = Value)]
+    code: &'a Value,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    #[schema(required = false)]
+    message: &'a str,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    #[schema(value_type = Value, required = false)]
+    data: &'a Value,
 }
 
 impl<'a> TaskError<'a> {
-    pub(super) fn new(code: ErrorCode, message: &'a str, cause: Option<FailureCause>) -> Self {
+    pub(super) fn new(
+        code: ErrorCode,
+        message: &'a str,
+        cause: Option<FailureCause>,
+        agent: Option<&'a AgentError>,
+    ) -> Self {
+        let details = agent.map(|error| TaskErrorDetails {
+            agent: AgentErrorBody {
+                code: &error.code,
+                message: &error.message,
+                data: &error.data,
+            },
+        });
         Self {
             code,
             message,
             cause: cause.map(WireEnum::word),
+            details,
         }
     }
 }

@@ -159,7 +159,11 @@ impl<'a> From<&'a CurrentRun> for TaskState<'a> {
             RunStatus::Completed => ("completed", None),
             RunStatus::Cancelled => ("cancelled", None),
             RunStatus::Failed { code, message } => {
-                ("error", Some(TaskError::new(*code, message, run.cause)))
+                let agent = run.agent_error.as_deref();
+                (
+                    "error",
+                    Some(TaskError::new(*code, message, run.cause, agent)),
+                )
             }
         };
         Self {

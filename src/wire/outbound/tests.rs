@@ -122,6 +122,7 @@ fn ended(outcome: RunOutcome, usage: Option<Usage>) -> Event {
         outcome,
         usage,
         cause: None,
+        agent_error: None,
     }
 }
 

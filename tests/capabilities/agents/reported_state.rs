@@ -161,3 +161,27 @@ async fn a_setting_or_context_that_the_agent_does_not_take_is_refused_by_name() 
     mia.sees_nothing().await;
     assert_eq!(settings_of(&mut mia).await, json!({ "autoApprove": false }));
 }
+
+#[tokio::test]
+async fn the_runtimes_own_error_is_kept_beside_the_gateways_code() {
+    let mut peer = RemoteUiPeer::listens();
+    let (_gateway, mut mia) = joins_extension(&peer, "").await;
+    mia.prompts("hello").await;
+    peer.greets(remoteui_state(&json!({}))).await;
+    let request = peer.receives("RemoteUITaskRequest").await;
+    let words = json!({ "code": "MODEL_GONE", "message": "no model", "details": { "seen": 3 } });
+    let id = request["requestId"].as_str().unwrap();
+    peer.answers("RemoteUIError", json!({ "error": words }), id)
+        .await;
+    let end = mia.sees_run_end().await;
+    let expected = json!({
+        "code": "TASK_FAILED", "message": "no model",
+        "details": {
+            "agent": { "code": "MODEL_GONE", "message": "no model", "data": { "seen": 3 } },
+        },
+    });
+    assert_eq!(end["error"], expected);
+    mia.sends("REQUEST_STATE", json!({})).await;
+    let state = mia.sees("FULL_STATE").await;
+    assert_eq!(state["payload"]["currentTask"]["error"], expected);
+}

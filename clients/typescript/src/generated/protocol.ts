@@ -101,6 +101,14 @@ export type AckLimits = {
   stateRequestsPerMinute: number;
 };
 
+/** An agent's own error, unchanged. */
+export type AgentError = {
+  /** A string or a number. */
+  code: unknown;
+  data?: unknown;
+  message?: string;
+};
+
 /** `AgentNotice` of the gateway's description. */
 export type AgentNotice = {
   level: "info" | "warn" | "error";
@@ -547,7 +555,13 @@ export type TakeControl = {
 export type TaskError = {
   cause?: "not_installed" | "not_started" | "crashed" | "gateway_restarted";
   code: "AUTH_FAILED" | "SESSION_EXPIRED" | "FORBIDDEN" | "INVALID_MESSAGE" | "VALIDATION_ERROR" | "NOT_FOUND" | "RATE_LIMITED" | "TASK_FAILED" | "CONNECTION_LOST" | "UNSUPPORTED" | "BUSY" | "STORAGE_UNAVAILABLE" | "INTERNAL";
+  details?: TaskErrorDetails;
   message: string;
+};
+
+/** What the agent itself said about the failure. */
+export type TaskErrorDetails = {
+  agent: AgentError;
 };
 
 /** How far a task is. */

@@ -144,7 +144,10 @@ impl Acp {
                 RunOutcome::Completed
             }
             Ok(result) => self.stop_outcome(result),
-            Err(error) => self.error_outcome(error),
+            Err(error) => {
+                out.keep_error(run, error.in_its_words());
+                self.error_outcome(error)
+            }
         };
         let usage = response.ok().as_ref().and_then(usage::of_prompt);
         self.end_run(outcome, usage, out);

@@ -7,7 +7,7 @@ use super::usage::usage_of;
 use super::{PROTOCOL, RemoteUi, settings, timer};
 use crate::domain::error_code::ErrorCode;
 use crate::domain::event::{Channel, Level};
-use crate::domain::run::{Progress, RunOutcome, Usage};
+use crate::domain::run::{AgentError, Progress, RunOutcome, Usage};
 use crate::runtime::dialect::usage::increase;
 use crate::runtime::dialect::{Actions, text_of};
 use crate::runtime::messages::FromAgent;
@@ -129,7 +129,7 @@ impl RemoteUi {
                 self.accept_task(out);
                 self.end_run(RunOutcome::Completed, None, out);
             }
-            Some("error") => self.end_run(failure(&data["error"]), None, out),
+            Some("error") => self.fail_task(&data["error"], out),
             _ => {
                 let status = text_of(&data["status"]);
                 out.unexpected(format!("a task with the status `{status:.64}`"));
@@ -268,7 +268,7 @@ impl RemoteUi {
             (None, _) => false,
         };
         if about_task {
-            self.end_run(failure(error), None, out);
+            self.fail_task(error, out);
         } else if request.is_none() || !self.ended.contains(request, None) {
             out.emit_notice(Level::Error, message);
         }
@@ -278,6 +278,22 @@ impl RemoteUi {
         let (agent, message) = (&self.setup.agent, error_message(error));
         let message = format!("The agent `{agent}` does not let the gateway in: {message}");
         out.fail(ErrorCode::ConnectionLost, message);
+    }
+
+    fn fail_task(&mut self, error: &Value, out: &mut Actions) {
+        let running = self
+            .task
+            .as_ref()
+            .filter(|task| task.cancel_request.is_none());
+        if let (Some(task), true) = (running, error["code"].is_string()) {
+            let error = AgentError {
+                code: error["code"].clone(),
+                message: text_of(&error["message"]),
+                data: error["details"].clone(),
+            };
+            out.keep_error(task.run, error);
+        }
+        self.end_run(failure(error), None, out);
     }
 
     /// A cancelled task ends as cancelled, whatever its outcome.

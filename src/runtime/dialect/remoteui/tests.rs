@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::domain::run::RunOutcome;
+use crate::domain::run::{AgentError, RunOutcome};
 use crate::runtime::dialect::{Action, transcripts};
 use crate::runtime::messages::FromAgent;
 
@@ -116,7 +116,16 @@ fn a_run_fails_with_an_error_about_its_request() {
     let mut connection = Connection::ready();
     let (run, request) = connection.prompt();
     let (code, message) = (ErrorCode::TaskFailed, "no model".into());
-    let failed = ended(run, RunOutcome::Failed { code, message });
+    let error = AgentError {
+        code: "NO_IDEA".into(),
+        message: "no model".into(),
+        data: Value::Null,
+    };
+    let mut failed = vec![Action::Emit(FromAgent::RunError {
+        run,
+        error: Box::new(error),
+    })];
+    failed.extend(ended(run, RunOutcome::Failed { code, message }));
     assert_eq!(connection.error(&request), failed);
     assert_eq!(connection.error(&request), []);
 }

@@ -170,6 +170,23 @@ fn other_events() -> Vec<(FromAgent, Value)> {
             data("usage", &json!({ "input": 1, "output": 2 })),
         ),
         (
+            FromAgent::RunError {
+                run: run(),
+                error: Box::new(AgentError {
+                    code: json!(-32001),
+                    message: "no".into(),
+                    data: json!({ "hint": 1 }),
+                }),
+            },
+            data(
+                "run_error",
+                &json!({
+                    "run": RUN,
+                    "error": { "code": -32001, "message": "no", "data": { "hint": 1 } },
+                }),
+            ),
+        ),
+        (
             FromAgent::Settings(SettingsChange {
                 model: Some("m".into()),
                 other: [("style".to_owned(), json!("terse"))].into_iter().collect(),
@@ -254,7 +271,7 @@ fn every_event_has_a_stable_json_form() {
         .map(|(event, _)| kind_of_event(event))
         .collect();
     kinds.dedup();
-    assert_eq!(kinds.len(), 22, "{kinds:?}");
+    assert_eq!(kinds.len(), 23, "{kinds:?}");
 }
 
 fn kind_of_event(event: &FromAgent) -> usize {
@@ -281,6 +298,7 @@ fn kind_of_event(event: &FromAgent) -> usize {
         FromAgent::Undelivered { .. } => 20,
         FromAgent::LinkFailed(_) => 21,
         FromAgent::Settings(_) => 22,
+        FromAgent::RunError { .. } => 23,
     }
 }
 
