@@ -12,8 +12,8 @@ mod attached;
 mod faults;
 mod permissions;
 mod preflight;
-mod sandbox;
 mod reported_state;
+mod sandbox;
 mod system_user;
 mod undelivered;
 
