@@ -134,6 +134,8 @@ impl Quotas {
     ) -> Result<(), QuotaError> {
         let usage = store.usage(owner).await?;
         self.check_sessions(usage)?;
+        let used = self.journal_usage(owner).reload(usage.journal_bytes);
+        self.check_journal_bytes(used)?;
         Ok(self.check_free_disk()?)
     }
 

@@ -297,6 +297,7 @@ impl Router {
             Command::Steer { text } => self.steer(text, meta).await,
             Command::FollowUp { text } => self.submit_text(PromptKind::FollowUp, text, meta).await,
             Command::Suggest { text } => {
+                self.check_quotas().await?;
                 let suggested = Event::Suggested {
                     message: MessageId::new(),
                     by: meta.sender(),

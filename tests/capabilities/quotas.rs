@@ -94,6 +94,23 @@ async fn a_user_has_a_quota_of_journal_bytes_and_no_run_crosses_it_by_much() {
     let details = is_over(&mut member, "userJournalBytes").await;
     assert_eq!(details["max"], QUOTA);
     is_over(&mut mia.enters("").await, "userJournalBytes").await;
+    let refused = mia.posts("/api/sessions", json!({})).await;
+    let refused = refused.refuses(422, "VALIDATION_ERROR").json();
+    assert_eq!(refused["details"]["limit"], "userJournalBytes");
+    let session = member.session();
+    mia.shares(&session, "ben", "viewer").await;
+    let mut viewer = ben.enters(&format!("?session={session}")).await;
+    for (sender, message, payload) in [
+        (&mut member, "BRANCH_SESSION", json!({})),
+        (&mut viewer, "SUGGEST", json!({ "text": "more" })),
+    ] {
+        sender.sends(message, payload).await;
+        let error = sender.sees("ERROR_MESSAGE").await["payload"].clone();
+        assert_eq!(
+            error["details"]["limit"], "userJournalBytes",
+            "{message}: {error}"
+        );
+    }
     let usage = mia.gets("/api/auth/usage").await.is(200).json();
     let used = usage["journalBytes"]["used"].as_u64().unwrap();
     assert!((QUOTA..3 * QUOTA).contains(&used), "{usage}");

@@ -109,6 +109,9 @@ impl Router {
         let can_steer = self.agent.is_some()
             && self.cancel_by.is_none()
             && run.is_some_and(|run| catalog.hears_steering(name, &run.prompt));
+        if can_steer {
+            self.check_quotas().await?;
+        }
         let Some(recorder) = self.recorder.as_mut().filter(|_| can_steer) else {
             return self.submit_text(PromptKind::Steer, text, meta).await;
         };
@@ -120,7 +123,7 @@ impl Router {
         Ok(Reply::Done(Some(run)))
     }
 
-    async fn check_quotas(&self) -> Result<(), Refused> {
+    pub(super) async fn check_quotas(&self) -> Result<(), Refused> {
         let (parts, owner) = (&self.parts, self.agent_info.owner);
         let (is_first, usage) = (!self.writer.is_stored(), self.writer.usage());
         let checked = parts
