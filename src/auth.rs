@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 mod accounts;
 mod authorization_header;
-mod device;
+mod device_cookie;
 mod doctor_pass;
 mod invitation;
 mod login;
@@ -30,7 +30,7 @@ mod token;
 
 pub use accounts::{AdminError, ChangePasswordError, IssuedLink};
 pub(crate) use authorization_header::bearer;
-pub use device::DeviceCookie;
+pub use device_cookie::DeviceCookie;
 pub use login::{LoginAttempt, LoginClient, LoginError, LoginTokens};
 pub use password::{BadPassword, HasherBusy, MAX_PASSWORD_BYTES, check_password};
 pub use random_secret::OneTimeSecret;
@@ -42,7 +42,7 @@ use crate::domain::account::{Principal, Username};
 use crate::domain::audit::{Action, AuditContext};
 use crate::domain::id::KeyId;
 use crate::domain::secret::Secret;
-use crate::limits::{LoginAttempts, LoginBackoff};
+use crate::limits::{ConcurrentLogins, LoginBackoff};
 use crate::store::{OldKeys, Store, StoreError, StoredKey, Subject, SweepCutoffs};
 use metrics::Metrics;
 use password::Hasher;
@@ -169,7 +169,7 @@ struct Inner {
     clock: Clock,
     hasher: Hasher,
     backoff: Arc<LoginBackoff>,
-    attempts: LoginAttempts,
+    attempts: ConcurrentLogins,
     keys: ArcSwap<KeyRing>,
     revocations: Arc<Revocations>,
     metrics: Metrics,
@@ -196,7 +196,7 @@ impl Auth {
             clock,
             hasher: Hasher::new(),
             backoff,
-            attempts: LoginAttempts::default(),
+            attempts: ConcurrentLogins::default(),
             keys: ArcSwap::from_pointee(ring),
             revocations: Arc::default(),
             metrics: Metrics::default(),

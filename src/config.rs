@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-mod deserialize;
 mod effective;
 mod environment;
 mod error;
@@ -22,6 +21,7 @@ mod secret_files;
 mod suggestion;
 mod toml_document;
 mod tree;
+mod tree_deserializer;
 
 pub use error::{ConfigError, Place, Problem};
 

@@ -52,7 +52,7 @@ mod security_headers;
 mod server_config;
 mod sessions;
 mod sse;
-mod usage;
+mod storage_usage;
 
 pub(crate) use accept_loop::Listener;
 pub use host_and_origin::{BadOrigin, Origin};
@@ -167,8 +167,8 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(auth::ticket))
         .routes(routes!(auth::me))
         .routes(routes!(auth::list_logins))
-        .routes(routes!(usage::own))
-        .routes(routes!(usage::of_user))
+        .routes(routes!(storage_usage::own))
+        .routes(routes!(storage_usage::of_user))
         .routes(routes!(auth::revoke_login))
         .routes(routes!(one_time_links::setup_state, one_time_links::set_up))
         .routes(routes!(one_time_links::show_invite))

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 mod access;
-mod access_and_control;
+mod access_changes;
 mod branch;
 mod compaction;
 mod config;
@@ -40,7 +40,7 @@ mod tail;
 mod watermark;
 
 pub(crate) use access::{Access, may_join};
-pub(crate) use access_and_control::ControlStatus;
+pub(crate) use access_changes::ControlStatus;
 pub(crate) use branch::BranchInfo;
 pub use config::{Config, JournalConfig};
 pub(crate) use connection_registry::{ConnectionInfo, Connections, Registration};

@@ -18,7 +18,6 @@ mod audit;
 mod auth_changes;
 mod blobs;
 mod branches;
-mod database_identity;
 mod deadline;
 mod error;
 mod grants;
@@ -30,18 +29,19 @@ mod one_time_links;
 mod owning_database;
 mod postgres;
 mod restore;
+mod restore_detection;
 mod retention;
 mod schema;
 mod search;
 mod sessions;
 mod signing_keys;
 mod sqlite;
+mod storage_usage;
 mod to_postgres;
-mod usage;
 mod users;
 
-use database_identity::Purpose;
 use deadline::Deadline;
+use restore_detection::Purpose;
 
 pub use account_removal::AccountRemoval;
 pub use admin_sessions::{Counts, SessionFacts, SessionFilter, SessionOverview, SessionStatus};
@@ -68,8 +68,8 @@ pub use retention::{JournalFacts, Retention};
 pub use search::{Passage, Search, SearchHit, SearchText};
 pub use sessions::{NewSession, SessionChange, SessionRow, Sessions};
 pub use signing_keys::{OldKeys, SigningKeys, StoredKey};
+pub use storage_usage::{Usage, UserUsage};
 pub use to_postgres::{MoveError, MoveMode, MovedTable, move_to_postgres};
-pub use usage::{Usage, UserUsage};
 pub use users::{ChangeUserError, CreateUserError, Credentials, KeepLogin, NewUser, Users};
 
 /// Every storage operation.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::device::{self, Device, DeviceCookie};
+use super::device_cookie::{self, Device, DeviceCookie};
 use super::password::HasherBusy;
 use super::random_secret::{OneTimeSecret, hash_presented};
 use super::{Auth, token};
@@ -194,7 +194,7 @@ impl Auth {
         presented: &str,
         caller: &LoginClient,
     ) -> Result<LoginTokens, RefreshError> {
-        let next = device::successor(&self.0.keys.load(), presented);
+        let next = device_cookie::successor(&self.0.keys.load(), presented);
         let presented = hash_presented(presented).ok_or(RefreshError::Unknown)?;
         let now = self.0.clock.wall();
         let expires_at = now + self.0.config.access_token_life();

@@ -9,12 +9,12 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::deserialize::{TypeError, deserialise, deserialise_all};
 use super::error::{ConfigError, Place, Problem};
 use super::key::Key;
 use super::known_keys::{Kind, Schema};
 use super::schema_check::Validation;
 use super::tree::Node;
+use super::tree_deserializer::{TypeError, deserialise, deserialise_all};
 use super::{effective, toml_document};
 
 /// The sources of settings; each overrides the one before.

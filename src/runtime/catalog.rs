@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::agent_setup::AgentSetup;
+use super::agent_readiness::AgentReadiness;
 use super::agent_status::AgentStatus;
 use super::config::{AgentConfig, Config, DEMO, Limits, SandboxMode};
 use super::dialect::{PastMessage, Transport};
@@ -44,7 +44,7 @@ pub(crate) struct Described {
     pub(crate) name: String,
     pub(crate) protocol: String,
     pub(crate) enabled: bool,
-    pub(crate) setup: AgentSetup,
+    pub(crate) setup: AgentReadiness,
     pub(crate) live: usize,
     pub(crate) starts: u64,
     pub(crate) crashes: u64,
@@ -238,7 +238,7 @@ impl Catalog {
                 name: entry.name.clone(),
                 protocol: entry.config.protocol.clone().unwrap_or_else(|| DEMO.into()),
                 enabled: entry.config.enabled,
-                setup: AgentSetup::of(&entry.config, &report),
+                setup: AgentReadiness::of(&entry.config, &report),
                 live: report.live,
                 starts: report.starts,
                 crashes: report.crashes,

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::agent_logins::{self, AgentLogin};
 use super::config::{AgentConfig, Config};
 use super::dialect::Transport;
 use super::error::AgentError;
-use super::known_programs::{self, KnownProgram};
 use super::process_environment::{self, Environment};
 
 const PLACEHOLDERS: [&str; 4] = ["user", "session", "workspace", "socket"];
@@ -202,7 +202,7 @@ fn program(agent: &AgentConfig) -> Option<Result<(PathBuf, Environment), AgentEr
 fn login(agent: &AgentConfig, path: &Path, environment: &Environment) -> Preflight {
     let shown = path.display().to_string();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let Some(known) = known_programs::find(&name) else {
+    let Some(known) = agent_logins::find(&name) else {
         return Preflight::Ready(shown);
     };
     let shown = match version(path, environment) {
@@ -221,7 +221,7 @@ fn login(agent: &AgentConfig, path: &Path, environment: &Environment) -> Preflig
     }
 }
 
-fn is_logged_in(known: &KnownProgram, agent: &AgentConfig, environment: &Environment) -> bool {
+fn is_logged_in(known: &AgentLogin, agent: &AgentConfig, environment: &Environment) -> bool {
     let is_set = |name: &&str| {
         environment.variables.contains_key(*name) || agent.env_files.contains_key(*name)
     };

@@ -1,6 +1,6 @@
 //! Process: an agent's processes, seen from the gateway: its streams, its end, and how to end it.
 //!
-//! The processes themselves are in the care of a supervisor (`supervisor.rs`), which is told what to do
+//! The processes themselves are in the care of a supervisor (`supervisor_process.rs`), which is told what to do
 //! over a socket pair and exits when nothing is left of the agent.
 
 use std::io;
@@ -22,8 +22,8 @@ use super::orphans;
 use super::process_environment::{Account, Environment};
 use super::sandbox::{Confinement, ProcessLimits};
 use super::stderr_tail::StderrTail;
-use super::supervisor;
-use super::supervisor::control::{
+use super::supervisor_process;
+use super::supervisor_process::control::{
     self, Descriptors, KILL, LaunchSpec, Report, StartFailure, TERMINATE,
 };
 use super::workspace::Workspace;
@@ -228,7 +228,7 @@ impl ProcessSpawner {
         let (our_stdout, stdout) = io::pipe()?;
         let (our_stderr, stderr) = io::pipe()?;
         let supervisor = Command::new(&self.binary)
-            .arg(supervisor::SUBCOMMAND)
+            .arg(supervisor_process::SUBCOMMAND)
             .env_clear()
             .current_dir("/")
             .stdin(OwnedFd::from(theirs))

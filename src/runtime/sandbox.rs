@@ -23,7 +23,7 @@ mod syscall_filter;
 pub(crate) use kernel_support::KernelSupport;
 
 use super::process_environment::Account;
-use super::supervisor::control::{Descriptors, LaunchSpec, StartFailure};
+use super::supervisor_process::control::{Descriptors, LaunchSpec, StartFailure};
 
 /// Agents and everything that they start give way to the gateway.
 pub(super) const NICENESS: i32 = 10;

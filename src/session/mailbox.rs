@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::access_and_control::ControlStatus;
+use super::access_changes::ControlStatus;
 use super::branch::BranchInfo;
 use super::quotas::QuotaExceeded;
 use super::state::{ResolvedQuestion, SessionState};

@@ -38,7 +38,7 @@ mod questions;
 mod run_telemetry;
 mod runs;
 mod send_to_agent;
-mod senders;
+mod sender_recheck;
 mod ui_contexts;
 
 pub(super) use agent_info::AgentInfo;

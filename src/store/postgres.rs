@@ -9,10 +9,10 @@ use async_trait::async_trait;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::{Connection as _, Postgres, Transaction};
 
-use super::database_identity::{Purpose, RenewedEpochs};
 use super::error::{OpenError, StoreError};
 use super::journals::StoredEvent;
 use super::maintenance::{BackupError, Maintenance, ScrubOutcome, SweepCutoffs};
+use super::restore_detection::{Purpose, RenewedEpochs};
 use super::schema;
 use crate::domain::id::{SessionId, StoreId};
 
@@ -104,7 +104,7 @@ impl Backend {
             .map_err(|source| failed(&location, source))?;
         if purpose == Purpose::Serve {
             let renewed = server.claim(&mut connection).await;
-            super::database_identity::log_renewal(
+            super::restore_detection::log_renewal(
                 &location,
                 renewed.map_err(|source| failed(&location, source))?,
             );
@@ -292,7 +292,7 @@ impl Maintenance for Backend {
 
     async fn identity(&self) -> Result<Option<StoreId>, StoreError> {
         let mut connection = self.pool.acquire().await?;
-        Ok(sql::database_identity::identity(&mut connection, self.server.fingerprint()).await?)
+        Ok(sql::restore_detection::identity(&mut connection, self.server.fingerprint()).await?)
     }
 
     async fn displaced(&self) {
@@ -303,8 +303,8 @@ impl Maintenance for Backend {
 
     async fn renew_epochs(&self) -> Result<u64, StoreError> {
         let mut connection = self.pool.acquire().await?;
-        let renewed = sql::database_identity::renew_epochs(&mut connection).await?;
-        sql::database_identity::record_fingerprint(&mut connection, self.server.fingerprint())
+        let renewed = sql::restore_detection::renew_epochs(&mut connection).await?;
+        sql::restore_detection::record_fingerprint(&mut connection, self.server.fingerprint())
             .await?;
         Ok(renewed)
     }

@@ -36,8 +36,6 @@ mod auth_changes;
 mod branches;
 #[path = "sql/bulk_statement.rs"]
 mod bulk_statement;
-#[path = "sql/database_identity.rs"]
-pub(super) mod database_identity;
 #[path = "sql/grants.rs"]
 mod grants;
 #[path = "sql/journals.rs"]
@@ -46,6 +44,8 @@ mod journals;
 mod logins;
 #[path = "sql/one_time_links.rs"]
 mod one_time_links;
+#[path = "sql/restore_detection.rs"]
+pub(super) mod restore_detection;
 #[path = "sql/retention.rs"]
 mod retention;
 #[path = "sql/search.rs"]
@@ -54,8 +54,8 @@ mod search;
 mod sessions;
 #[path = "sql/signing_keys.rs"]
 mod signing_keys;
-#[path = "sql/usage.rs"]
-mod usage;
+#[path = "sql/storage_usage.rs"]
+mod storage_usage;
 #[path = "sql/users.rs"]
 mod users;
 

@@ -19,11 +19,11 @@ use sqlx::{Connection as _, Sqlite, Transaction};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::database_identity::{self, Purpose, RenewedEpochs};
 use super::error::{OpenError, StoreError};
 use super::journals::StoredEvent;
 use super::maintenance::{BackupError, Maintenance, ScrubOutcome, SweepCutoffs};
 use super::restore::is_unfinished;
+use super::restore_detection::{self, Purpose, RenewedEpochs};
 use super::schema;
 use crate::domain::id::{SessionId, StoreId};
 
@@ -131,7 +131,7 @@ impl Backend {
         tx.commit().await.map_err(failed)?;
         connection.close().await.map_err(failed)?;
         drop(lock);
-        database_identity::log_renewal(&location, renewed);
+        restore_detection::log_renewal(&location, renewed);
         Ok(Self {
             writer: pool(1)
                 .after_release(|connection, _| Box::pin(is_healthy(connection)))
@@ -208,15 +208,15 @@ impl Backend {
 
 /// Gives a restored copy, or a database that was moved away, new epochs. There is no other writer.
 async fn claim(connection: &mut SqliteConnection) -> sqlx::Result<Option<RenewedEpochs>> {
-    let previous = sql::database_identity::recorded_fingerprint(connection).await?;
+    let previous = sql::restore_detection::recorded_fingerprint(connection).await?;
     let renewed = match previous {
         Some(previous) if previous != IN_PLACE => Some(RenewedEpochs {
             previous,
-            sessions: sql::database_identity::renew_epochs(connection).await?,
+            sessions: sql::restore_detection::renew_epochs(connection).await?,
         }),
         _ => None,
     };
-    sql::database_identity::record_fingerprint(connection, IN_PLACE).await?;
+    sql::restore_detection::record_fingerprint(connection, IN_PLACE).await?;
     Ok(renewed)
 }
 
@@ -224,7 +224,7 @@ async fn claim(connection: &mut SqliteConnection) -> sqlx::Result<Option<Renewed
 /// their epochs; `IN_PLACE` takes that back.
 pub(super) async fn set_fingerprint(path: &Path, fingerprint: &str) -> sqlx::Result<()> {
     let mut connection = SqliteConnection::connect_with(&options(path)).await?;
-    sql::database_identity::record_fingerprint(&mut connection, fingerprint).await?;
+    sql::restore_detection::record_fingerprint(&mut connection, fingerprint).await?;
     connection.close().await
 }
 
@@ -336,7 +336,7 @@ impl Maintenance for Backend {
 
     async fn identity(&self) -> Result<Option<StoreId>, StoreError> {
         let mut tx = self.begin().await?;
-        let identity = sql::database_identity::identity(&mut tx, IN_PLACE).await?;
+        let identity = sql::restore_detection::identity(&mut tx, IN_PLACE).await?;
         tx.commit().await?;
         Ok(identity)
     }
@@ -348,8 +348,8 @@ impl Maintenance for Backend {
 
     async fn renew_epochs(&self) -> Result<u64, StoreError> {
         let mut tx = self.begin_auth_change().await?;
-        let renewed = sql::database_identity::renew_epochs(&mut tx).await?;
-        sql::database_identity::record_fingerprint(&mut tx, IN_PLACE).await?;
+        let renewed = sql::restore_detection::renew_epochs(&mut tx).await?;
+        sql::restore_detection::record_fingerprint(&mut tx, IN_PLACE).await?;
         tx.commit().await?;
         Ok(renewed)
     }

@@ -11,8 +11,8 @@ use sqlx::postgres::PgConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection as _};
 
-use super::database_identity::{MOVED, Purpose};
 use super::error::{OpenError, StoreError};
+use super::restore_detection::{MOVED, Purpose};
 use super::{Config, Maintenance as _, postgres, sqlite};
 use crate::domain::secret::Secret;
 

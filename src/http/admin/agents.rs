@@ -11,7 +11,7 @@ use crate::http::AppState;
 use crate::http::caller::{Administrator, check_login};
 use crate::http::error::{ApiError, Problem};
 use crate::http::extract::Json;
-use crate::runtime::AgentSetup;
+use crate::runtime::AgentReadiness;
 use crate::session::TestPrompt;
 
 /// A configured agent.
@@ -77,10 +77,10 @@ pub(in crate::http) async fn list(
                 protocol: agent.protocol,
                 enabled: agent.enabled,
                 setup: match agent.setup {
-                    AgentSetup::Ready => "ready",
-                    AgentSetup::Untested => "untested",
-                    AgentSetup::NotInstalled => "not_installed",
-                    AgentSetup::Failed => "failed",
+                    AgentReadiness::Ready => "ready",
+                    AgentReadiness::Untested => "untested",
+                    AgentReadiness::NotInstalled => "not_installed",
+                    AgentReadiness::Failed => "failed",
                 },
                 live: agent.live,
                 starts: agent.starts,

@@ -11,7 +11,7 @@ use landlock::{
 use rustix::fs::{FileType, Mode, OFlags};
 
 use super::{Confinement, Network};
-use crate::runtime::supervisor::control::Descriptors;
+use crate::runtime::supervisor_process::control::Descriptors;
 
 /// The newest that is used; older kernels enforce what they know.
 const ABI_USED: ABI = ABI::V9;

@@ -64,17 +64,17 @@ impl ServerIdentity {
         sqlx::query("reset statement_timeout")
             .execute(&mut *connection)
             .await?;
-        let renewed = match sql::database_identity::recorded_fingerprint(connection).await? {
+        let renewed = match sql::restore_detection::recorded_fingerprint(connection).await? {
             Some(previous) if previous == self.fingerprint => return Ok(None),
             Some(previous) => Some(RenewedEpochs {
                 previous,
-                sessions: sql::database_identity::renew_epochs(connection).await?,
+                sessions: sql::restore_detection::renew_epochs(connection).await?,
             }),
             // No gateway has served from it yet.
             None => None,
         };
         // Last: an interrupted renewal is repeated.
-        sql::database_identity::record_fingerprint(connection, &self.fingerprint).await?;
+        sql::restore_detection::record_fingerprint(connection, &self.fingerprint).await?;
         Ok(renewed)
     }
 

@@ -6,8 +6,8 @@ use sqlx::Row as _;
 
 use super::journals::{as_i64, newest};
 use super::sessions::{count, drop_attachments};
-use super::usage::{shrink_journal, stored_bytes};
-use super::{Backend, audit, database_identity, millis, optional_time, parsed, search, time};
+use super::storage_usage::{shrink_journal, stored_bytes};
+use super::{Backend, audit, millis, optional_time, parsed, restore_detection, search, time};
 use crate::domain::audit::AuditEntry;
 use crate::domain::id::SessionId;
 use crate::store::error::StoreError;
@@ -203,7 +203,7 @@ impl Retention for Backend {
         if removed.rows_affected() == 0 {
             return Ok(false);
         }
-        database_identity::mark_scrub_due(&mut tx).await?;
+        restore_detection::mark_scrub_due(&mut tx).await?;
         audit(&mut tx, entry).await?;
         journal_tx.commit(tx).await?;
         Ok(true)

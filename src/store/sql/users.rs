@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use sqlx::Row as _;
 
 use super::{
-    Backend, Connection, announce, audit, database_identity, millis, next_revision, now,
-    optional_parsed, user,
+    Backend, Connection, announce, audit, millis, next_revision, now, optional_parsed,
+    restore_detection, user,
 };
 use crate::domain::account::{Role, User, Username};
 use crate::domain::audit::AuditEntry;
@@ -147,7 +147,7 @@ impl Users for Backend {
         if removed.rows_affected() == 0 {
             return Err(ChangeUserError::NotFound);
         }
-        database_identity::mark_scrub_due(&mut tx).await?;
+        restore_detection::mark_scrub_due(&mut tx).await?;
         audit(&mut tx, entry).await?;
         Ok(tx.commit().await?)
     }

@@ -192,8 +192,8 @@ pub(in super::super) async fn stage(
     let settled = async {
         let mut tx = staged.begin_with("begin immediate").await?;
         commit_log::flush(&mut tx).await?;
-        sql::database_identity::record_fingerprint(&mut tx, IN_PLACE).await?;
-        sql::database_identity::renew_epochs(&mut tx).await?;
+        sql::restore_detection::record_fingerprint(&mut tx, IN_PLACE).await?;
+        sql::restore_detection::renew_epochs(&mut tx).await?;
         tx.commit().await
     };
     settled.await.map_err(stored)?;

@@ -1,9 +1,9 @@
-//! Known programs: how the usual agents show that they are logged in, and how to log in.
+//! Agent logins: how the usual agents show that they are logged in, and how to log in.
 //!
 //! Only for advice: a login may also be in a key ring, or come from a file that nobody expects here.
 
 /// What is known of a program.
-pub(super) struct KnownProgram {
+pub(super) struct AgentLogin {
     /// The name of its file.
     pub(super) name: &'static str,
     /// Variables that hold a login.
@@ -22,8 +22,8 @@ const fn program(
     variables: &'static [&'static str],
     files: &'static [(&'static str, &'static str, &'static str)],
     login: &'static str,
-) -> KnownProgram {
-    KnownProgram {
+) -> AgentLogin {
+    AgentLogin {
         name,
         variables,
         needs_auth_method: false,
@@ -39,7 +39,7 @@ const ANTHROPIC: &[&str] = &[
 ];
 const CODEX_FILES: &[(&str, &str, &str)] = &[("CODEX_HOME", ".codex", "auth.json")];
 
-const PROGRAMS: &[KnownProgram] = &[
+const PROGRAMS: &[AgentLogin] = &[
     program(
         "opencode",
         // A configuration of its own may name a model that needs no login.
@@ -63,7 +63,7 @@ const PROGRAMS: &[KnownProgram] = &[
         &[("", ".gemini", "oauth_creds.json")],
         "gemini",
     ),
-    KnownProgram {
+    AgentLogin {
         needs_auth_method: true,
         ..program(
             "codex-acp",
@@ -97,6 +97,6 @@ const PROGRAMS: &[KnownProgram] = &[
 ];
 
 /// What is known of the program of this file name.
-pub(super) fn find(name: &str) -> Option<&'static KnownProgram> {
+pub(super) fn find(name: &str) -> Option<&'static AgentLogin> {
     PROGRAMS.iter().find(|known| known.name == name)
 }

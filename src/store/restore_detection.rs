@@ -1,4 +1,4 @@
-//! Database identity: detects a database that was restored, copied or failed over, and gives it new
+//! Restore detection: detects a database that was restored, copied or failed over, and gives it new
 //! epochs.
 //!
 //! A database records a fingerprint of where a gateway last served from it. If the fingerprint

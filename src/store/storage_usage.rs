@@ -1,4 +1,4 @@
-//! Usage: how much of the storage one user takes.
+//! Storage usage: how much of the storage one user takes.
 
 use async_trait::async_trait;
 

@@ -1,4 +1,4 @@
-//! Access and control: who may join a session, who drives it, and applying changes to live sessions.
+//! Access changes: who may join a session, who drives it, and applying changes to live sessions.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Supervisor: the process between the gateway and one agent. Applies the sandbox, starts the agent, and
+//! Supervisor process: the process between the gateway and one agent. Applies the sandbox, starts the agent, and
 //! ends everything that the agent started.
 //!
 //! This binary, started once more: what has to happen between fork and exec would need `unsafe` here,

@@ -1,4 +1,4 @@
-//! Agent setup: whether a configured agent could be started, as far as that is known without starting it.
+//! Agent readiness: whether a configured agent could be started, as far as that is known without starting it.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::process_environment::Environment;
 use crate::domain::run::FailureCause;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AgentSetup {
+pub(crate) enum AgentReadiness {
     /// It has been ready since the gateway started, or is built in.
     Ready,
     /// Nothing speaks against it; it was not started yet.
@@ -19,7 +19,7 @@ pub(crate) enum AgentSetup {
     Failed,
 }
 
-impl AgentSetup {
+impl AgentReadiness {
     pub(super) fn of(config: &AgentConfig, report: &StatusReport) -> Self {
         if config.is_demo() {
             return Self::Ready;

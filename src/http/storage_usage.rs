@@ -1,4 +1,4 @@
-//! Usage: what a user stores and may store, for the user and for administrators.
+//! Storage usage: what a user stores and may store, for the user and for administrators.
 
 use axum::extract::State;
 use serde::Serialize;

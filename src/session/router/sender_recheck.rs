@@ -1,4 +1,4 @@
-//! Senders: asks again whether those whose prompts run or wait may still send them.
+//! Sender recheck: asks again whether those whose prompts run or wait may still send them.
 //!
 //! A prompt may wait for hours. Its sender is asked about right before it starts, and whenever an account
 //! or the session's grants change. The run of a disabled user is cancelled as well.

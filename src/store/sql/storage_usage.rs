@@ -8,7 +8,7 @@ use super::{Backend, Connection};
 use crate::domain::id::{SessionId, UserId};
 use crate::store::branches::Branches as _;
 use crate::store::error::StoreError;
-use crate::store::usage::{Usage, UserUsage};
+use crate::store::storage_usage::{Usage, UserUsage};
 
 #[async_trait]
 impl Usage for Backend {

@@ -1,4 +1,4 @@
-//! Login attempts under way: bounds how many passwords are tried on one account at the same time.
+//! Concurrent logins: bounds how many passwords are tried on one account at the same time.
 //!
 //! The delay after failures slows each attempt down; without a bound, many at once would all wait the same
 //! delay and then be checked. Accounts that do not exist are bounded alike. Touches nothing else.
@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const MAX_AT_ONCE: usize = 2;
 
 #[derive(Debug, Default)]
-pub(crate) struct LoginAttempts {
+pub(crate) struct ConcurrentLogins {
     hasher: RandomState,
     /// Those with an attempt under way or waiting, by a keyed hash of their name.
     accounts: Mutex<HashMap<u64, Weak<Semaphore>>>,
@@ -25,7 +25,7 @@ pub(crate) struct AttemptPermit {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-impl LoginAttempts {
+impl ConcurrentLogins {
     /// A permit for an attempt; none if as many as may be are under way.
     pub(crate) fn try_begin(&self, account: &str) -> Option<AttemptPermit> {
         let permit = self.account(account).try_acquire_owned().ok()?;
@@ -63,7 +63,7 @@ mod tests {
 
     #[tokio::test]
     async fn two_attempts_on_an_account_are_under_way_at_most() {
-        let attempts = LoginAttempts::default();
+        let attempts = ConcurrentLogins::default();
         let held = [(); 2].map(|()| attempts.try_begin("mia").unwrap());
         assert!(attempts.try_begin("mia").is_none());
         assert!(attempts.try_begin("ben").is_some());
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn accounts_without_an_attempt_are_forgotten() {
-        let attempts = LoginAttempts::default();
+        let attempts = ConcurrentLogins::default();
         for name in 0..100 {
             attempts.try_begin(&name.to_string()).unwrap();
         }
