@@ -600,7 +600,7 @@ async fn the_output_of_an_agent_test_is_withheld_from_a_demoted_administrator() 
         format!(
             "[agents.{name}]\nprotocol = \"acp\"\ncommand = [\"sh\", \"-c\", \"\"\"\
              touch {dir}/{name}-began; until [ -e {dir}/{name}-may-end ]; do sleep 0.02; done; \
-             echo hush >&2; exit 3\"\"\"]\n"
+             echo hush >&2; exit 3\"\"\"]\nwrite = [\"{dir}\"]\n"
         )
     };
     let names = ["kept", "demoted", "disabled", "loggedout"];

@@ -19,9 +19,10 @@ const IDS: [&str; 6] = [
 ];
 
 /// Messages about the process as a whole, which belong to no session.
-const PROCESS_WIDE: [&str; 2] = [
+const PROCESS_WIDE: [&str; 3] = [
     "created the first administrator from the [admin] section",
     "serving",
+    "this kernel cannot enforce a part of the sandbox",
 ];
 
 /// The lines at these levels; each one is JSON.

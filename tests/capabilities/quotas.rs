@@ -98,11 +98,11 @@ async fn a_user_has_a_quota_of_journal_bytes_and_no_run_crosses_it_by_much() {
     let refused = refused.refuses(422, "VALIDATION_ERROR").json();
     assert_eq!(refused["details"]["limit"], "userJournalBytes");
     let session = member.session();
-    mia.shares(&session, "ben", "viewer").await;
-    let mut viewer = ben.enters(&format!("?session={session}")).await;
+    mia.shares(&session, "ben", "editor").await;
+    let mut editor = ben.enters(&format!("?session={session}")).await;
     for (sender, message, payload) in [
         (&mut member, "BRANCH_SESSION", json!({})),
-        (&mut viewer, "SUGGEST", json!({ "text": "more" })),
+        (&mut editor, "SUGGEST", json!({ "text": "more" })),
     ] {
         sender.sends(message, payload).await;
         let error = sender.sees("ERROR_MESSAGE").await["payload"].clone();
