@@ -327,6 +327,15 @@ pub(super) trait Dialect: Send {
         SettingsChange::default()
     }
 
+    /// Whether lost sockets are opened again, as opposed to the end of the link.
+    fn can_reconnect(&self) -> bool {
+        false
+    }
+
+    /// The sockets were lost and are open again. What was written last may not have arrived, and lines of
+    /// the agent may be missing.
+    fn reconnected(&mut self, _out: &mut Actions) {}
+
     /// The link ends: write the protocol's own farewell if it has one. The process gets a moment to
     /// exit by itself.
     fn close(&mut self, _out: &mut Actions) {}

@@ -143,6 +143,18 @@ impl DialectDriver {
         self.timers.values().min().copied()
     }
 
+    /// Whether lost sockets are worth another try.
+    pub(super) fn can_reconnect(&self) -> bool {
+        self.is_ready && self.end.is_none() && self.dialect.can_reconnect()
+    }
+
+    /// The sockets are open again; half a line must not be written to them.
+    pub(super) fn reconnected(&mut self, now: Instant) {
+        self.unwritten = [Vec::new(), Vec::new()];
+        self.dialect.reconnected(&mut self.out);
+        self.carry_out(now);
+    }
+
     /// Puts the protocol's own farewell among the unwritten bytes.
     pub(super) fn close(&mut self, now: Instant) {
         self.dialect.close(&mut self.out);

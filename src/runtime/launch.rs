@@ -72,6 +72,8 @@ pub(super) struct LaunchedAgent {
     pub(super) events: Option<ByteStream>,
     /// None if the gateway did not start the process.
     pub(super) process: Option<Process>,
+    /// The command socket of a pair, to open both again.
+    pair: Option<PathBuf>,
     /// The exclusive use of a configured socket.
     lease: Option<Lease>,
     /// The agent's own socket, removed at the end.
@@ -83,6 +85,20 @@ pub(super) struct LaunchedAgent {
 impl LaunchedAgent {
     pub(super) fn group(&self) -> Option<i32> {
         self.process.as_ref().and_then(Process::group)
+    }
+
+    /// Whether it has sockets that can be opened again.
+    pub(super) fn can_reconnect(&self) -> bool {
+        self.pair.is_some()
+    }
+
+    /// Closes both sockets and opens them again.
+    pub(super) async fn reconnect(&mut self) -> Result<(), AgentError> {
+        (self.main, self.events) = (ByteStream::closed(), None);
+        let socket = self.pair.as_deref();
+        let streams = connect_streams(socket, true, &mut self.process);
+        (self.main, self.events) = streams.await?;
+        Ok(())
     }
 
     /// Gives up the socket and removes what was temporary, after the process has ended.
@@ -194,6 +210,7 @@ impl Launcher {
                 main,
                 events: None,
                 process: None,
+                pair: None,
                 lease: None,
                 socket: None,
                 temporary: None,
@@ -227,6 +244,7 @@ impl Launcher {
                 main,
                 events,
                 process,
+                pair: plan.socket.filter(|_| pair),
                 lease,
                 socket: own_socket,
                 temporary: plan.temporary,

@@ -10,6 +10,7 @@ use crate::actors::{Gateway, Settings, WsClient, program};
 
 mod attached;
 mod faults;
+mod nous;
 mod permissions;
 mod preflight;
 mod reported_state;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use self::command_queue::{CommandError, CommandQueue, Purpose};
-use self::run_events::Run;
+use self::run_events::{Gap, Run};
 use super::super::messages::FromAgent;
 use super::{
     Action, Actions, AgentRequest, CarriedSettings, Dialect, ErrorCode, Framing, Level,
@@ -20,6 +20,7 @@ use crate::domain::command::Topic;
 use crate::domain::queue::{QueueMode, QueueModes};
 
 mod command_queue;
+mod recovery;
 mod run_events;
 
 pub(super) const PROTOCOL: Protocol = Protocol {
@@ -32,7 +33,10 @@ pub(super) const PROTOCOL: Protocol = Protocol {
     resumes: true,
     shares: |_| false,
     restart_after: &[],
-    options: &[],
+    options: &[(
+        "ping_secs",
+        "Seconds of silence in a run after which the core is asked whether it is there: 15 by default",
+    )],
     settings: CarriedSettings::Only(&[]),
     build: |setup| Box::new(Nous::new(setup)),
 };
@@ -45,6 +49,9 @@ const IDLE_CHECK_TIMER: u64 = u64::MAX;
 /// A stale run ends soon after its abort.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 const MAX_IDLE_CHECKS: u8 = 20;
+const PING_TIMER: u64 = u64::MAX - 1;
+/// A core that is silent for this long during a run is asked whether it is there.
+const PING_INTERVAL: Duration = Duration::from_secs(15);
 
 struct Nous {
     setup: Setup,
@@ -56,6 +63,12 @@ struct Nous {
     run: Option<Run>,
     /// `run_id` of the run before.
     previous_run: Option<String>,
+    /// How queued prompts are to be taken, and how the core says that it takes them.
+    modes: QueueModes,
+    reported_modes: QueueModes,
+    /// The core said something since the last look.
+    was_heard: bool,
+    ping_interval: Duration,
 }
 
 impl Dialect for Nous {
@@ -88,6 +101,7 @@ impl Dialect for Nous {
     }
 
     fn read(&mut self, stream: StreamKind, line: Value, out: &mut Actions) {
+        self.was_heard = true;
         match stream {
             StreamKind::Main => self.handle_response(&line, out),
             StreamKind::Events => self.handle_event(line, out),
@@ -97,6 +111,9 @@ impl Dialect for Nous {
     fn on_timer(&mut self, timer: u64, out: &mut Actions) {
         if timer == IDLE_CHECK_TIMER {
             return self.open(out);
+        }
+        if timer == PING_TIMER {
+            return self.check_alive(out);
         }
         let Some((purpose, command)) = self.queue.timed_out(timer, out) else {
             return;
@@ -109,6 +126,14 @@ impl Dialect for Nous {
         self.run = None;
         out.fail(ErrorCode::ConnectionLost, message);
     }
+
+    fn can_reconnect(&self) -> bool {
+        true
+    }
+
+    fn reconnected(&mut self, out: &mut Actions) {
+        self.begin_recovery(out);
+    }
 }
 
 impl Nous {
@@ -119,6 +144,15 @@ impl Nous {
             busy_checks: 0,
             run: None,
             previous_run: None,
+            modes: QueueModes::default(),
+            reported_modes: QueueModes::default(),
+            was_heard: false,
+            ping_interval: setup
+                .options
+                .get("ping_secs")
+                .and_then(Value::as_u64)
+                .filter(|seconds| *seconds > 0)
+                .map_or(PING_INTERVAL, Duration::from_secs),
             setup,
         }
     }
@@ -136,21 +170,23 @@ impl Nous {
             Purpose::Abort(run) => self.handle_abort_response(run, answer.err().as_ref(), out),
             Purpose::Steer => {
                 if let Err(error) = answer {
-                    self.steer_failed(&error.message, out);
+                    self.steer_failed(&error.text, out);
                 }
             }
             Purpose::Setting => {
                 if let Err(error) = answer {
                     let agent = &self.setup.agent;
-                    let text = format!("The agent `{agent}` did not take it: {}", error.message);
+                    let text = format!("The agent `{agent}` did not take it: {}", error.text);
                     out.emit_notice(Level::Warn, text);
                 }
             }
             Purpose::AgentRequest(id) => match answer {
                 Ok(answer) => out.respond(id, answer),
-                Err(error) => out.decline(id, error.code, error.message),
+                Err(error) => out.decline(id, error.code, error.text),
             },
-            Purpose::Ignored => {}
+            Purpose::Recovery => self.recover(answer, out),
+            Purpose::Missed { run, is_over } => self.catch_up(run, is_over, answer, out),
+            Purpose::Ping | Purpose::Ignored => {}
         }
     }
 
@@ -160,6 +196,7 @@ impl Nous {
             Ok(state) => state,
             Err(error) => return self.fail_handshake(&error, out),
         };
+        self.read_modes(&state);
         if state["run_state"] == "running" {
             // A run from an earlier connection: a session must not be switched under it.
             return self.wait_until_idle(out);
@@ -203,7 +240,7 @@ impl Nous {
                 self.thread = None;
                 return self
                     .queue
-                    .send(Purpose::Session, "new_session", json!({}), out);
+                    .send_urgent(Purpose::Session, "new_session", json!({}), out);
             }
         };
         if is_new {
@@ -216,6 +253,7 @@ impl Nous {
             out.emit(FromAgent::Thread(thread));
         }
         out.ready(Vec::new());
+        self.queue.release(out);
         if is_new && (self.setup.thread.is_some() || !self.setup.history.is_empty()) {
             out.notice_fresh_start(&self.setup.agent);
         }
@@ -223,7 +261,7 @@ impl Nous {
 
     fn fail_handshake(&self, error: &CommandError, out: &mut Actions) {
         let agent = &self.setup.agent;
-        let message = format!("The agent `{agent}` refused to begin: {}", error.message);
+        let message = format!("The agent `{agent}` refused to begin: {}", error.text);
         out.fail(error.code, message);
     }
 
@@ -234,16 +272,21 @@ impl Nous {
     }
 
     fn set_queue_modes(&mut self, modes: QueueModes, out: &mut Actions) {
-        let mode = |take| match take {
-            QueueMode::One => json!({ "mode": "one-at-a-time" }),
-            QueueMode::All => json!({ "mode": "all" }),
-        };
-        let steering = mode(modes.steering);
+        (self.modes, self.reported_modes) = (modes, modes);
+        self.send_steering_mode(out);
+        self.send_follow_up_mode(out);
+    }
+
+    fn send_steering_mode(&mut self, out: &mut Actions) {
+        let payload = json!({ "mode": mode_word(self.modes.steering) });
         self.queue
-            .send(Purpose::Setting, "set_steering_mode", steering, out);
-        let follow_up = mode(modes.follow_up);
+            .send(Purpose::Setting, "set_steering_mode", payload, out);
+    }
+
+    fn send_follow_up_mode(&mut self, out: &mut Actions) {
+        let payload = json!({ "mode": mode_word(self.modes.follow_up) });
         self.queue
-            .send(Purpose::Setting, "set_follow_up_mode", follow_up, out);
+            .send(Purpose::Setting, "set_follow_up_mode", payload, out);
     }
 
     fn query(&mut self, id: u64, request: &AgentRequest, out: &mut Actions) {
@@ -281,6 +324,9 @@ impl Nous {
             Err(declined) => return out.refuse_run(run, declined),
         };
         self.run = Some(Run::new(run));
+        self.was_heard = false;
+        out.set_timer(PING_TIMER, self.ping_interval);
+        self.reconcile_modes(out);
         // Without `wait: false` the core would hold its response until the end of the run.
         let payload = json!({ "text": text, "wait": false });
         self.queue
@@ -300,7 +346,8 @@ impl Nous {
         match answer {
             Err(_) if run.cancelling => self.end_run(RunOutcome::Cancelled, out),
             Err(error) => {
-                let (code, message) = (error.code, error.message);
+                out.keep_error(id, error.agent);
+                let (code, message) = (error.code, error.text);
                 self.end_run(RunOutcome::Failed { code, message }, out);
             }
             Ok(accepted) => self.accepted(&accepted, out),
@@ -359,7 +406,7 @@ impl Nous {
         }
         if let Some(error) = error {
             self.end_run(RunOutcome::Cancelled, out);
-            if !error.message.contains("no_active_run") {
+            if !error.says("no_active_run") {
                 out.push(Action::Finish);
             }
         }
@@ -387,15 +434,21 @@ impl Nous {
             return handle_event_outside_runs(&kind, event, out);
         };
         if let Some(run) = &mut self.run {
-            if run.native_id.is_none() && self.previous_run.as_deref() != Some(named) {
+            let is_early = run.native_id.is_none() && self.previous_run.as_deref() != Some(named);
+            if is_early || run.is_catching_up {
                 if run.held.len() < MAX_HELD_EVENTS {
                     return run.held.push(event);
                 }
                 return out.unexpected(format!("`{shown_kind}` too long before its run"));
             }
             if run.native_id.as_deref() == Some(named) {
+                if run.closes_gap(&kind) {
+                    run.held.push(event);
+                    run.gap = Gap::Closing;
+                    return self.ask_for_missed(false, out);
+                }
                 if kind == "agent_end" {
-                    let outcome = run.outcome();
+                    let outcome = run.outcome(out);
                     return self.end_run(outcome, out);
                 }
                 if !run.apply(&kind, payload, out) {
@@ -411,6 +464,13 @@ impl Nous {
         } else {
             Action::Misrouted(what)
         });
+    }
+}
+
+fn mode_word(mode: QueueMode) -> &'static str {
+    match mode {
+        QueueMode::One => "one-at-a-time",
+        QueueMode::All => "all",
     }
 }
 

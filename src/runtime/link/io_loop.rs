@@ -24,6 +24,11 @@ use crate::runtime::throttle::{PROCESS_BURST_BYTES, Throttle};
 use crate::runtime::transport::ByteStream;
 
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_mins(3);
+/// How long lost sockets may take to open again.
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// An agent that drops its sockets more often than this within a minute is given up.
+const MAX_RECONNECTS: u32 = 5;
+const RECONNECTS_WITHIN: Duration = Duration::from_mins(1);
 
 pub(super) struct LinkLoop<'a> {
     task: &'a LinkTask,
@@ -43,6 +48,8 @@ pub(super) struct LinkLoop<'a> {
     was_ready: bool,
     was_awaited: bool,
     was_running: bool,
+    /// Since when lost sockets are counted, and how many there were.
+    reconnects: (Instant, u32),
 }
 
 enum Input<'a> {
@@ -67,15 +74,10 @@ impl<'a> LinkLoop<'a> {
         events_out: &'a EventsOut,
         driver: &'a mut DialectDriver,
     ) -> Self {
-        let config = &task.entry.config;
-        let lines = || {
-            let max_line = config.max_line_bytes.get() as usize;
-            Lines::new(config.framing(task.protocol), max_line)
-        };
         let events_buffer = agent.events.as_ref().map_or(0, |_| READ_BUFFER_BYTES);
         let now = Instant::now();
         Self {
-            lines: [lines(), lines()],
+            lines: empty_lines(task),
             buffers: [vec![0; READ_BUFFER_BYTES], vec![0; events_buffer]],
             throttle: Throttle::new(PROCESS_BURST_BYTES, now),
             started: now,
@@ -84,6 +86,7 @@ impl<'a> LinkLoop<'a> {
             was_ready: false,
             was_awaited: false,
             was_running: false,
+            reconnects: (now, 0),
             task,
             agent,
             commands,
@@ -100,6 +103,9 @@ impl<'a> LinkLoop<'a> {
                 return end;
             }
             let input = self.next_input(stop).await;
+            if matches!(input, Input::Closed) && self.reconnect(stop).await {
+                continue;
+            }
             if let Some(end) = self.handle(input).await {
                 return end;
             }
@@ -229,7 +235,10 @@ impl<'a> LinkLoop<'a> {
 
     fn take_bytes(&mut self, stream: StreamKind, count: usize) {
         let now = Instant::now();
-        self.last_activity = now;
+        // With a stream for events, the other one has only answers to what the gateway asks by itself.
+        if stream == StreamKind::Events || self.agent.events.is_none() {
+            self.last_activity = now;
+        }
         self.run_bytes += count as u64;
         self.throttle.spend(count, now);
         let index = usize::from(stream == StreamKind::Events);
@@ -238,16 +247,54 @@ impl<'a> LinkLoop<'a> {
         take_lines(lines, stream, self.driver, now);
     }
 
+    /// Opens the sockets of an agent that lives on again. Returns whether the link goes on.
+    async fn reconnect(&mut self, stop: &CancellationToken) -> bool {
+        if !self.agent.can_reconnect() || !self.driver.can_reconnect() || !self.count_reconnect() {
+            return false;
+        }
+        self.read_rest().await;
+        if !self.driver.can_reconnect() {
+            return false;
+        }
+        if let Some(process) = &mut self.agent.process
+            && timeout(DRAIN_TIMEOUT, process.wait()).await.is_ok()
+        {
+            return false;
+        }
+        let connecting = timeout(RECONNECT_TIMEOUT, self.agent.reconnect());
+        let connected = stop.run_until_cancelled(connecting).await;
+        match connected {
+            Some(Ok(Ok(()))) => {}
+            Some(_) => return false,
+            // The loop sees it next.
+            None => return true,
+        }
+        tracing::info!(
+            agent = self.task.entry.name,
+            session.id = %self.task.owner.session,
+            "lost the sockets of an agent and opened them again"
+        );
+        self.lines = empty_lines(self.task);
+        let now = Instant::now();
+        self.last_activity = now;
+        self.driver.reconnected(now);
+        true
+    }
+
+    /// False if the sockets were lost too often.
+    fn count_reconnect(&mut self) -> bool {
+        let now = Instant::now();
+        let (since, count) = &mut self.reconnects;
+        if now - *since > RECONNECTS_WITHIN {
+            (*since, *count) = (now, 0);
+        }
+        *count += 1;
+        *count <= MAX_RECONNECTS
+    }
+
     /// The agent is gone: reads its last lines and finds out why.
     async fn drain(&mut self) -> LinkEnd {
-        let [main_lines, events_lines] = &mut self.lines;
-        let main = &mut self.agent.main;
-        let main_kind = StreamKind::Main;
-        read_rest(main, main_kind, main_lines, self.events_out, self.driver).await;
-        if let Some(events) = &mut self.agent.events {
-            let kind = StreamKind::Events;
-            read_rest(events, kind, events_lines, self.events_out, self.driver).await;
-        }
+        self.read_rest().await;
         if let Some(end) = self.dialect_end() {
             return end;
         }
@@ -261,6 +308,27 @@ impl<'a> LinkLoop<'a> {
             _ => AgentError::Closed,
         })
     }
+
+    /// Reads what a closing agent has left in its streams.
+    async fn read_rest(&mut self) {
+        let [main_lines, events_lines] = &mut self.lines;
+        let main = &mut self.agent.main;
+        let main_kind = StreamKind::Main;
+        read_rest(main, main_kind, main_lines, self.events_out, self.driver).await;
+        if let Some(events) = &mut self.agent.events {
+            let kind = StreamKind::Events;
+            read_rest(events, kind, events_lines, self.events_out, self.driver).await;
+        }
+    }
+}
+
+fn empty_lines(task: &LinkTask) -> [Lines; 2] {
+    let config = &task.entry.config;
+    let lines = || {
+        let max_line = config.max_line_bytes.get() as usize;
+        Lines::new(config.framing(task.protocol), max_line)
+    };
+    [lines(), lines()]
 }
 
 async fn read_events(events: &mut Option<ByteStream>, buffer: &mut [u8]) -> Option<usize> {

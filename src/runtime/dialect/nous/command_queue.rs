@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::{Actions, ErrorCode, RunId, text_of};
+use super::super::{Actions, AgentError, ErrorCode, RunId, text_of};
 use crate::runtime::event_truncation::excerpt;
 
 const PROTOCOL_VERSION: &str = "1";
@@ -27,6 +27,16 @@ pub(super) enum Purpose {
     Abort(RunId),
     Setting,
     AgentRequest(u64),
+    /// Finds out whether a silent core still answers.
+    Ping,
+    /// The state of the core after its sockets were lost.
+    Recovery,
+    /// What a run said while its events were not heard.
+    Missed {
+        run: RunId,
+        /// The core has ended it, and its end was not heard.
+        is_over: bool,
+    },
     /// The answer is dropped: its request was declined as late.
     Ignored,
 }
@@ -34,12 +44,22 @@ pub(super) enum Purpose {
 #[derive(Debug)]
 pub(super) struct CommandError {
     pub(super) code: ErrorCode,
-    pub(super) message: String,
+    /// With the core's own code.
+    pub(super) text: String,
+    /// The core's own words.
+    pub(super) agent: AgentError,
+}
+
+impl CommandError {
+    /// Whether the core says this, in its code or its message.
+    pub(super) fn says(&self, word: &str) -> bool {
+        self.agent.code == word || self.agent.message.contains(word)
+    }
 }
 
 #[derive(Debug)]
-struct Command {
-    purpose: Purpose,
+pub(super) struct Command {
+    pub(super) purpose: Purpose,
     kind: &'static str,
     payload: Value,
 }
@@ -47,15 +67,18 @@ struct Command {
 #[derive(Debug)]
 struct InFlight {
     number: u64,
-    purpose: Purpose,
-    kind: &'static str,
+    command: Command,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct CommandQueue {
     sent: u64,
     in_flight: Option<InFlight>,
+    /// Sent before all others, and the only ones that are sent while `is_held`.
+    urgent: VecDeque<Command>,
     waiting: VecDeque<Command>,
+    /// The core must first be known again.
+    is_held: bool,
 }
 
 impl CommandQueue {
@@ -91,6 +114,53 @@ impl CommandQueue {
         self.send_next(out);
     }
 
+    /// Sends a command also while the others are held back.
+    pub(super) fn send_urgent(
+        &mut self,
+        purpose: Purpose,
+        kind: &'static str,
+        payload: Value,
+        out: &mut Actions,
+    ) {
+        let command = Command {
+            purpose,
+            kind,
+            payload,
+        };
+        self.urgent.push_back(command);
+        self.send_next(out);
+    }
+
+    /// Puts back a command whose answer was lost and that may be sent twice.
+    pub(super) fn put_back(&mut self, command: Command) {
+        self.waiting.push_front(command);
+    }
+
+    /// Holds all but urgent commands back. Returns the one whose answer is lost.
+    pub(super) fn hold(&mut self, out: &mut Actions) -> Option<Command> {
+        self.is_held = true;
+        self.urgent.clear();
+        let lost = self.in_flight.take()?;
+        out.clear_timer(lost.number);
+        Some(lost.command)
+    }
+
+    /// Ends `hold`.
+    pub(super) fn release(&mut self, out: &mut Actions) {
+        self.is_held = false;
+        self.send_next(out);
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.in_flight.is_none() && self.waiting.is_empty() && self.urgent.is_empty()
+    }
+
+    /// Whether the prompt of a run is still to be sent.
+    pub(super) fn has_prompt(&self, run: RunId) -> bool {
+        let mut waiting = self.waiting.iter();
+        waiting.any(|command| command.purpose == Purpose::Prompt(run))
+    }
+
     /// Removes unsent commands; returns whether there were any.
     pub(super) fn withdraw(&mut self, matches: impl Fn(&Purpose) -> bool) -> bool {
         let before = self.waiting.len();
@@ -123,7 +193,7 @@ impl CommandQueue {
         } else {
             Err(command_error(&line["error"]))
         };
-        Some((in_flight.purpose, answer))
+        Some((in_flight.command.purpose, answer))
     }
 
     /// The purpose and name of a command whose response is late.
@@ -136,36 +206,30 @@ impl CommandQueue {
         if in_flight.number != timer {
             return None;
         }
-        if let Purpose::AgentRequest(_) = in_flight.purpose {
+        let command = &mut in_flight.command;
+        if let Purpose::AgentRequest(_) = command.purpose {
             // The request is declined, but its answer still comes before all others.
             out.set_timer(timer, LATE_ANSWER_TIMEOUT);
-            let purpose = std::mem::replace(&mut in_flight.purpose, Purpose::Ignored);
-            return Some((purpose, in_flight.kind));
+            let purpose = std::mem::replace(&mut command.purpose, Purpose::Ignored);
+            return Some((purpose, command.kind));
         }
-        Some((in_flight.purpose.clone(), in_flight.kind))
+        Some((command.purpose.clone(), command.kind))
     }
 
     fn send_next(&mut self, out: &mut Actions) {
         if self.in_flight.is_some() {
             return;
         }
-        let Some(command) = self.waiting.pop_front() else {
-            return;
-        };
+        let held = self.is_held;
+        let next = self.urgent.pop_front();
+        let next = next.or_else(|| if held { None } else { self.waiting.pop_front() });
+        let Some(command) = next else { return };
         self.sent += 1;
-        let Command {
-            purpose,
-            kind,
-            payload,
-        } = command;
         let number = self.sent;
+        let (kind, payload) = (command.kind, &command.payload);
         out.write(json!({ "v": PROTOCOL_VERSION, "id": command_id(number), "type": kind, "payload": payload }));
         out.set_timer(number, COMMAND_TIMEOUT);
-        self.in_flight = Some(InFlight {
-            number,
-            purpose,
-            kind,
-        });
+        self.in_flight = Some(InFlight { number, command });
     }
 }
 
@@ -184,7 +248,8 @@ pub(super) fn printable(name: &Value) -> String {
 
 fn command_error(error: &Value) -> CommandError {
     let message = text_of(&error["message"]);
-    let code = match text_of(&error["code"]).as_str() {
+    let native = text_of(&error["code"]);
+    let code = match native.as_str() {
         _ if message.contains("run_in_progress") => ErrorCode::Busy,
         _ if message.contains("session_not_found") => ErrorCode::NotFound,
         "invalid_payload" => ErrorCode::ValidationError,
@@ -192,8 +257,12 @@ fn command_error(error: &Value) -> CommandError {
         "invalid_command" | "not_implemented" => ErrorCode::Unsupported,
         _ => ErrorCode::TaskFailed,
     };
-    CommandError {
-        code,
-        message: super::run_events::error_text(error),
-    }
+    let text = super::run_events::error_text(error);
+    let text = match native.as_str() {
+        "" => text,
+        native if text.starts_with(native) => text,
+        native => format!("{text} [{native}]"),
+    };
+    let agent = super::run_events::agent_error(error);
+    CommandError { code, text, agent }
 }

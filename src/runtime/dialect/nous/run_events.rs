@@ -2,12 +2,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::super::messages::FromAgent;
-use super::super::{Actions, Channel, ErrorCode, Level, RunId, RunOutcome, Usage, text_of};
+use super::super::{
+    Actions, AgentError, Channel, ErrorCode, Level, RunId, RunOutcome, Usage, text_of,
+};
 use crate::domain::event::Activity;
 use crate::domain::tool::Tool;
+
+/// How much of a turn's text is kept, to tell what of it was missed.
+const MAX_KEPT_BYTES: usize = 256 * 1024;
+
+/// Whether events of the current turn may be missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gap {
+    None,
+    /// The turn's text is compared with the core's record when the turn is over.
+    Open,
+    /// The record was asked for.
+    Closing,
+}
 
 #[derive(Debug)]
 pub(super) struct Run {
@@ -24,8 +39,16 @@ pub(super) struct Run {
     /// The core runs one tool at a time, and its warnings do not name it.
     current_tool: Option<String>,
     /// The last error of the current turn.
-    failure: Option<String>,
+    failure: Option<(String, AgentError)>,
     activity: Option<Activity>,
+    /// Turns that ended with an answer, all of it told.
+    turns: usize,
+    /// The text of the current turn's messages: of those that ended, and of the one under way.
+    told: String,
+    open: String,
+    pub(super) gap: Gap,
+    /// What was missed is being asked for; events are held meanwhile.
+    pub(super) is_catching_up: bool,
 }
 
 impl Run {
@@ -41,19 +64,75 @@ impl Run {
             current_tool: None,
             failure: None,
             activity: None,
+            turns: 0,
+            told: String::new(),
+            open: String::new(),
+            gap: Gap::None,
+            is_catching_up: false,
         }
     }
 
     /// The core does not report how a run ended.
-    pub(super) fn outcome(&mut self) -> RunOutcome {
+    pub(super) fn outcome(&mut self, out: &mut Actions) -> RunOutcome {
         match self.failure.take() {
             _ if self.cancelling => RunOutcome::Cancelled,
-            Some(message) => RunOutcome::Failed {
-                code: ErrorCode::TaskFailed,
-                message,
-            },
+            Some((message, error)) => {
+                if !error.code.is_null() {
+                    out.keep_error(self.id, error);
+                }
+                RunOutcome::Failed {
+                    code: ErrorCode::TaskFailed,
+                    message,
+                }
+            }
             None => RunOutcome::Completed,
         }
+    }
+
+    /// Whether this event closes a turn of which something may be missing.
+    pub(super) fn closes_gap(&self, kind: &str) -> bool {
+        self.gap == Gap::Open && matches!(kind, "turn_start" | "agent_end")
+    }
+
+    /// Tells what the core has recorded of this run and was not heard. Returns whether all that the run
+    /// said is in the record.
+    pub(super) fn catch_up(&mut self, messages: &Value, out: &mut Actions) -> bool {
+        let Some(native_id) = self.native_id.clone() else {
+            return false;
+        };
+        let entries = messages.as_array().into_iter().flatten();
+        let answers = entries
+            .filter(|entry| entry["role"] == "assistant" && entry["run_id"] == *native_id)
+            .filter_map(|entry| entry["text"].as_str());
+        for answer in answers.skip(self.turns) {
+            self.complete_turn(answer, out);
+        }
+        if self.gap == Gap::Closing {
+            self.gap = Gap::None;
+        }
+        self.turns > 0 && !self.has_open_message && self.told.is_empty()
+    }
+
+    /// Tells the rest of a turn's text and ends its message.
+    fn complete_turn(&mut self, text: &str, out: &mut Actions) {
+        let text = text.strip_prefix(self.told.as_str()).unwrap_or(text);
+        let rest = if let Some(rest) = text.strip_prefix(self.open.as_str()) {
+            rest
+        } else {
+            // Something is missing in the middle: it is told again, whole.
+            out.emit(FromAgent::MessageWithdrawn { run: self.id });
+            self.has_open_message = false;
+            text
+        };
+        self.has_open_message |= !rest.is_empty();
+        out.emit_delta(self.id, Channel::Text, rest);
+        self.finish_message(out);
+        self.end_turn();
+    }
+
+    fn end_turn(&mut self) {
+        self.turns += 1;
+        self.told.clear();
     }
 
     /// Returns `false` for an unknown event.
@@ -62,12 +141,23 @@ impl Run {
             "agent_start" => self.set_activity(Activity::Thinking, out),
             "turn_start" => {
                 self.finish_message(out);
+                self.told.clear();
                 // The run continues: the earlier error was not its end.
                 self.failure = None;
             }
-            "turn_end" | "message_end" => self.finish_message(out),
-            "message_start" => {
+            // Its text is compared with the core's record first.
+            "turn_end" | "message_end" if self.gap == Gap::Open => {}
+            "message_end" => self.finish_message(out),
+            "turn_end" => {
                 self.finish_message(out);
+                if self.failure.is_none() {
+                    self.end_turn();
+                }
+            }
+            "message_start" => {
+                if self.gap != Gap::Open {
+                    self.finish_message(out);
+                }
                 let role = payload["role"].as_str();
                 if role.is_some_and(|role| role != "assistant") {
                     self.foreign_messages
@@ -86,7 +176,7 @@ impl Run {
             "error" => {
                 let text = error_text(payload);
                 self.mark_current_tool("failed", &text);
-                self.failure = Some(text);
+                self.failure = Some((text, agent_error(payload)));
             }
             _ => return false,
         }
@@ -94,6 +184,10 @@ impl Run {
     }
 
     pub(super) fn finish_message(&mut self, out: &mut Actions) {
+        let ended = std::mem::take(&mut self.open);
+        if self.told.len() < MAX_KEPT_BYTES {
+            self.told.push_str(&ended);
+        }
         if std::mem::take(&mut self.has_open_message) {
             let (run, text) = (self.id, None);
             out.emit(FromAgent::MessageFinal { run, text });
@@ -114,6 +208,9 @@ impl Run {
                 .contains(&text_of(&payload["message_id"]))
         {
             self.has_open_message = true;
+            if self.open.len() < MAX_KEPT_BYTES {
+                self.open.push_str(&text);
+            }
             out.emit_delta(self.id, Channel::Text, text);
         }
     }
@@ -184,6 +281,19 @@ impl Run {
             tool.status = status.into();
             tool.output = Some(text.into());
         }
+    }
+}
+
+/// The core's own words: `code`, `message`, and the optional `cause`.
+pub(super) fn agent_error(error: &Value) -> AgentError {
+    let cause = &error["cause"];
+    AgentError {
+        code: error["code"].clone(),
+        message: text_of(&error["message"]),
+        data: match cause {
+            Value::Null => Value::Null,
+            cause => json!({ "cause": cause }),
+        },
     }
 }
 
