@@ -223,6 +223,9 @@ pub enum Event {
         /// Prompts that are new in it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         added: Vec<QueuedPrompt>,
+        /// Prompts that left it because the run under way took them up; they end with it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        joined: Vec<RunId>,
     },
     /// The agent's activity changed.
     AgentState {

@@ -324,6 +324,11 @@ impl Catalog {
         self.is_able(name, "steer") && (!is_demo || demo::can_be_steered(prompt))
     }
 
+    /// Whether an agent takes up follow-ups within the run under way.
+    pub(crate) fn takes_follow_ups(&self, name: &str) -> bool {
+        self.is_able(name, "followUpInRun")
+    }
+
     /// Whether another agent of this user may start now.
     pub(crate) fn has_room(
         &self,

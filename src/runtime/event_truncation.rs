@@ -71,6 +71,7 @@ pub(super) fn bounded(mut event: FromAgent) -> FromAgent {
         FromAgent::Undelivered { reason, .. } => shorten(&mut reason.message),
         FromAgent::QuestionWithdrawn { question } => truncate(question, MAX_ID_BYTES),
         FromAgent::RunAccepted { .. }
+        | FromAgent::FollowUpTaken { .. }
         | FromAgent::MessageFinal { .. }
         | FromAgent::MessageWithdrawn { .. }
         | FromAgent::Usage(_)

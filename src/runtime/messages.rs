@@ -35,6 +35,15 @@ pub(crate) enum ToAgent {
     },
     /// Add a text to the current run. Sent only to agents with the capability `steer`.
     Steer { run: RunId, text: String },
+    /// Take up a queued text within the current run, after what it does now. Sent only to agents with the
+    /// capability `followUpInRun`; answered with [`FromAgent::FollowUpTaken`], if at all. The text stays
+    /// in the session's queue until then.
+    FollowUp {
+        run: RunId,
+        /// The run that it would be otherwise.
+        queued: RunId,
+        text: String,
+    },
     /// Stop a run; ignored unless it is the current one. If the run does not end soon, the process is
     /// ended.
     Cancel { run: RunId },
@@ -86,6 +95,11 @@ pub(crate) enum FromAgent {
         run: RunId,
         /// The whole message, if it did not come in pieces.
         text: Option<String>,
+    },
+    /// The run has begun with the text of a [`ToAgent::FollowUp`].
+    FollowUpTaken {
+        run: RunId,
+        queued: RunId,
     },
     /// The pieces of the current message are void: it is sent again from the start.
     MessageWithdrawn {

@@ -73,6 +73,7 @@ pub(super) fn closing_events(state: &SessionState) -> Vec<Event> {
             entries: Vec::new(),
             modes: state.queue.modes,
             added: Vec::new(),
+            joined: Vec::new(),
         });
         let ended = |queued: &QueuedPrompt| Event::RunEnded {
             run: queued.run,

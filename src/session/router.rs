@@ -33,6 +33,7 @@ use crate::store::StoreError;
 mod agent_events;
 mod agent_info;
 mod commit;
+mod follow_ups;
 mod queries;
 mod questions;
 mod run_telemetry;
@@ -68,6 +69,8 @@ pub(super) struct Router {
     /// The prompt of the run under way, until its agent says something about it: should the agent turn
     /// out never to have received it, the next one gets it.
     unconfirmed: Option<PromptContent>,
+    /// Runs, each with a queued prompt that its agent was given to take up within it.
+    handed_over: Vec<(RunId, RunId)>,
     /// When a run that is being cancelled is ended without its agent.
     cancel_by: Option<Instant>,
     snapshot_at: u64,
@@ -121,6 +124,7 @@ impl Router {
             agent: None,
             recorder: None,
             unconfirmed: None,
+            handed_over: Vec::new(),
             cancel_by: None,
             snapshot_at: 0,
             command_deadline: None,
@@ -295,7 +299,7 @@ impl Router {
                 self.submit(PromptKind::Prompt, prompt, if_busy, meta).await
             }
             Command::Steer { text } => self.steer(text, meta).await,
-            Command::FollowUp { text } => self.submit_text(PromptKind::FollowUp, text, meta).await,
+            Command::FollowUp { text } => self.follow_up(text, meta).await,
             Command::Suggest { text } => {
                 self.check_quotas().await?;
                 let suggested = Event::Suggested {

@@ -7,6 +7,7 @@ use super::state::{CurrentRun, SessionState};
 use crate::domain::event::{Author, Channel, Event, Resolver};
 use crate::domain::id::{MessageId, QuestionId, RunId};
 use crate::domain::question::{OpenQuestion, Resolution};
+use crate::domain::queue::Queue;
 use crate::domain::run::{AgentError, FailureCause, RunOutcome, Usage};
 use crate::domain::tool::Tool;
 use crate::runtime::{Declined, FromAgent};
@@ -147,6 +148,7 @@ impl RunRecorder {
                 usage,
             } if mine(run) => self.finish(&outcome, usage, batch),
             FromAgent::RunAccepted { run }
+            | FromAgent::FollowUpTaken { run, .. }
             | FromAgent::RunProgress { run, .. }
             | FromAgent::MessageDelta { run, .. }
             | FromAgent::MessageFinal { run, .. }
@@ -189,6 +191,26 @@ impl RunRecorder {
             rest: String::new(),
             index: self.index(),
         }
+    }
+
+    /// The run has begun with a queued prompt: it leaves the queue, and ends with the run.
+    pub(super) fn take_up(&mut self, queue: &mut Queue, queued: RunId) -> Vec<Event> {
+        let mut entries = queue.entries.iter();
+        let Some(text) = entries
+            .find(|entry| entry.run == queued)
+            .map(|entry| entry.prompt.text.clone())
+        else {
+            return Vec::new();
+        };
+        queue.withdraw(queued);
+        self.merged.push(queued);
+        let updated = Event::QueueUpdated {
+            entries: queue.summary(),
+            modes: queue.modes,
+            added: Vec::new(),
+            joined: vec![queued],
+        };
+        vec![updated, self.user_message(text)]
     }
 
     /// Closes what the run leaves open, then ends it and the runs that became part of it.

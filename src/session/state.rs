@@ -239,9 +239,13 @@ impl SessionState {
                 entries,
                 modes,
                 added,
+                joined,
             } => {
                 for gone in self.queue.update(entries, *modes, added) {
                     self.add_past_run(gone);
+                }
+                if let Some(current) = &mut self.current {
+                    current.merged.extend(joined);
                 }
             }
             Event::AgentState { activity } => self.activity = *activity,

@@ -111,6 +111,7 @@ impl Schedule {
                 | ToAgent::Settings(_)
                 | ToAgent::Context(_)
                 | ToAgent::Steer { .. }
+                | ToAgent::FollowUp { .. }
                 | ToAgent::QueueModes(_),
                 _,
             ) => {}

@@ -294,6 +294,7 @@ impl Dialect for Acp {
             ToAgent::Settings(change) => self.apply_settings(change, out),
             // Not in the protocol.
             ToAgent::Steer { .. }
+            | ToAgent::FollowUp { .. }
             | ToAgent::Tools(_)
             | ToAgent::Context(_)
             | ToAgent::QueueModes(_) => {}

@@ -127,7 +127,10 @@ impl Dialect for Codelia {
                 out.write(jsonrpc::notification("ui.context.update", context));
             }
             // Not among the capabilities; the gateway keeps the queue itself.
-            ToAgent::Steer { .. } | ToAgent::Tools(_) | ToAgent::QueueModes(_) => {}
+            ToAgent::Steer { .. }
+            | ToAgent::FollowUp { .. }
+            | ToAgent::Tools(_)
+            | ToAgent::QueueModes(_) => {}
         }
     }
 

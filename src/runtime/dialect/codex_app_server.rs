@@ -411,7 +411,10 @@ impl Dialect for Codex {
                     self.requested_model = change.model;
                 }
             }
-            ToAgent::Tools(_) | ToAgent::Context(_) | ToAgent::QueueModes(_) => {}
+            ToAgent::Tools(_)
+            | ToAgent::Context(_)
+            | ToAgent::FollowUp { .. }
+            | ToAgent::QueueModes(_) => {}
         }
     }
 

@@ -359,6 +359,7 @@ impl Dialect for Copilot {
             }
             // Not in the protocol.
             ToAgent::Steer { .. }
+            | ToAgent::FollowUp { .. }
             | ToAgent::Settings(_)
             | ToAgent::Tools(_)
             | ToAgent::Context(_)

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use self::command_queue::{CommandError, CommandQueue, Purpose};
+use self::follow_ups::FollowUps;
 use self::run_events::{Gap, Run};
 use super::super::messages::FromAgent;
 use super::{
@@ -20,13 +21,15 @@ use crate::domain::command::Topic;
 use crate::domain::queue::{QueueMode, QueueModes};
 
 mod command_queue;
+mod follow_ups;
+mod handshake;
 mod recovery;
 mod run_events;
 
 pub(super) const PROTOCOL: Protocol = Protocol {
     name: "nous",
     about: "The nous core, over its two Unix sockets",
-    capabilities: "cancel usage tools queue steer followUp setTools query tree extension branch \
+    capabilities: "cancel usage tools queue steer followUp followUpInRun setTools query tree extension branch \
         attachments resume",
     transport: Transport::UnixPair,
     framing: Framing::Newline,
@@ -46,9 +49,6 @@ const MAX_HELD_EVENTS: usize = 10_000;
 
 /// Commands use their number as the name of their timer.
 const IDLE_CHECK_TIMER: u64 = u64::MAX;
-/// A stale run ends soon after its abort.
-const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
-const MAX_IDLE_CHECKS: u8 = 20;
 const PING_TIMER: u64 = u64::MAX - 1;
 /// A core that is silent for this long during a run is asked whether it is there.
 const PING_INTERVAL: Duration = Duration::from_secs(15);
@@ -66,6 +66,7 @@ struct Nous {
     /// How queued prompts are to be taken, and how the core says that it takes them.
     modes: QueueModes,
     reported_modes: QueueModes,
+    follow_ups: FollowUps,
     /// The core said something since the last look.
     was_heard: bool,
     ping_interval: Duration,
@@ -87,6 +88,7 @@ impl Dialect for Nous {
                 }
                 self.steer_failed("the run is over", out);
             }
+            ToAgent::FollowUp { run, queued, text } => self.follow_up(run, queued, &text, out),
             ToAgent::Cancel { run } => self.cancel(run, out),
             ToAgent::Request { id, request } => self.query(id, &request, out),
             ToAgent::Tools(tools) => {
@@ -146,6 +148,7 @@ impl Nous {
             previous_run: None,
             modes: QueueModes::default(),
             reported_modes: QueueModes::default(),
+            follow_ups: FollowUps::default(),
             was_heard: false,
             ping_interval: setup
                 .options
@@ -173,6 +176,8 @@ impl Nous {
                     self.steer_failed(&error.text, out);
                 }
             }
+            Purpose::FollowUp(queued) => self.follow_up_answered(queued, answer.is_ok()),
+            Purpose::Pending(run) => self.take_up_follow_ups(run, answer.ok().as_ref(), out),
             Purpose::Setting => {
                 if let Err(error) = answer {
                     let agent = &self.setup.agent;
@@ -188,81 +193,6 @@ impl Nous {
             Purpose::Missed { run, is_over } => self.catch_up(run, is_over, answer, out),
             Purpose::Ping | Purpose::Ignored => {}
         }
-    }
-
-    /// The core must be idle and in our conversation.
-    fn handle_state(&mut self, answer: Result<Value, CommandError>, out: &mut Actions) {
-        let state = match answer {
-            Ok(state) => state,
-            Err(error) => return self.fail_handshake(&error, out),
-        };
-        self.read_modes(&state);
-        if state["run_state"] == "running" {
-            // A run from an earlier connection: a session must not be switched under it.
-            return self.wait_until_idle(out);
-        }
-        match &self.thread {
-            Some(thread) => {
-                let payload = json!({ "session_id": thread });
-                self.queue
-                    .send(Purpose::Session, "switch_session", payload, out);
-            }
-            None => self
-                .queue
-                .send(Purpose::Session, "new_session", json!({}), out),
-        }
-    }
-
-    fn wait_until_idle(&mut self, out: &mut Actions) {
-        let checks = self.busy_checks;
-        self.busy_checks += 1;
-        if checks == 0 {
-            self.queue
-                .send(Purpose::AbortStale, "abort", json!({}), out);
-        } else if checks <= MAX_IDLE_CHECKS {
-            out.set_timer(IDLE_CHECK_TIMER, IDLE_CHECK_INTERVAL);
-        } else {
-            let agent = &self.setup.agent;
-            let message = format!("The agent `{agent}` is still busy with a run from before.");
-            out.fail(ErrorCode::Busy, message);
-        }
-    }
-
-    fn session_opened(&mut self, answer: Result<Value, CommandError>, out: &mut Actions) {
-        let is_new = self.thread.is_none();
-        let session = match answer {
-            Ok(session) => session,
-            // A conversation that exists is not given up: another try may open it.
-            Err(error) if is_new || error.code != ErrorCode::NotFound => {
-                return self.fail_handshake(&error, out);
-            }
-            Err(_) => {
-                self.thread = None;
-                return self
-                    .queue
-                    .send_urgent(Purpose::Session, "new_session", json!({}), out);
-            }
-        };
-        if is_new {
-            let Some(thread) = session["session_id"].as_str().map(str::to_owned) else {
-                let agent = &self.setup.agent;
-                let message = format!("The agent `{agent}` began a conversation without a name.");
-                return out.fail(ErrorCode::TaskFailed, message);
-            };
-            self.thread = Some(thread.clone());
-            out.emit(FromAgent::Thread(thread));
-        }
-        out.ready(Vec::new());
-        self.queue.release(out);
-        if is_new && (self.setup.thread.is_some() || !self.setup.history.is_empty()) {
-            out.notice_fresh_start(&self.setup.agent);
-        }
-    }
-
-    fn fail_handshake(&self, error: &CommandError, out: &mut Actions) {
-        let agent = &self.setup.agent;
-        let message = format!("The agent `{agent}` refused to begin: {}", error.text);
-        out.fail(error.code, message);
     }
 
     fn steer_failed(&self, why: &str, out: &mut Actions) {
@@ -418,6 +348,7 @@ impl Nous {
             return;
         };
         run.finish_message(out);
+        self.follow_ups = FollowUps::default();
         out.end_run(run.id, outcome, None);
         if run.native_id.is_some() {
             self.previous_run = run.native_id;
@@ -447,8 +378,13 @@ impl Nous {
                     run.gap = Gap::Closing;
                     return self.ask_for_missed(false, out);
                 }
+                if kind == "turn_start" && self.follow_ups.is_unsettled() {
+                    run.held.push(event);
+                    return self.ask_for_pending(out);
+                }
                 if kind == "agent_end" {
                     let outcome = run.outcome(out);
+                    self.follow_ups.take_rest(run, out);
                     return self.end_run(outcome, out);
                 }
                 if !run.apply(&kind, payload, out) {

@@ -420,7 +420,10 @@ impl Dialect for Pi {
                 }
             }
             // pi would store queue modes for all its conversations.
-            ToAgent::Tools(_) | ToAgent::Context(_) | ToAgent::QueueModes(_) => {}
+            ToAgent::Tools(_)
+            | ToAgent::Context(_)
+            | ToAgent::FollowUp { .. }
+            | ToAgent::QueueModes(_) => {}
         }
     }
 

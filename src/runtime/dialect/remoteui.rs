@@ -222,6 +222,7 @@ impl Dialect for RemoteUi {
                 out.decline_with(id, unsupported(&self.setup.agent, &what));
             }
             ToAgent::Steer { .. }
+            | ToAgent::FollowUp { .. }
             | ToAgent::Answer { .. }
             | ToAgent::Tools(_)
             | ToAgent::Context(_)

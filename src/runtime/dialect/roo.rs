@@ -373,6 +373,7 @@ impl Dialect for Roo {
             ToAgent::Request { id, request } => self.query(id, &request, out),
             ToAgent::Settings(change) => self.change_settings(change, out),
             ToAgent::Steer { .. }
+            | ToAgent::FollowUp { .. }
             | ToAgent::Tools(_)
             | ToAgent::Context(_)
             | ToAgent::QueueModes(_) => {}

@@ -207,6 +207,11 @@ impl Player {
                 prompt: prompt_content(said),
             },
             "steer" => ToAgent::Steer { run, text: text() },
+            "followUp" => ToAgent::FollowUp {
+                run,
+                queued: self.run(&json!({ "run": said["queued"] })),
+                text: text(),
+            },
             "cancel" => ToAgent::Cancel { run },
             "answer" => ToAgent::Answer {
                 question: text_of(&said["question"]),
@@ -274,6 +279,9 @@ impl Player {
                 Channel::Thought => json!({ "thought": text, "run": label(run) }),
             },
             FromAgent::MessageFinal { run, text } => json!({ "final": text, "run": label(run) }),
+            FromAgent::FollowUpTaken { run, queued } => {
+                json!({ "taken": label(queued), "run": label(run) })
+            }
             FromAgent::MessageWithdrawn { run } => json!({ "withdrawn": label(run) }),
             FromAgent::ToolUpdate { run, tool } => json!({ "tool": tool, "run": label(run) }),
             FromAgent::QuestionAsked {

@@ -38,6 +38,7 @@ fn queued_prompts_stay_in_the_source_and_end_in_the_branch() {
         entries: vec![(&queued).into()],
         modes: QueueModes::default(),
         added: vec![queued.clone()],
+        joined: Vec::new(),
     }]);
     let closing = closing_events(&state);
     assert!(matches!(

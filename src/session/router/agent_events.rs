@@ -29,12 +29,19 @@ impl Router {
         let policy = self.question_policy();
         let mut batch = Batch::new(&self.state.questions.open);
         let mut undelivered = None;
+        let mut queue = None;
         for event in events.drain(..) {
             match (event, &mut self.recorder) {
                 (FromAgent::Undelivered { run, .. }, Some(recorder))
                     if recorder.run() == run && self.unconfirmed.is_some() =>
                 {
                     undelivered = self.unconfirmed.take();
+                }
+                (FromAgent::FollowUpTaken { run, queued }, Some(recorder))
+                    if recorder.run() == run =>
+                {
+                    let queue = queue.get_or_insert_with(|| self.state.queue.clone());
+                    batch.events.extend(recorder.take_up(queue, queued));
                 }
                 (FromAgent::Response { id, result: answer }, _) => self.queries.answer(id, answer),
                 (FromAgent::Thread(thread), _) => self.agent_info.set_thread(thread),

@@ -178,6 +178,10 @@ impl Router {
         meta: CommandMeta,
     ) -> Result<Reply, CommandError> {
         let mut queue = self.state.queue.clone();
+        if self.is_handed_over(run) && !self.is_live(run) {
+            let message = "The agent has it already; cancel the run under way instead.";
+            return Err(Refused::new(ErrorCode::ValidationError, message).into());
+        }
         if !queue.withdraw(run) {
             return match self.is_known(run) {
                 // Withdrawn twice, or too late to matter.
@@ -462,6 +466,7 @@ pub(super) fn queue_updated(queue: &Queue, added: Vec<QueuedPrompt>) -> Event {
         entries: queue.summary(),
         modes: queue.modes,
         added,
+        joined: Vec::new(),
     }
 }
 

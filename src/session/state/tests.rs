@@ -79,6 +79,7 @@ fn queue_updated(line: &[u8], added: &[u8]) -> Event {
         entries: all.iter().map(Into::into).collect(),
         modes: QueueModes::default(),
         added: added.iter().map(queued).collect(),
+        joined: Vec::new(),
     }
 }
 

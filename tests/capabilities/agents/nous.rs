@@ -240,3 +240,107 @@ async fn queue_modes_that_the_core_has_otherwise_are_set_before_the_prompt() {
     peer.answers("messages", messages(Some("done"))).await;
     assert_eq!(mia.sees_run_end().await["status"], "completed");
 }
+
+/// Sends a follow-up, which waits. Returns its task id.
+async fn follows_up(member: &mut WsClient, text: &str) -> String {
+    member.sends("FOLLOW_UP", json!({ "text": text })).await;
+    let ack = member.sees("ACK").await;
+    assert_eq!(ack["payload"]["queued"], true, "{ack}");
+    ack["payload"]["taskId"].as_str().unwrap().to_owned()
+}
+
+/// The task ids of the runs that have completed.
+fn completed(member: &WsClient) -> Vec<&str> {
+    let ended = |event: &&Value| event["payload"]["status"] == "completed";
+    let ended = member.events.iter().filter(ended);
+    ended
+        .map(|event| event["payload"]["taskId"].as_str().unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_follow_up_is_taken_up_in_a_further_turn_of_the_same_run() {
+    let mut peer = NousPeer::listens();
+    let (_gateway, mut mia) = joins_core(&peer, "").await;
+    streams(&mut mia, &mut peer).await;
+    let task = follows_up(&mut mia, "then").await;
+    assert_eq!(peer.receives("follow_up").await, json!({ "text": "then" }));
+    peer.accepts_command("run-1").await;
+    mia.sends("WITHDRAW", json!({ "taskId": task })).await;
+    let refused = mia.sees("ERROR_MESSAGE").await;
+    assert_eq!(refused["payload"]["code"], "VALIDATION_ERROR", "{refused}");
+    mia.sends("REQUEST_STATE", json!({})).await;
+    let state = mia.sees("FULL_STATE").await;
+    assert_eq!(state["payload"]["queue"][0]["taskId"], task.as_str());
+    peer.ends_turn("run-1", "1").await;
+    peer.starts_turn("run-1", "2", "Two").await;
+    peer.receives("get_state").await;
+    peer.answers("state", nous_state("run-1", "sess-1")).await;
+    let queue = mia.sees("QUEUE_UPDATE").await;
+    assert_eq!(queue["payload"]["queue"], json!([]));
+    peer.ends_turn("run-1", "2").await;
+    peer.ends_run("run-1").await;
+    mia.sees_run_end().await;
+    mia.sees_run_end().await;
+    assert_eq!(completed(&mia)[1], task);
+    assert_eq!(
+        conversation(&mut mia).await,
+        ["hello", "Hel", "then", "Two"]
+    );
+    assert!(!peer.received[3..].contains(&"prompt".to_owned()));
+}
+
+#[tokio::test]
+async fn a_follow_up_that_the_run_leaves_over_becomes_a_run_of_its_own() {
+    let mut peer = NousPeer::listens();
+    let (_gateway, mut mia) = joins_core(&peer, "").await;
+    streams(&mut mia, &mut peer).await;
+    // One that comes too late for the core, and one that a cancel leaves over.
+    let late = follows_up(&mut mia, "late").await;
+    peer.receives("follow_up").await;
+    let error = json!({ "code": "command_rejected", "message": "no_active_run" });
+    peer.refuses(error).await;
+    peer.ends_turn("run-1", "1").await;
+    peer.ends_run("run-1").await;
+    assert_eq!(peer.starts_run("run-2").await, "late");
+    let left = follows_up(&mut mia, "left").await;
+    peer.receives("follow_up").await;
+    peer.accepts_command("run-2").await;
+    mia.sends("CANCEL_TASK", json!({})).await;
+    peer.receives("abort").await;
+    peer.accepts_command("run-2").await;
+    peer.ends_run("run-2").await;
+    assert_eq!(peer.starts_run("run-3").await, "left");
+    peer.ends_run("run-3").await;
+    while mia.ends().len() < 3 {
+        mia.sees_run_end().await;
+    }
+    assert_eq!(mia.ends(), ["completed", "cancelled", "completed"]);
+    assert_eq!(completed(&mia)[1..], [left.as_str()]);
+    assert_ne!(late, left);
+}
+
+#[tokio::test]
+async fn a_follow_up_whose_answer_was_lost_is_not_sent_twice_if_the_core_counts_it() {
+    let mut peer = NousPeer::listens();
+    let (_gateway, mut mia) = joins_core(&peer, "").await;
+    streams(&mut mia, &mut peer).await;
+    let task = follows_up(&mut mia, "then").await;
+    peer.receives("follow_up").await;
+    peer.drops_sockets();
+    peer.accepts().await;
+    peer.receives("get_state").await;
+    let mut state = nous_state("run-1", "sess-1");
+    state["pending_counts"]["follow_up"] = 1.into();
+    peer.answers("state", state).await;
+    peer.receives("get_messages").await;
+    peer.answers("messages", messages(None)).await;
+    peer.ends_turn("run-1", "1").await;
+    peer.ends_run("run-1").await;
+    peer.receives("get_messages").await;
+    peer.answers("messages", messages(Some("Hello"))).await;
+    mia.sees_run_end().await;
+    mia.sees_run_end().await;
+    assert_eq!(completed(&mia)[1], task);
+    mia.sees_nothing().await;
+}

@@ -24,6 +24,10 @@ pub(super) enum Purpose {
     Session,
     Prompt(RunId),
     Steer,
+    /// The queued run that it would be otherwise.
+    FollowUp(RunId),
+    /// How many follow-ups the core has left, as a turn of the run begins.
+    Pending(RunId),
     Abort(RunId),
     Setting,
     AgentRequest(u64),

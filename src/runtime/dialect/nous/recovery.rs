@@ -38,6 +38,7 @@ impl Nous {
     fn resolve_lost(&mut self, lost: Command, out: &mut Actions) {
         match lost.purpose {
             Purpose::Abort(_) | Purpose::Setting => self.queue.put_back(lost),
+            Purpose::FollowUp(queued) => self.follow_ups.doubtful = Some(queued),
             Purpose::Steer => self.steer_failed("its line broke meanwhile", out),
             Purpose::AgentRequest(id) => {
                 let agent = &self.setup.agent;
@@ -104,6 +105,9 @@ impl Nous {
             out.emit(FromAgent::RunAccepted { run: run.id });
         }
         let is_over = native_id.is_none() || run.native_id.as_deref() != native_id;
+        if !is_over {
+            self.follow_ups.recover(run.id, &state, out);
+        }
         self.ask_for_missed(is_over, out);
     }
 
@@ -154,7 +158,10 @@ impl Nous {
         for event in held {
             self.handle_event(event, out);
         }
-        if is_over && self.run.is_some() {
+        if is_over && let Some(run) = &self.run {
+            if has_answer {
+                self.follow_ups.take_rest(run, out);
+            }
             self.end_run(self.missed_outcome(is_cancelled, has_answer), out);
             self.queue
                 .send_urgent(Purpose::Recovery, "get_state", json!({}), out);

@@ -370,6 +370,7 @@ impl Dialect for DaemonWire {
             // The daemon asks nothing and has no other commands.
             ToAgent::Answer { .. }
             | ToAgent::Steer { .. }
+            | ToAgent::FollowUp { .. }
             | ToAgent::Settings(_)
             | ToAgent::Tools(_)
             | ToAgent::Context(_)

@@ -269,6 +269,7 @@ impl Dialect for SpecificationWire {
             }
             // The wire has no other commands.
             ToAgent::Steer { .. }
+            | ToAgent::FollowUp { .. }
             | ToAgent::Settings(_)
             | ToAgent::Tools(_)
             | ToAgent::Context(_)

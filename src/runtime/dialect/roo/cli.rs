@@ -214,6 +214,7 @@ impl Dialect for Cli {
                 }
             }
             ToAgent::Steer { .. }
+            | ToAgent::FollowUp { .. }
             | ToAgent::Tools(_)
             | ToAgent::Context(_)
             | ToAgent::QueueModes(_) => {}

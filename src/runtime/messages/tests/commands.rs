@@ -81,6 +81,17 @@ fn commands() -> Vec<(ToAgent, Value)> {
             data("steer", &json!({ "run": RUN, "text": "left" })),
         ),
         (
+            ToAgent::FollowUp {
+                run,
+                queued: run,
+                text: "then".into(),
+            },
+            data(
+                "follow_up",
+                &json!({ "run": RUN, "queued": RUN, "text": "then" }),
+            ),
+        ),
+        (
             ToAgent::Cancel { run },
             data("cancel", &json!({ "run": RUN })),
         ),
@@ -167,7 +178,7 @@ fn every_command_has_a_stable_json_form() {
         .map(|(command, _)| kind_of(command))
         .collect();
     kinds.dedup();
-    assert_eq!(kinds.len(), 10, "{kinds:?}");
+    assert_eq!(kinds.len(), 11, "{kinds:?}");
 }
 
 /// No wildcard: a new variant does not compile until it has its number here.
@@ -183,5 +194,6 @@ fn kind_of(command: &ToAgent) -> usize {
         ToAgent::Tools(_) => 8,
         ToAgent::Context(_) => 9,
         ToAgent::QueueModes(_) => 10,
+        ToAgent::FollowUp { .. } => 11,
     }
 }

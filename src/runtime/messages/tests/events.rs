@@ -38,6 +38,10 @@ fn run_events() -> Vec<(FromAgent, Value)> {
     };
     vec![
         (
+            FromAgent::FollowUpTaken { run, queued: run },
+            data("follow_up_taken", &json!({ "run": RUN, "queued": RUN })),
+        ),
+        (
             FromAgent::RunAccepted { run },
             data("run_accepted", &json!({ "run": RUN })),
         ),
@@ -271,7 +275,7 @@ fn every_event_has_a_stable_json_form() {
         .map(|(event, _)| kind_of_event(event))
         .collect();
     kinds.dedup();
-    assert_eq!(kinds.len(), 23, "{kinds:?}");
+    assert_eq!(kinds.len(), 24, "{kinds:?}");
 }
 
 fn kind_of_event(event: &FromAgent) -> usize {
@@ -299,6 +303,7 @@ fn kind_of_event(event: &FromAgent) -> usize {
         FromAgent::LinkFailed(_) => 21,
         FromAgent::Settings(_) => 22,
         FromAgent::RunError { .. } => 23,
+        FromAgent::FollowUpTaken { .. } => 24,
     }
 }
 
