@@ -46,7 +46,7 @@ mod workspace;
 
 pub(crate) use agent_readiness::AgentReadiness;
 pub(crate) use agent_test::{AgentTestError, HARMLESS};
-pub(crate) use catalog::{Catalog, Described, Start, StartAgentError};
+pub(crate) use catalog::{Catalog, Described, Origin, Start, StartAgentError};
 pub use config::{Config, Limits, SandboxMode};
 pub(crate) use dialect::protocols;
 pub(crate) use launch::{Launcher, LauncherConfig};

@@ -82,6 +82,7 @@ impl Catalog {
             user: UserId::new(),
             user_name: TESTER.into(),
             thread: None,
+            origin: None,
             history: Vec::new(),
         };
         let link = self.start(name, start, sender, stop, &tracker)?;

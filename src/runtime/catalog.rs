@@ -58,6 +58,14 @@ pub(crate) struct Described {
     pub(crate) stderr_tail: Vec<String>,
 }
 
+/// The conversation that a session branched from.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    pub(crate) session: SessionId,
+    /// The agent's own id of it.
+    pub(crate) thread: String,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
     pub(crate) session: SessionId,
@@ -66,6 +74,8 @@ pub(crate) struct Start {
     pub(crate) user_name: String,
     /// The agent's own id of the conversation to continue.
     pub(crate) thread: Option<String>,
+    /// What it branched from, if it has no conversation of its own yet.
+    pub(crate) origin: Option<Origin>,
     /// The conversation so far, oldest first.
     pub(crate) history: Vec<(Author, String)>,
 }
@@ -78,6 +88,7 @@ impl Start {
             user,
             user_name: user.to_string(),
             thread: None,
+            origin: None,
             history: Vec::new(),
         }
     }
@@ -382,6 +393,7 @@ impl Catalog {
             launcher: Arc::clone(&self.launcher),
             shared_socket: self.shared_sockets.get(name).cloned(),
             thread: start.thread,
+            origin: start.origin,
             history: start.history.into_iter().map(message).collect(),
             backoff,
             budget: budget.clone(),

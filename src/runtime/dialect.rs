@@ -129,6 +129,8 @@ pub(super) struct Setup {
     pub(super) directory: String,
     /// The conversation to continue, if there is one.
     pub(super) thread: Option<String>,
+    /// The conversation that the session branched from, unless it has one of its own.
+    pub(super) branch_of: Option<String>,
     /// The conversation so far, oldest first, for protocols that do not remember it.
     pub(super) history: Vec<PastMessage>,
     /// The session's id, for protocols that want one.

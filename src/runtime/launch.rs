@@ -19,6 +19,7 @@ use super::transport::{ByteStream, connect, events_socket};
 use crate::domain::id::{SessionId, UserId};
 use crate::store::Blobs;
 
+mod agent_memory;
 mod plan;
 
 pub(super) use plan::LaunchPlan;

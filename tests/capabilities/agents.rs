@@ -11,6 +11,7 @@ use crate::actors::{Gateway, Settings, WsClient, program};
 mod attached;
 mod faults;
 mod nous;
+mod nous_branches;
 mod permissions;
 mod preflight;
 mod reported_state;

@@ -20,6 +20,7 @@ use super::{
 use crate::domain::command::Topic;
 use crate::domain::queue::{QueueMode, QueueModes};
 
+mod branching;
 mod command_queue;
 mod follow_ups;
 mod handshake;
@@ -169,6 +170,10 @@ impl Nous {
             // Whatever the response: the core must be idle before it is used.
             Purpose::AbortStale => self.open(out),
             Purpose::Session => self.session_opened(answer, out),
+            Purpose::Branch => self.branched(answer, out),
+            Purpose::BranchPath => self.cut_branch(answer, out),
+            Purpose::Leaf(leaf) => self.leaf_set(leaf, answer.is_ok(), out),
+            Purpose::LeafPath(leaf) => self.check_leaf(&leaf, answer, out),
             Purpose::Prompt(run) => self.handle_prompt_response(run, answer, out),
             Purpose::Abort(run) => self.handle_abort_response(run, answer.err().as_ref(), out),
             Purpose::Steer => {

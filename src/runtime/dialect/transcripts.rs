@@ -85,6 +85,7 @@ pub(super) fn setup(given: &Value) -> Setup {
         version: "0.1.0",
         directory: "/w".into(),
         thread: given["thread"].as_str().map(str::to_owned),
+        branch_of: given["branchOf"].as_str().map(str::to_owned),
         history: given["history"]
             .as_array()
             .into_iter()

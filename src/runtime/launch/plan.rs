@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use super::{Launcher, SessionOwner};
+use super::{Launcher, SessionOwner, agent_memory};
 use crate::domain::id::SessionId;
 use crate::runtime::agent_directories::DirectoryMaker;
 use crate::runtime::config::{AgentConfig, SandboxMode};
@@ -93,20 +93,38 @@ impl Launcher {
         own.map(|entry| entry.path()).collect()
     }
 
+    /// Gives the agent of a branch what the agent of the original session keeps beside its socket. Agents
+    /// under a system user of their own do not get it.
+    pub(in crate::runtime) fn copy_memory(&self, plan: &LaunchPlan, original: SessionId) {
+        let process = plan.process.as_ref();
+        let own = process.is_some_and(|process| process.account.is_none());
+        let to = plan.socket.as_deref().and_then(Path::parent);
+        let (true, Some(to)) = (own, to) else { return };
+        let from = self.socket_dir(original);
+        if let Err(error) = agent_memory::copy(&from, to) {
+            tracing::warn!(%error, session.id = %original, "a branch of this session starts without its agent's memory");
+        }
+    }
+
     /// The path of the socket that a process is to open: always the same for a session, because some
     /// agents keep their memory beside it.
     fn socket_path(&self, session: SessionId) -> io::Result<PathBuf> {
-        let short = short(session);
-        let mut dir = self.data.join(SOCKET_DIR).join(&short);
-        if dir.as_os_str().len() > MAX_SOCKET_DIR_BYTES {
-            let root = format!("switchboard-{}", &self.tag[..16]);
-            dir = std::env::temp_dir().join(root).join(short);
-        }
+        let dir = self.socket_dir(session);
         std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&dir)?;
         Ok(dir.join(SOCKET_NAME))
+    }
+
+    fn socket_dir(&self, session: SessionId) -> PathBuf {
+        let short = short(session);
+        let dir = self.data.join(SOCKET_DIR).join(&short);
+        if dir.as_os_str().len() > MAX_SOCKET_DIR_BYTES {
+            let root = format!("switchboard-{}", &self.tag[..16]);
+            return std::env::temp_dir().join(root).join(short);
+        }
+        dir
     }
 }
 

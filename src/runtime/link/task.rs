@@ -15,7 +15,7 @@ use super::io_loop::LinkLoop;
 use crate::clock::Clock;
 use crate::domain::error_code::ErrorCode;
 use crate::limits::ByteBudget;
-use crate::runtime::catalog::Entry;
+use crate::runtime::catalog::{Entry, Origin};
 use crate::runtime::config::FramingName;
 use crate::runtime::dialect::{PastMessage, Protocol, Setup, UserInfo};
 use crate::runtime::dialect_driver::{DialectDriver, unusable};
@@ -46,6 +46,7 @@ pub(in crate::runtime) struct LinkTask {
     pub(in crate::runtime) shared_socket: Option<Arc<SharedSocket>>,
     pub(in crate::runtime) owner: SessionOwner,
     pub(in crate::runtime) thread: Option<String>,
+    pub(in crate::runtime) origin: Option<Origin>,
     pub(in crate::runtime) history: Vec<PastMessage>,
     /// The delay before the start, after crashes.
     pub(in crate::runtime) backoff: Duration,
@@ -178,6 +179,9 @@ impl LinkTask {
     fn prepare(&self) -> Result<(LaunchPlan, DialectDriver), AgentError> {
         let config = &self.entry.config;
         let plan = self.launcher.prepare(config, self.protocol, &self.owner)?;
+        if let Some(origin) = &self.origin {
+            self.launcher.copy_memory(&plan, origin.session);
+        }
         let dialect = (self.protocol.build)(self.setup(&plan)?);
         let delimiter = config.framing(self.protocol).delimiter();
         Ok((plan, DialectDriver::new(dialect, delimiter)))
@@ -201,6 +205,7 @@ impl LinkTask {
             version: env!("CARGO_PKG_VERSION"),
             directory: plan.directory.to_string_lossy().into_owned(),
             thread: self.thread.clone(),
+            branch_of: self.origin.as_ref().map(|origin| origin.thread.clone()),
             history: self.history.clone(),
             session: self.owner.session.to_string(),
             user: UserInfo {

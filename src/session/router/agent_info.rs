@@ -4,9 +4,10 @@ use tokio::time::Instant;
 
 use super::Router;
 use crate::domain::event::Author;
+use crate::domain::id::SessionId;
 use crate::domain::id::UserId;
-use crate::runtime::Start;
-use crate::store::StoreError;
+use crate::runtime::{Origin, Start};
+use crate::store::{Store, StoreError};
 
 /// Messages of the conversation that an agent without a memory of its own gets.
 const MAX_HISTORY_MESSAGES: usize = 40;
@@ -18,6 +19,8 @@ pub(in crate::session) struct AgentInfo {
     owner_name: Option<String>,
     /// The agent's id of the conversation.
     thread: Option<String>,
+    /// The conversation that the session branched from, until it has one of its own.
+    origin: Option<Origin>,
     is_thread_loaded: bool,
     is_thread_unsaved: bool,
     /// Term of the journal, which fences the stored thread.
@@ -32,6 +35,7 @@ impl AgentInfo {
             owner,
             owner_name: None,
             thread: None,
+            origin: None,
             is_thread_loaded: false,
             is_thread_unsaved: false,
             term,
@@ -64,6 +68,9 @@ impl Router {
         if !agent.is_thread_loaded {
             let stored = store.thread(self.id).await?;
             agent.thread = agent.thread.take().or(stored);
+            if agent.thread.is_none() {
+                agent.origin = origin(store.as_ref(), self.id).await?;
+            }
             agent.is_thread_loaded = true;
         }
         let live = self.state.live_run().map(|run| run.id);
@@ -80,6 +87,7 @@ impl Router {
             user: owner,
             user_name: name.unwrap_or_else(|| owner.to_string()),
             thread: agent.thread.clone(),
+            origin: agent.origin.clone().filter(|_| agent.thread.is_none()),
             history,
         })
     }
@@ -111,4 +119,14 @@ impl Router {
         let idle = self.parts.catalog.idle(&self.agent_info.name)?;
         Some(self.agent_info.last_used + idle)
     }
+}
+
+/// The conversation of the session that a session branched from.
+async fn origin(store: &dyn Store, branch: SessionId) -> Result<Option<Origin>, StoreError> {
+    let row = store.session(branch).await?;
+    let Some(session) = row.and_then(|row| row.branched_from) else {
+        return Ok(None);
+    };
+    let thread = store.thread(session).await?;
+    Ok(thread.map(|thread| Origin { session, thread }))
 }

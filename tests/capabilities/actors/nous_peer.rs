@@ -119,6 +119,15 @@ impl NousPeer {
         self.says("agent_end", json!({ "run_id": run })).await;
     }
 
+    /// Waits until the gateway has closed the command socket.
+    pub(crate) async fn sees_close(&mut self) {
+        let (reader, _) = self.connection.as_mut().expect("a connection");
+        let mut line = String::new();
+        let read = tokio::time::timeout(TIMEOUT, reader.read_line(&mut line));
+        assert_eq!(read.await.expect("a close").unwrap(), 0, "{line}");
+        self.drops_sockets();
+    }
+
     /// Closes both sockets.
     pub(crate) fn drops_sockets(&mut self) {
         (self.connection, self.subscriber) = (None, None);
@@ -129,19 +138,29 @@ impl NousPeer {
         self.subscriber = None;
     }
 
-    /// The payload of the next command, which must be this one.
+    /// The payload of the next command, which must be this one. A ping may come before it.
     pub(crate) async fn receives(&mut self, kind: &str) -> Value {
+        loop {
+            let payload = self.receives_any().await;
+            if self.asked.1 == "ping" && kind != "ping" {
+                self.answers("pong", json!({ "message": "pong" })).await;
+                continue;
+            }
+            assert_eq!(self.asked.1, kind, "{payload}");
+            return payload;
+        }
+    }
+
+    async fn receives_any(&mut self) -> Value {
         let (reader, _) = self.connection.as_mut().expect("a connection");
         let mut line = String::new();
         let read = tokio::time::timeout(TIMEOUT, reader.read_line(&mut line));
-        let read = read.await.unwrap_or_else(|_| panic!("no {kind}")).unwrap();
-        assert_ne!(read, 0, "closed instead of {kind}");
+        assert_ne!(read.await.expect("a command").unwrap(), 0, "closed");
         let command: Value = serde_json::from_str(&line).unwrap();
         nous_contract::check_command(&command);
-        assert_eq!(command["type"], kind, "{command}");
-        let id = command["id"].as_str().unwrap().to_owned();
-        self.asked = (id, kind.to_owned());
-        self.received.push(kind.to_owned());
+        let text = |name: &str| command[name].as_str().unwrap().to_owned();
+        self.asked = (text("id"), text("type"));
+        self.received.push(text("type"));
         command["payload"].clone()
     }
 

@@ -22,6 +22,13 @@ pub(super) enum Purpose {
     /// Ends a run from an earlier connection.
     AbortStale,
     Session,
+    /// A conversation that goes on from another one.
+    Branch,
+    /// What the branch remembers.
+    BranchPath,
+    /// The message at which the branch was cut, and what it then remembers.
+    Leaf(String),
+    LeafPath(String),
     Prompt(RunId),
     Steer,
     /// The queued run that it would be otherwise.

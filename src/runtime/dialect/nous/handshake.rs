@@ -24,16 +24,18 @@ impl Nous {
             // A run from an earlier connection: a session must not be switched under it.
             return self.wait_until_idle(out);
         }
-        match &self.thread {
-            Some(thread) => {
+        let (command, purpose, payload) = match (&self.thread, self.setup.branch_of.take()) {
+            (Some(thread), _) => {
                 let payload = json!({ "session_id": thread });
-                self.queue
-                    .send(Purpose::Session, "switch_session", payload, out);
+                ("switch_session", Purpose::Session, payload)
             }
-            None => self
-                .queue
-                .send(Purpose::Session, "new_session", json!({}), out),
-        }
+            (None, Some(original)) => {
+                let payload = json!({ "session_id": original });
+                ("branch_session", Purpose::Branch, payload)
+            }
+            (None, None) => ("new_session", Purpose::Session, json!({})),
+        };
+        self.queue.send(purpose, command, payload, out);
     }
 
     fn wait_until_idle(&mut self, out: &mut Actions) {
