@@ -18,11 +18,13 @@ use super::{
     Actions, CarriedSettings, Dialect, ErrorCode, Framing, Level, Protocol, Setup, StreamKind,
     ToAgent, Transport, text_of,
 };
+use crate::domain::command::SettingsChange;
 
 mod notifications;
 mod queries;
 mod run_events;
 mod run_requests;
+mod todos;
 mod ui_request;
 
 pub(super) const PROTOCOL: Protocol = Protocol {
@@ -88,6 +90,10 @@ struct Codelia {
     /// Sent after the run: the runtime accepts `model.set` only between runs.
     deferred_model: Option<String>,
     missing: BTreeSet<&'static str>,
+    /// Has it ever sent `run.status`? If not, `final` is the end of a run.
+    sends_run_status: bool,
+    /// The model in force, as the runtime has reported it.
+    model: Option<String>,
 }
 
 impl Dialect for Codelia {
@@ -100,6 +106,8 @@ impl Dialect for Codelia {
                 "supports_confirm": true,
                 "supports_prompt": !only_confirm,
                 "supports_pick": !only_confirm,
+                "supports_markdown": true,
+                "supports_images": true,
                 "supports_permission_preflight_events": true,
             },
         });
@@ -157,6 +165,13 @@ impl Dialect for Codelia {
         self.questions.names()
     }
 
+    fn settings(&self) -> SettingsChange {
+        SettingsChange {
+            model: self.model.clone(),
+            ..SettingsChange::default()
+        }
+    }
+
     fn on_timer(&mut self, timer: u64, out: &mut Actions) {
         match timer {
             BUSY_RETRY_TIMER => return self.send_run_start(out),
@@ -191,6 +206,8 @@ impl Codelia {
             questions: OpenQuestions::named("ask"),
             deferred_model: None,
             missing: BTreeSet::new(),
+            sends_run_status: false,
+            model: None,
             setup,
         }
     }
@@ -237,12 +254,16 @@ impl Codelia {
             PendingRequest::AgentRequest(id) => {
                 out.clear_timer(number);
                 match answer {
-                    Ok(answer) => out.respond(id, answer),
+                    Ok(answer) => {
+                        self.learn_model(&answer["current"]);
+                        out.respond(id, answer);
+                    }
                     Err(fault) => out.decline(id, error_code(fault.code), fault.message),
                 }
             }
-            PendingRequest::ModelSet(model) => {
-                if let Err(fault) = answer {
+            PendingRequest::ModelSet(model) => match answer {
+                Ok(result) => self.learn_model(&result["name"]),
+                Err(fault) => {
                     let agent = &self.setup.agent;
                     let text = format!(
                         "The agent `{agent}` did not take the model `{model}`: {}",
@@ -250,7 +271,7 @@ impl Codelia {
                     );
                     out.emit_notice(Level::Warn, text);
                 }
-            }
+            },
         }
     }
 
@@ -286,6 +307,13 @@ impl Codelia {
         out.ready(self.missing.iter().copied().collect());
         if self.thread.is_none() && !self.setup.history.is_empty() {
             out.notice_fresh_start(&self.setup.agent);
+        }
+    }
+
+    /// `model.list` names the current model, `model.set` the one that it chose.
+    fn learn_model(&mut self, name: &Value) {
+        if let Some(name) = name.as_str().filter(|name| !name.is_empty()) {
+            self.model = Some(name.to_owned());
         }
     }
 

@@ -3,8 +3,9 @@
 //! One step per line. Input: `{"open": {}}` (with `thread`, `options`, `history`), `{"session": …}`,
 //! `{"agent": LINE, "lane": "events"}`, `{"late": true}` (the timer that was set last), `{"close": {}}`.
 //! Expected output, in this order and nothing else: `{"writes": LINE}`, `{"tells": …}`, `{"acts": …}`.
-//! In it, `"*"` matches anything and an object may omit fields. `name` is for people. `{"dir", "name",
-//! "msg"}` lines are a protocol's own vectors: those from the agent must be read without panic.
+//! `{"reports": …}` are the settings that the dialect has learned. In all of them, `"*"` matches
+//! anything and an object may omit fields. `name` is for people. `{"dir", "name", "msg"}` lines are a
+//! protocol's own vectors: those from the agent must be read without panic.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -142,6 +143,14 @@ impl Player {
             return;
         }
         let mut out = Actions::default();
+        if let Some(expected) = step.get("reports") {
+            let settings = json!(self.dialect.settings());
+            assert!(
+                matches_pattern(expected, &settings),
+                "{location}: reports {settings}\ninstead of {expected}"
+            );
+            return;
+        }
         if let Some(line) = step.get("msg") {
             // A protocol's own vector: reading it must not panic.
             if step["dir"] == "rt2gw" {

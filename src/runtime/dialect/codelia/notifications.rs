@@ -12,6 +12,10 @@ use crate::domain::event::Activity;
 
 impl Codelia {
     pub(super) fn handle_notification(&mut self, method: &str, params: Value, out: &mut Actions) {
+        if method.starts_with("todos.") {
+            return self.handle_todos(method, &params, out);
+        }
+        self.sends_run_status |= method == "run.status";
         if !matches!(
             method,
             "agent.event" | "run.status" | "run.context" | "run.diagnostics"
@@ -51,7 +55,8 @@ impl Codelia {
             run.seq = Some(seq);
         }
         let event = params["event"].take();
-        if event["type"] == "final" {
+        let is_final = event["type"] == "final";
+        if is_final {
             run.has_final = true;
             out.set_timer(RUN_END_TIMER, RUN_END_TIMEOUT);
         }
@@ -61,6 +66,9 @@ impl Codelia {
                 PROTOCOL.name,
                 json!({ "method": "agent.event", "params": params }),
             );
+        }
+        if is_final && !self.sends_run_status {
+            self.end_silent_run(out);
         }
     }
 

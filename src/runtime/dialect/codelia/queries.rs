@@ -1,8 +1,10 @@
 //! Queries: model, MCP and skill lists, and the choice of a model. Pure.
 
+use std::path::{Component, Path};
+
 use serde_json::{Map, Value, json};
 
-use super::super::{Actions, AgentRequest, unsupported};
+use super::super::{Actions, AgentRequest, ErrorCode, unsupported};
 use super::{Codelia, PendingRequest, QUERY_TIMEOUT};
 use crate::domain::command::Topic;
 
@@ -37,10 +39,17 @@ impl Codelia {
         };
         let (method, names): (_, &[&str]) = match topic {
             Topic::Mcp => ("mcp.list", &["scope"]),
-            Topic::Skills => ("skills.list", &["force_reload"]),
+            Topic::Skills => ("skills.list", &["cwd", "force_reload"]),
             _ => ("model.list", &["provider", "include_details"]),
         };
-        // Nothing else is passed on: a client must not direct the agent to other folders.
+        // A client must not direct the agent to other folders.
+        let directory = self.setup.directory.as_str();
+        let cwd = params.get("cwd").filter(|_| topic == Topic::Skills);
+        if cwd.is_some_and(|cwd| !is_within(directory, cwd)) {
+            let message = format!("`cwd` must be a folder within `{directory}`.");
+            return out.decline(id, ErrorCode::ValidationError, message);
+        }
+        // Parameters that the method does not have are not passed on.
         let filtered: Map<String, Value> = names
             .iter()
             .filter_map(|name| Some(((*name).to_owned(), params.get(name)?.clone())))
@@ -70,4 +79,13 @@ impl Codelia {
         }
         self.request(PendingRequest::ModelSet(model), "model.set", params, out);
     }
+}
+
+/// Compares the paths only; the sandbox decides what the agent can read.
+fn is_within(directory: &str, cwd: &Value) -> bool {
+    let path = cwd.as_str().map(Path::new);
+    path.is_some_and(|path| {
+        let climbs = path.components().any(|part| part == Component::ParentDir);
+        path.starts_with(directory) && !climbs
+    })
 }

@@ -13,7 +13,7 @@ const strings = text.composer;
 export function Skills({ session, onChoose }: { session: OpenSession; onChoose: (skill: Skill) => void }) {
   const { state, reload } = useAgentQuery(session, 'skills');
   return (
-    <QuerySection title={strings.skills} part="skills" query={state} reload={reload}>
+    <QuerySection title={strings.skills} part="skills" unavailable={strings.skillsUnavailable} query={state} reload={reload}>
       {(result) => <SkillPicker result={skillsOf(result)} onChoose={onChoose} />}
     </QuerySection>
   );

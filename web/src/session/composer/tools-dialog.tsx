@@ -38,9 +38,9 @@ export function ToolsButton({ session, onSkill }: { session: OpenSession; onSkil
 }
 
 function McpServers({ session }: { session: OpenSession }) {
-  const { state, reload } = useAgentQuery(session, 'mcp', { scope: 'configured' });
+  const { state, reload } = useAgentQuery(session, 'mcp', { scope: 'loaded' });
   return (
-    <QuerySection title={strings.mcp} part="mcp" query={state} reload={reload}>
+    <QuerySection title={strings.mcp} part="mcp" unavailable={strings.mcpUnavailable} query={state} reload={reload}>
       {(result) => {
         const servers = serversOf(result);
         if (servers.length === 0) return <p class="soft">{strings.mcpNone}</p>;
