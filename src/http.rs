@@ -153,6 +153,12 @@ impl FromRef<AppState> for Auth {
     }
 }
 
+impl FromRef<AppState> for CookieJar {
+    fn from_ref(state: &AppState) -> Self {
+        state.cookies.clone()
+    }
+}
+
 impl FromRef<AppState> for Arc<utoipa::openapi::OpenApi> {
     fn from_ref(state: &AppState) -> Self {
         Arc::clone(&state.openapi)

@@ -10,7 +10,6 @@ use utoipa::ToSchema;
 
 use super::AppState;
 use super::caller::{Anonymous, AnyToken, Authenticated};
-use super::cookie::refresh_token;
 use super::error::{ApiError, Problem};
 use super::extract::{Json, PathParam};
 use crate::auth::{LoginAttempt, LoginTokens, MAX_PASSWORD_BYTES};
@@ -137,7 +136,7 @@ pub(super) async fn refresh(
     Anonymous(caller): Anonymous,
     headers: HeaderMap,
 ) -> Response {
-    let outcome = match refresh_token(&headers) {
+    let outcome = match state.cookies.refresh_token(&headers) {
         Some(token) => state.auth.refresh(token, &caller).await,
         None => Err(RefreshError::Unknown),
     };

@@ -13,7 +13,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::AppState;
-use super::cookie;
+use super::cookie::CookieJar;
 use super::error::ApiError;
 use crate::auth::{Auth, LoginClient, TokenError, bearer};
 use crate::domain::account::{Principal, Role};
@@ -57,17 +57,21 @@ fn address_of(parts: &Parts) -> ClientAddress {
 /// A caller without a token: address and user agent only.
 pub(super) struct Anonymous(pub(super) LoginClient);
 
-impl<S: Send + Sync> FromRequestParts<S> for Anonymous {
+impl<S: Send + Sync> FromRequestParts<S> for Anonymous
+where
+    CookieJar: FromRef<S>,
+{
     type Rejection = std::convert::Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let cookies = CookieJar::from_ref(state);
         let user_agent = parts.headers.get(USER_AGENT);
         Ok(Self(LoginClient {
             address: address_of(parts).ip,
             user_agent: user_agent
                 .and_then(|value| value.to_str().ok())
                 .map(str::to_owned),
-            device_cookie: cookie::device(&parts.headers).map(str::to_owned),
+            device_cookie: cookies.device(&parts.headers).map(str::to_owned),
         }))
     }
 }

@@ -52,6 +52,27 @@ impl CookieJar {
         self.cookie(REFRESH, "", 0)
     }
 
+    pub(super) fn refresh_token<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
+        self.find(headers, REFRESH)
+    }
+
+    pub(super) fn device<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
+        self.find(headers, DEVICE)
+    }
+
+    /// A cookie by the one name that it is set under: with TLS, one without the prefix may come from a page
+    /// of a neighbouring host without TLS.
+    fn find<'a>(&self, headers: &'a HeaderMap, wanted: &str) -> Option<&'a str> {
+        let mut pairs = headers
+            .get_all(COOKIE)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(';'))
+            .filter_map(|pair| pair.trim().split_once('='));
+        let found = pairs.find(|(name, _)| name.strip_prefix(self.prefix) == Some(wanted));
+        found.map(|(_, value)| value)
+    }
+
     fn cookie(&self, name: &str, value: &str, max_age: i64) -> HeaderValue {
         let (prefix, attributes) = (self.prefix, &self.attributes);
         let text = format!("{prefix}{name}={value}; Max-Age={max_age}{attributes}");
@@ -63,44 +84,24 @@ fn seconds(expires_at: Timestamp, now: Timestamp) -> i64 {
     expires_at.duration_since(now).as_secs().max(0)
 }
 
-pub(super) fn refresh_token(headers: &HeaderMap) -> Option<&str> {
-    find(headers, REFRESH)
-}
-
-pub(super) fn device(headers: &HeaderMap) -> Option<&str> {
-    find(headers, DEVICE)
-}
-
-/// A cookie by its name with the prefix, or else without: from before the public URL was https.
-fn find<'a>(headers: &'a HeaderMap, wanted: &str) -> Option<&'a str> {
-    let pairs = || {
-        headers
-            .get_all(COOKIE)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(';'))
-            .filter_map(|pair| pair.trim().split_once('='))
-    };
-    let secure = pairs().find(|(name, _)| name.strip_prefix(SECURE_PREFIX) == Some(wanted));
-    let found = secure.or_else(|| pairs().find(|(name, _)| *name == wanted));
-    found.map(|(_, value)| value)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_cookie_with_the_prefix_is_preferred_and_one_without_still_read() {
-        let read = |cookies: &str| {
+    fn a_cookie_is_read_by_the_name_it_is_set_under_and_by_no_other() {
+        let read = |https: bool, cookies: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(COOKIE, cookies.parse().unwrap());
-            refresh_token(&headers).map(str::to_owned)
+            let jar = CookieJar::new("", https);
+            jar.refresh_token(&headers).map(str::to_owned)
         };
-        assert_eq!(read("a=b; switchboard_refresh=x").as_deref(), Some("x"));
         let both = "switchboard_refresh=x; __Secure-switchboard_refresh=y";
-        assert_eq!(read(both).as_deref(), Some("y"));
-        assert_eq!(read("other=1"), None);
+        assert_eq!(read(true, both).as_deref(), Some("y"));
+        assert_eq!(read(false, both).as_deref(), Some("x"));
+        assert_eq!(read(true, "a=b; switchboard_refresh=x"), None);
+        assert_eq!(read(false, "__Secure-switchboard_refresh=y"), None);
+        assert_eq!(read(false, "other=1"), None);
     }
 
     #[test]

@@ -116,6 +116,21 @@ async fn a_refresh_whose_answer_got_lost_can_be_repeated_from_the_same_device() 
 }
 
 #[tokio::test]
+async fn behind_https_a_refresh_cookie_without_the_prefix_is_not_read() {
+    let gateway = Settings::new()
+        .with("SERVER__PUBLIC_URL", "https://agents.example.org")
+        .start()
+        .await;
+    let mut root = gateway.logged_in("root").await;
+    let secure = root.cookie.clone().unwrap();
+    let plain = secure.strip_prefix("__Secure-").expect("the prefix");
+    root.cookie = Some(plain.to_owned());
+    root.refreshes().await.refuses(401, "AUTH_FAILED");
+    root.cookie = Some(secure);
+    root.refreshes().await.is(200);
+}
+
+#[tokio::test]
 async fn a_failed_login_does_not_reveal_whether_the_name_exists() {
     let gateway = Gateway::start().await;
     gateway.adds_user("mia", "member");
