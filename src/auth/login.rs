@@ -199,12 +199,13 @@ impl Auth {
         let now = self.0.clock.wall();
         let expires_at = now + self.0.config.access_token_life();
         let next_expires_at = now + self.0.config.refresh_token_life();
+        let device = self.device(caller);
         let rotation = Rotation {
             presented,
             next: next.hash(),
             next_expires_at,
             token_expires_at: expires_at,
-            device: self.device(caller).map(|device| device.id),
+            device: device.as_ref().map(|device| device.id.clone()),
             repeatable_since: now - LOST_ANSWER_GRACE,
         };
         let context = AuditContext {
@@ -224,6 +225,8 @@ impl Auth {
             }
             outcome => outcome?,
         };
+        let account = account_key(refreshed.user.username.as_str());
+        let device = device.filter(|device| device.account == account);
         Ok(LoginTokens {
             token: self.sign(
                 &refreshed.user,
@@ -234,7 +237,8 @@ impl Auth {
             expires_at,
             user: refreshed.user,
             refresh: Some((next, next_expires_at)),
-            device: None,
+            // Signed anew: a device in use does not expire.
+            device: device.map(|device| device.sign(&self.0.keys.load(), now)),
         })
     }
 

@@ -1,5 +1,7 @@
 //! Logins: login, refresh, logout, devices and tickets.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
 
 use crate::actors::{Gateway, HttpClient, PASSWORD, Settings};
@@ -128,6 +130,42 @@ async fn behind_https_a_refresh_cookie_without_the_prefix_is_not_read() {
     root.refreshes().await.refuses(401, "AUTH_FAILED");
     root.cookie = Some(secure);
     root.refreshes().await.is(200);
+}
+
+/// The claims in a device cookie.
+fn claims(cookie: &str) -> serde_json::Value {
+    let payload = cookie.split('.').nth(1).unwrap();
+    let payload = URL_SAFE_NO_PAD.decode(payload).unwrap();
+    serde_json::from_slice(&payload).unwrap()
+}
+
+#[tokio::test]
+async fn a_refresh_renews_the_cookie_of_its_device_and_of_no_other() {
+    let gateway = Gateway::start().await;
+    for name in ["mia", "ben"] {
+        gateway.adds_user(name, "member");
+    }
+    let mut browser = gateway.anonymous();
+    let answer = browser.logs_in("mia", PASSWORD).await.is(200);
+    let [refresh, device] = cookies(&answer).try_into().unwrap();
+    browser.cookie = Some(format!("{refresh}; {device}"));
+    let answer = browser.refreshes().await.is(200);
+    let set = answer.headers.get_all("set-cookie").iter();
+    let set: Vec<&str> = set.map(|cookie| cookie.to_str().unwrap()).collect();
+    let renewed = set
+        .iter()
+        .find(|set| set.starts_with("switchboard_device="));
+    let renewed = renewed.expect("the device cookie is set again");
+    assert_eq!(claims(renewed)["jti"], claims(&device)["jti"]);
+    let life = renewed.split("Max-Age=").nth(1).unwrap();
+    let life: u64 = life.split(';').next().unwrap().parse().unwrap();
+    assert!(life > 364 * 24 * 3600, "{renewed}");
+
+    let mut other = gateway.anonymous();
+    let answer = other.logs_in("ben", PASSWORD).await.is(200);
+    other.cookie = Some(format!("{}; {device}", cookies(&answer)[0]));
+    let answer = other.refreshes().await.is(200);
+    assert_eq!(cookies(&answer).len(), 1, "not ben's device");
 }
 
 #[tokio::test]
