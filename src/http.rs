@@ -251,8 +251,9 @@ pub(crate) fn router(config: &Config, dependencies: Dependencies, sockets: Route
     let login = Router::from(login_routes())
         .layer(limits.login_network_layer(error::rate_limited))
         .layer(limits.login_layer(error::rate_limited));
-    let password =
-        Router::from(password_routes()).layer(limits.password_layer(error::rate_limited));
+    let password = Router::from(password_routes())
+        .layer(limits.password_network_layer(error::rate_limited))
+        .layer(limits.password_layer(error::rate_limited));
     let message_bytes = state.shared.limits.message_bytes.get() as usize;
     let commands = Router::from(command_routes()).layer(DefaultBodyLimit::max(message_bytes));
     let api = Router::from(routes())

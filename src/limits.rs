@@ -106,6 +106,8 @@ pub(crate) struct Limits {
     pub(crate) login_networks: Arc<LoginNetworks>,
     /// Password confirmations of logged-in users, exact.
     passwords: Arc<SlidingWindow<AddressBucket>>,
+    /// Password confirmations of larger IPv6 networks.
+    password_networks: Arc<LoginNetworks>,
     /// All requests, coarse.
     pub(crate) requests: Arc<RequestRate<AddressBucket>>,
     pub(crate) accounts: Arc<LoginBackoff>,
@@ -124,10 +126,15 @@ impl Limits {
                 SlidingWindow::new(config.logins_per_minute, MINUTE, tracked, clock.clone());
             Arc::new(window)
         };
+        let networks = || {
+            let networks = LoginNetworks::new(config.logins_per_minute, tracked, clock);
+            Arc::new(networks)
+        };
         Self {
             logins: attempts(),
-            login_networks: Arc::new(LoginNetworks::new(config.logins_per_minute, tracked, clock)),
+            login_networks: networks(),
             passwords: attempts(),
+            password_networks: networks(),
             requests: Arc::new(RequestRate::new(
                 config.requests_per_minute,
                 config.request_burst,
@@ -153,16 +160,23 @@ impl Limits {
         AddressLimitLayer::new(Budget::Logins, limiter, QuotaHeaders::Always, refuse)
     }
 
-    /// The layer for the route that changes a password: with a stolen token, guessing must not be
-    /// faster there than at the login.
     /// The same for larger IPv6 networks; goes inside of the layer for addresses.
     pub(crate) fn login_network_layer(&self, refuse: RefusalResponse) -> AddressLimitLayer {
         let limiter = Arc::clone(&self.login_networks);
         AddressLimitLayer::new(Budget::Logins, limiter, QuotaHeaders::OnRefusal, refuse)
     }
 
+    /// The layer for the route that changes a password: with a stolen token, guessing must not be
+    /// faster there than at the login.
     pub(crate) fn password_layer(&self, refuse: RefusalResponse) -> AddressLimitLayer {
         let (limiter, headers) = (Arc::clone(&self.passwords), QuotaHeaders::OnRefusal);
+        AddressLimitLayer::new(Budget::PasswordChanges, limiter, headers, refuse)
+    }
+
+    /// The same for larger IPv6 networks; goes inside of the layer for addresses.
+    pub(crate) fn password_network_layer(&self, refuse: RefusalResponse) -> AddressLimitLayer {
+        let limiter = Arc::clone(&self.password_networks);
+        let headers = QuotaHeaders::OnRefusal;
         AddressLimitLayer::new(Budget::PasswordChanges, limiter, headers, refuse)
     }
 
@@ -186,6 +200,7 @@ impl Limits {
         self.logins.sweep();
         self.login_networks.sweep();
         self.passwords.sweep();
+        self.password_networks.sweep();
         self.requests.sweep();
         self.accounts.sweep();
         self.sessions.sweep();

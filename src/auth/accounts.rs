@@ -265,14 +265,14 @@ impl Auth {
         principal: &Principal,
         current: String,
         new: &str,
-        address: IpAddr,
+        caller: &LoginClient,
     ) -> Result<(), ChangePasswordError> {
-        self.confirm_password(principal, current, address)
+        self.confirm_password(principal, current, caller)
             .await
             .map_err(ChangePasswordError::Current)?;
         let hash = self.hash(new, &principal.username).await?;
         let entry = self
-            .audit_context(principal, address)
+            .audit_context(principal, caller.address)
             .did(Action::PasswordChanged, principal.username.as_str());
         let keep = KeepLogin::Only(principal.login);
         self.0

@@ -84,7 +84,7 @@ impl Auth {
     /// Checks a password and starts a login. Unknown name, wrong password and disabled account take
     /// the same time and get the same answer.
     pub async fn log_in(&self, attempt: LoginAttempt) -> Result<LoginTokens, LoginError> {
-        let account = self.attempt_key(&attempt);
+        let account = self.attempt_key(&attempt.username, &attempt.caller);
         let Some(_permit) = self.begin_attempt(&account).await else {
             self.0.metrics.login("refused");
             return Err(LoginError::TooMany);
@@ -139,9 +139,9 @@ impl Auth {
 
     /// Under what an attempt's failures are counted: strangers share the account's name, and each device
     /// on which the account has logged in before has a count of its own.
-    fn attempt_key(&self, attempt: &LoginAttempt) -> String {
-        let account = account_key(&attempt.username);
-        let device = self.device(&attempt.caller);
+    fn attempt_key(&self, username: &str, caller: &LoginClient) -> String {
+        let account = account_key(username);
+        let device = self.device(caller);
         match device.filter(|device| device.account == account) {
             Some(device) => format!("{account} on {}", device.id),
             None => account,
@@ -153,13 +153,17 @@ impl Auth {
         Device::verify(&self.0.keys.load(), cookie, self.0.clock.wall())
     }
 
+    /// Checks the password of somebody who is logged in, bounded like a login: the token may be stolen.
     pub(super) async fn confirm_password(
         &self,
         principal: &Principal,
         password: String,
-        address: IpAddr,
+        caller: &LoginClient,
     ) -> Result<(), LoginError> {
-        let account = account_key(principal.username.as_str());
+        let account = self.attempt_key(principal.username.as_str(), caller);
+        let Some(_permit) = self.begin_attempt(&account).await else {
+            return Err(LoginError::TooMany);
+        };
         tokio::time::sleep(self.0.backoff.delay_for(&account)).await;
         let credentials = self.0.store.credentials(&principal.username).await?;
         let stored = credentials.and_then(|found| Some((found.user.id, found.password_hash?)));
@@ -168,7 +172,8 @@ impl Auth {
             Ok(())
         } else {
             self.0.backoff.failed(&account);
-            self.record_failure(Actor::from(principal), address).await?;
+            self.record_failure(Actor::from(principal), caller.address)
+                .await?;
             Err(LoginError::Refused)
         }
     }

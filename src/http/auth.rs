@@ -269,12 +269,14 @@ pub(super) struct PasswordRequest {
         (status = 204, description = "Changed; the other logins have ended"),
         (status = 401, description = "AUTH_FAILED", body = Problem),
         (status = 403, description = "FORBIDDEN: the current password is wrong", body = Problem),
-        (status = 422, description = "VALIDATION_ERROR: the new password is not acceptable", body = Problem)
+        (status = 422, description = "VALIDATION_ERROR: the new password is not acceptable", body = Problem),
+        (status = 429, description = "RATE_LIMITED: too many attempts from this address or network, or too many on this account under way", body = Problem)
     )
 )]
 pub(super) async fn change_password(
     State(state): State<AppState>,
     caller: Authenticated,
+    Anonymous(client): Anonymous,
     Json(request): Json<PasswordRequest>,
 ) -> Result<StatusCode, ApiError> {
     if request.current_password.len() > MAX_PASSWORD_BYTES {
@@ -288,7 +290,7 @@ pub(super) async fn change_password(
             &caller.principal,
             request.current_password,
             &request.new_password,
-            caller.address,
+            &client,
         )
         .await?;
     Ok(StatusCode::NO_CONTENT)

@@ -58,6 +58,7 @@ impl Limits {
                 self.logins.set_limit(value);
                 self.login_networks.set_limit(value);
                 self.passwords.set_limit(value);
+                self.password_networks.set_limit(value);
             }
         }
     }

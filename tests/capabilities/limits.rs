@@ -285,3 +285,67 @@ async fn guesses_from_one_large_network_are_limited_as_a_whole() {
     assert_eq!(tries(21, 21).await, 429, "the /56 is used up");
     assert_eq!(tries(0x100, 22).await, 401, "another /56 is not");
 }
+
+fn password_change(current: &str) -> Value {
+    json!({ "currentPassword": current, "newPassword": "another horse battery" })
+}
+
+#[tokio::test]
+async fn guesses_at_the_current_password_are_bounded_and_the_owner_can_still_change_it() {
+    let gateway = Settings::new()
+        .with("SERVER__TRUSTED_PROXIES", "127.0.0.1")
+        .start()
+        .await;
+    gateway.adds_user("mia", "member");
+    let mut owner = gateway.anonymous();
+    let answer = owner.logs_in("mia", PASSWORD).await.is(200);
+    let device = answer.headers.get_all("set-cookie").iter().nth(1).unwrap();
+    let device = device.to_str().unwrap().split(';').next().unwrap();
+    owner.cookie = Some(device.to_owned());
+    let stolen = owner.token.clone();
+    let guesses = async |number: u32| {
+        let mut thief = gateway.anonymous();
+        thief.token.clone_from(&stolen);
+        let address = format!("2001:db8:{number:x}::1");
+        thief.headers.push(("x-forwarded-for", address));
+        let guess = password_change("wrong password");
+        thief.posts("/api/auth/password", guess).await.status
+    };
+    for number in 0..8 {
+        assert_eq!(guesses(number).await, 403);
+    }
+    let started = std::time::Instant::now();
+    let many = futures_util::future::join_all((100..130).map(guesses));
+    let changes = async {
+        // The thief's attempts are under way.
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        let change = password_change(PASSWORD);
+        owner.posts("/api/auth/password", change).await.is(204);
+        started.elapsed()
+    };
+    let (statuses, changed) = tokio::join!(many, changes);
+    let refused = statuses.iter().filter(|status| **status == 429).count();
+    assert_eq!(refused, 28, "{statuses:?}");
+    assert!(changed < std::time::Duration::from_secs(2), "{changed:?}");
+}
+
+#[tokio::test]
+async fn password_changes_from_one_large_network_are_limited_as_a_whole() {
+    let gateway = Settings::new()
+        .with("SERVER__TRUSTED_PROXIES", "127.0.0.1")
+        .with("LIMITS__LOGINS_PER_MINUTE", "5")
+        .start()
+        .await;
+    let tries = async |network: u32| {
+        let mut stranger = gateway.anonymous();
+        let address = format!("2001:db8:0:{network:x}::1");
+        stranger.headers.push(("x-forwarded-for", address));
+        let change = password_change("wrong password");
+        stranger.posts("/api/auth/password", change).await.status
+    };
+    for network in 0..20 {
+        assert_eq!(tries(network).await, 401, "{network}");
+    }
+    assert_eq!(tries(21).await, 429, "the /56 is used up");
+    assert_eq!(tries(0x100).await, 401, "another /56 is not");
+}
