@@ -231,6 +231,28 @@ fn error_responses_are_made_in_one_place() {
     }
 }
 
+/// Whether a text reads a journal, whose reader must be checked for each page.
+fn reads_journal(text: &str) -> bool {
+    let code: String = text.split_whitespace().collect();
+    [".events(", ".events_after(", ".offset_before"]
+        .iter()
+        .any(|call| code.contains(call))
+}
+
+#[test]
+fn only_the_journal_reader_reads_journals_over_http() {
+    assert!(reads_journal("state\n    .sessions\n    .events(id)"));
+    assert!(reads_journal("sessions.offset_before_last(id)"));
+    assert!(!reads_journal("routes!(journal_events::events)"));
+    let mut readers = Vec::new();
+    for (path, text) in sources() {
+        if module(&path) == "http" && reads_journal(&text) {
+            readers.push(path.file_name().unwrap().to_owned());
+        }
+    }
+    assert_eq!(readers, ["journal_reader.rs"]);
+}
+
 #[test]
 fn files_stay_one_noun_long() {
     let is_test = |path: &Path| {
