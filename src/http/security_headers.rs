@@ -9,11 +9,12 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 
-/// No inline script or style, nothing from other origins, no framing. `blob:` is for images that the
+/// No inline script or style, nothing from other origins, no framing, and no markup or script address made
+/// from text: the pages need none. `blob:` is for images that the
 /// page fetched itself. All pages are in one directory, so the relative `report-uri` fits each.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
      img-src 'self' data: blob:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; \
-     report-uri api/csp-reports";
+     require-trusted-types-for 'script'; trusted-types 'none'; report-uri api/csp-reports";
 
 #[derive(Clone, Debug)]
 pub(super) struct SecurityHeaders(HeaderMap);

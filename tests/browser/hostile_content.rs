@@ -180,7 +180,7 @@ async fn injected_script_is_blocked_by_csp_and_counted() {
 
     mia.runs_script::<()>(
         "const script = document.createElement('script');
-         script.textContent = \"window.pwned = 'injected'\";
+         script.append(\"window.pwned = 'injected'\");
          document.body.append(script);",
     )
     .await;
@@ -198,4 +198,30 @@ async fn injected_script_is_blocked_by_csp_and_counted() {
     // The server is reachable for a client without a CSP.
     std::net::TcpStream::connect(beacon.url().split('/').nth(2).unwrap()).unwrap();
     assert!(beacon.was_reached());
+}
+
+#[tokio::test]
+async fn script_cannot_write_markup_into_the_page() {
+    const WRITE: &str = r#"
+        const refused = (write) => { try { write(); return 'done'; } catch (error) { return error.name; } };
+        const box = document.body.appendChild(document.createElement('div'));
+        const image = '<img src=x onerror="window.pwned = 1">';
+        return [
+            refused(() => { box.innerHTML = image; }),
+            refused(() => box.insertAdjacentHTML('beforeend', image)),
+            refused(() => { document.createElement('script').src = 'x.js'; }),
+            refused(() => trustedTypes.createPolicy('default', { createHTML: (text) => text })),
+            String(box.childNodes.length),
+        ];"#;
+    let gateway = Gateway::start().await;
+    let chromium = Chromium::start();
+    let root = Visitor::opens_browser(&chromium, &format!("http://{}", gateway.address())).await;
+    root.logs_in("root").await;
+    root.starts_session("/echo *here* I am").await;
+    root.sees_answer("here I am").await;
+    let seen: Vec<String> = root.runs_script(WRITE).await;
+    assert_eq!(seen[..4], ["TypeError"; 4], "{seen:?}");
+    assert_eq!(seen[4], "0");
+    let pwned: bool = root.runs_script("return 'pwned' in window").await;
+    assert!(!pwned);
 }

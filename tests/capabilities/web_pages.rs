@@ -16,6 +16,8 @@ async fn pages_are_served_with_all_their_assets_and_a_strict_csp() {
                 "{policy}"
             );
             assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
+            let typed = "require-trusted-types-for 'script'; trusted-types 'none'";
+            assert!(policy.contains(typed), "{policy}");
             assert_eq!(answer.header("x-content-type-options"), "nosniff");
             assert_eq!(answer.header("referrer-policy"), "no-referrer");
             assert!(
