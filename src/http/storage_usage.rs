@@ -1,4 +1,4 @@
-//! Storage usage: what a user stores and may store, for the user and for administrators.
+//! Usage: what a user stores and sends, and may, for the user and for administrators.
 
 use axum::extract::State;
 use serde::Serialize;
@@ -18,7 +18,7 @@ pub(super) struct Quota {
     max: u64,
 }
 
-/// What an account stores.
+/// What an account stores and sends.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UsageBody {
@@ -28,20 +28,24 @@ pub(super) struct UsageBody {
     journal_bytes: Quota,
     /// Bytes of uploaded files.
     attachment_bytes: Quota,
+    /// Messages over all sessions in the last 60 seconds.
+    messages_per_minute: Quota,
 }
 
 async fn usage(state: &AppState, user: UserId) -> Result<Json<UsageBody>, ApiError> {
     let stored = state.store.usage(user).await?;
     let quotas = state.sessions.quotas();
+    let messages = state.limits.sessions.users();
     let quota = |used, max| Quota { used, max };
     Ok(Json(UsageBody {
         sessions: quota(stored.sessions, quotas.user_sessions),
         journal_bytes: quota(stored.journal_bytes, quotas.user_journal_bytes),
         attachment_bytes: quota(stored.attachment_bytes, upload::quotas(state).user_bytes),
+        messages_per_minute: quota(messages.used(&user).into(), messages.limit().into()),
     }))
 }
 
-/// Shows what you store, and what you may store.
+/// Shows what you store and send, and what you may.
 #[utoipa::path(
     get, path = "/api/auth/usage", tag = "auth", security(("bearer" = [])),
     responses(
@@ -56,7 +60,7 @@ pub(super) async fn own(
     usage(&state, caller.principal.user).await
 }
 
-/// Shows what an account stores, and what it may store.
+/// Shows what an account stores and sends, and what it may.
 #[utoipa::path(
     get, path = "/api/admin/users/{id}/usage", tag = "admin", security(("bearer" = [])),
     params(("id" = String, Path, description = "The account")),

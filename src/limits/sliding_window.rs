@@ -87,6 +87,17 @@ impl<K: Hash + Eq + Clone> SlidingWindow<K> {
         })
     }
 
+    /// How many attempts of a key count now.
+    pub(crate) fn used(&self, key: &K) -> u32 {
+        let now = self.clock.monotonic();
+        let mut keys = self.lock();
+        let Some(admissions) = keys.get_mut(key, now) else {
+            return 0;
+        };
+        self.drop_expired(admissions, now);
+        u32::try_from(admissions.len()).unwrap_or(u32::MAX)
+    }
+
     /// Changes how many pass in a window.
     pub fn set_limit(&self, limit: NonZeroU32) {
         let _keys = self.lock();

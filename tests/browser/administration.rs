@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::actors::{Chromium, Visitor};
-use crate::api_actors::Gateway;
+use crate::api_actors::{Gateway, Settings};
 
 #[tokio::test]
 async fn a_disabled_user_sees_the_login_and_the_reason_within_two_seconds() {
@@ -97,4 +97,47 @@ async fn an_invited_user_can_log_in_and_prompt() {
     root.opens(&link).await;
     root.sees_text("h1", "not valid").await;
     assert!(!root.has("#invite").await);
+}
+
+#[tokio::test]
+async fn a_user_and_an_administrator_see_what_is_used_of_each_quota() {
+    let gateway = Settings::new()
+        .with("LIMITS__USER_SESSIONS", "2")
+        .with("LIMITS__USER_MESSAGES_PER_MINUTE", "50")
+        .start()
+        .await;
+    gateway.adds_user("mia", "member");
+    let base = format!("http://{}", gateway.address());
+    let chromium = Chromium::start();
+    let (root, mia) = tokio::join!(
+        Visitor::opens_browser(&chromium, &base),
+        Visitor::opens_browser(&chromium, &base)
+    );
+    mia.logs_in("mia").await;
+    mia.starts_session("/echo here I am").await;
+    mia.sees_answer("here I am").await;
+    let quota = |name: &str| format!("[data-part=usage] [data-quota={name}]");
+    mia.opens("/#/account").await;
+    mia.sees_text(&quota("sessions"), "1 of 2").await;
+    mia.sees_text(&quota("messagesPerMinute"), "1 of 50").await;
+    mia.sees_text(&quota("attachmentBytes"), "0 B of 1 GiB")
+        .await;
+    mia.sees_text(&quota("journalBytes"), " of ").await;
+    gateway.logged_in("mia").await.creates_session().await;
+    mia.clicks("[data-part=usage] button").await;
+    mia.sees_text(&quota("sessions"), "2 of 2").await;
+    mia.sees_text(&quota("sessions"), "Used up").await;
+    assert!(
+        mia.has(&format!("{}[data-state=used-up]", quota("sessions")))
+            .await
+    );
+
+    root.logs_in("root").await;
+    root.opens("/#/admin/users").await;
+    root.clicks("[data-user=mia] [data-part=user-actions]")
+        .await;
+    root.clicks("[data-part=see-usage]").await;
+    root.sees_text("dialog h2", "Usage of mia").await;
+    root.sees_text(&quota("sessions"), "2 of 2").await;
+    root.sees_text(&quota("messagesPerMinute"), "of 50").await;
 }

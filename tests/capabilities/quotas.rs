@@ -52,7 +52,12 @@ async fn a_users_messages_are_limited_over_all_sessions() {
     assert_eq!(error["details"]["max"], 12);
     let message = error["message"].as_str().unwrap();
     assert!(message.contains("12"), "it names the limit: {message}");
+    let usage = mia.gets("/api/auth/usage").await.is(200).json();
+    let expected = json!({ "used": 12, "max": 12 });
+    assert_eq!(usage["messagesPerMinute"], expected, "{usage}");
     answers(&mut ben.enters("").await).await;
+    let usage = ben.gets("/api/auth/usage").await.is(200).json();
+    assert_eq!(usage["messagesPerMinute"]["used"], 1, "{usage}");
 }
 
 #[tokio::test]

@@ -6,5 +6,6 @@ import { composer } from './text/composer';
 import { questions } from './text/questions';
 import { sessions } from './text/sessions';
 import { transcript } from './text/transcript';
+import { usage } from './text/usage';
 
-export const text = { common, account, sessions, transcript, composer, questions, admin };
+export const text = { common, account, sessions, transcript, composer, questions, usage, admin };

@@ -9,6 +9,7 @@ import { text } from '../text';
 import { AccessToken } from './access-token';
 import { Devices } from './devices';
 import { NotificationSettings } from './notification-settings';
+import { Usage } from './usage';
 
 export function AccountPage() {
   const user = currentUser();
@@ -22,6 +23,7 @@ export function AccountPage() {
         <LogOutButton />
       </section>
       <NotificationSettings />
+      <Usage />
       <Devices />
       <section class="card">
         <h2>{text.account.change}</h2>

@@ -20,13 +20,14 @@ export interface UserChange {
 interface UserMenuProps {
   user: User;
   onChange: (asked: UserChange) => void;
+  onUsage: (user: User) => void;
   /** `message`: what was done. */
   onDone: (message: string) => Promise<void>;
   onLink: (name: string, link: Http.InviteBody) => Promise<void>;
 }
 
 /** Harmless actions run at once, the others ask first. */
-export function UserMenu({ user, onChange, onDone, onLink }: UserMenuProps) {
+export function UserMenu({ user, onChange, onUsage, onDone, onLink }: UserMenuProps) {
   const path = `/api/admin/users/${user.id}`;
   const link = useToastedAction(async () => onLink(user.username, await request<Http.InviteBody>('POST', `${path}/invite`)));
   const enable = useToastedAction(async () => {
@@ -46,6 +47,7 @@ export function UserMenu({ user, onChange, onDone, onLink }: UserMenuProps) {
             {item(strings.seeSessions, 'see-sessions', () => seeSessions(user))}
             {item(strings.seeConnections, 'see-connections', () => seeConnections(user))}
             {item(strings.seeActs, 'see-acts', () => seeActs(user))}
+            {item(strings.seeUsage, 'see-usage', () => onUsage(user))}
             <hr class="admin-rule" />
             {item(user.role === 'admin' ? strings.makeMember : strings.makeAdmin, 'role', () => onChange({ user, kind: 'role' }))}
             {item(user.invited ? strings.invite : strings.reset, 'reset', link.run)}

@@ -13,6 +13,7 @@ import { InviteLinkDialog } from './invite-link-dialog';
 import { restoreFocus } from './restore-focus';
 import { PagedTable } from './table';
 import type { Column } from './table';
+import { UsageDialog } from './usage-dialog';
 import { useList, withQuery } from './use-load';
 import type { Page } from './use-load';
 import { UserChangeDialog } from './user-change-dialog';
@@ -25,7 +26,7 @@ const PAGE_SIZE = { size: 50, maxPerRequest: 1_000 };
 export type User = Http.AccountBody;
 
 /** The open dialog. */
-type OpenDialog = { is: 'add' } | { is: 'change'; change: UserChange } | { is: 'link'; name: string; link: Http.InviteBody };
+type OpenDialog = { is: 'add' } | { is: 'change'; change: UserChange } | { is: 'usage'; user: User } | { is: 'link'; name: string; link: Http.InviteBody };
 
 const stateOf = (user: User): keyof typeof strings.states => (user.disabled ? 'disabled' : user.invited ? 'invited' : 'active');
 
@@ -60,7 +61,7 @@ export function UsersSection() {
     setOpen({ is: 'link', name, link });
     await list.reload();
   };
-  const columns = [...COLUMNS, actionsColumn({ onChange: (change) => setOpen({ is: 'change', change }), onDone: done, onLink: showLink })];
+  const columns = [...COLUMNS, actionsColumn({ onChange: (change) => setOpen({ is: 'change', change }), onUsage: (user) => setOpen({ is: 'usage', user }), onDone: done, onLink: showLink })];
   return (
     <>
       <div class="admin-head">
@@ -76,6 +77,7 @@ export function UsersSection() {
       <PagedTable list={list} caption={strings.caption} columns={columns} empty={strings.empty} keyOf={({ id }) => id} rowAttributes={(user) => ({ 'data-user': user.username, 'data-state': stateOf(user), 'data-role': user.role })} />
       {open?.is === 'add' && <AddUserDialog onClose={close} onAdded={(name, link) => (link ? showLink(name, link) : done(strings.added(name)))} />}
       {open?.is === 'change' && <UserChangeDialog change={open.change} onClose={close} onDone={done} />}
+      {open?.is === 'usage' && <UsageDialog user={open.user} onClose={close} />}
       {open?.is === 'link' && <InviteLinkDialog name={open.name} link={open.link} onClose={close} />}
     </>
   );
@@ -99,7 +101,7 @@ const COLUMNS: readonly Column<User>[] = [
 
 const BADGES = { active: 'good', disabled: 'error', invited: 'warn' };
 
-function actionsColumn(handlers: { onChange: (change: UserChange) => void; onDone: (message: string) => Promise<void>; onLink: (name: string, link: Http.InviteBody) => Promise<void> }): Column<User> {
+function actionsColumn(handlers: { onChange: (change: UserChange) => void; onUsage: (user: User) => void; onDone: (message: string) => Promise<void>; onLink: (name: string, link: Http.InviteBody) => Promise<void> }): Column<User> {
   return {
     label: text.admin.table.actions,
     kind: 'actions',

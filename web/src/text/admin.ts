@@ -179,6 +179,8 @@ export const admin = {
     seeSessions: 'Show sessions',
     seeConnections: 'Show connections',
     seeActs: 'Show what they did',
+    seeUsage: 'Show usage',
+    usageOf: (name: string) => `Usage of ${name}`,
   },
 
   link: {

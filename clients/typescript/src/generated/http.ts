@@ -496,12 +496,14 @@ export type TicketBody = {
   ticket: string;
 };
 
-/** What an account stores. */
+/** What an account stores and sends. */
 export type UsageBody = {
   /** Bytes of uploaded files. */
   attachmentBytes: Quota;
   /** Bytes of the journals of all sessions, ended ones included until they are removed. */
   journalBytes: Quota;
+  /** Messages over all sessions in the last 60 seconds. */
+  messagesPerMinute: Quota;
   /** Sessions that have not ended. */
   sessions: Quota;
 };
