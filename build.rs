@@ -1,7 +1,8 @@
 //! Build script: bundles the page with npm, and lists the page's files and the migrations for embedding.
 //!
 //! `SWITCHBOARD_WEB_DIST=DIRECTORY` embeds a page that was bundled before (`npm run build` in `web/`); npm
-//! is not needed then. Without npm the gateway is built with the plain pages only and cargo prints a
+//! is not needed then, and neither with a source archive that has its page in `web/dist`. Nothing is written
+//! outside of cargo's own directory. Without npm the gateway is built with the plain pages only and cargo prints a
 //! warning; `SWITCHBOARD_WEB=required` makes that an error.
 
 #![expect(clippy::print_stderr, reason = "cargo shows it when the build fails")]
@@ -16,14 +17,17 @@ use std::process::{Command, ExitCode};
 use std::time::SystemTime;
 
 /// Sources of the page.
-const SOURCES: [&str; 6] = [
+const SOURCES: [&str; 7] = [
     "web/src",
+    "web/tsconfig.json",
     "web/index.html",
     "web/build.mjs",
     "web/package.json",
     "web/package-lock.json",
     "clients/typescript/src",
 ];
+/// The page of a source archive.
+const ARCHIVED: &str = "web/dist";
 /// A file that never exists: cargo runs this script again each time, and finds npm once it is installed.
 const NEVER_THERE: &str = "web/.look-again";
 
@@ -45,29 +49,7 @@ fn run() -> io::Result<()> {
         println!("cargo::rerun-if-env-changed={variable}");
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or_else(|| io::Error::other("no OUT_DIR"))?);
-    let page = match env::var_os("SWITCHBOARD_WEB_DIST") {
-        Some(ready) => Some(fs::canonicalize(&ready).map_err(|error| {
-            let ready = ready.display();
-            io::Error::other(format!(
-                "SWITCHBOARD_WEB_DIST={ready} cannot be used: {error}"
-            ))
-        })?),
-        None => match bundle(&out.join("web")) {
-            Ok(page) => Some(page),
-            Err(error) if env::var_os("SWITCHBOARD_WEB").is_some_and(|word| word == "required") => {
-                return Err(error);
-            }
-            Err(error) => {
-                println!("cargo::rerun-if-changed={NEVER_THERE}");
-                println!(
-                    "cargo::warning=Built without the chat page ({error}). Install Node.js 18 or newer \
-                     with npm and build again; signing in, setup and invitations work meanwhile."
-                );
-                None
-            }
-        },
-    };
-    fs::write(out.join("page.rs"), list(page.as_deref())?)?;
+    fs::write(out.join("page.rs"), list(page(&out)?.as_deref())?)?;
     fs::write(out.join("migrations.rs"), migrations()?)?;
     println!(
         "cargo::rustc-env=SWITCHBOARD_WEB_HASH={:016x}",
@@ -76,20 +58,86 @@ fn run() -> io::Result<()> {
     Ok(())
 }
 
-/// Bundles the page into a directory.
-fn bundle(into: &Path) -> io::Result<PathBuf> {
-    let web = Path::new("web");
-    // npm writes this file last.
-    let installed = modified(&web.join("node_modules/.package-lock.json"));
-    if installed.is_none() || installed < modified(&web.join("package-lock.json")) {
-        call(
-            web,
-            "npm",
-            &["ci", "--ignore-scripts", "--no-audit", "--no-fund"],
-        )?;
+/// The directory of the page, bundled before or now; none if it cannot be had and is not required.
+fn page(out: &Path) -> io::Result<Option<PathBuf>> {
+    if let Some(ready) = env::var_os("SWITCHBOARD_WEB_DIST") {
+        let found = fs::canonicalize(&ready).map_err(|error| {
+            let ready = ready.display();
+            io::Error::other(format!(
+                "SWITCHBOARD_WEB_DIST={ready} cannot be used: {error}"
+            ))
+        });
+        return found.map(Some);
     }
-    call(web, "node", &["build.mjs".as_ref(), into.as_os_str()])?;
-    Ok(into.to_owned())
+    if has_archived_page() {
+        println!("cargo::rerun-if-changed={ARCHIVED}");
+        return fs::canonicalize(ARCHIVED).map(Some);
+    }
+    match bundle(out) {
+        Ok(page) => Ok(Some(page)),
+        Err(error) if env::var_os("SWITCHBOARD_WEB").is_some_and(|word| word == "required") => {
+            Err(error)
+        }
+        Err(error) => {
+            println!("cargo::rerun-if-changed={NEVER_THERE}");
+            println!(
+                "cargo::warning=Built without the chat page ({error}). Install Node.js 18 or newer \
+                 with npm and build again; signing in, setup and invitations work meanwhile."
+            );
+            Ok(None)
+        }
+    }
+}
+
+/// In a checkout `web/dist` is what somebody bundled some time ago; an archive is never older than itself.
+fn has_archived_page() -> bool {
+    !Path::new(".git").exists() && Path::new(ARCHIVED).join("index.html").exists()
+}
+
+/// Bundles the page into cargo's directory.
+fn bundle(out: &Path) -> io::Result<PathBuf> {
+    let locked = modified(Path::new("web/package-lock.json"));
+    // npm writes this file last.
+    let is_installed = |web: &Path| {
+        let installed = modified(&web.join("node_modules/.package-lock.json"));
+        installed.is_some() && installed >= locked
+    };
+    let mut web = PathBuf::from("web");
+    if !is_installed(&web) {
+        // Packages are found beside the sources that use them: beside a copy, as the sources may be read-only.
+        let copy = out.join("page-source");
+        copy_sources(&copy)?;
+        web = copy.join("web");
+        if !is_installed(&web) {
+            let arguments = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
+            call(&web, "npm", &arguments)?;
+        }
+    }
+    let into = out.join("web");
+    call(&web, "node", &["build.mjs".as_ref(), into.as_os_str()])?;
+    Ok(into)
+}
+
+fn copy_sources(into: &Path) -> io::Result<()> {
+    for source in SOURCES {
+        let copy = into.join(source);
+        if copy.is_dir() {
+            fs::remove_dir_all(&copy)?;
+        }
+        copy_all(Path::new(source), &copy)?;
+    }
+    Ok(())
+}
+
+fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
+    if from.is_dir() {
+        let names = names(from)?;
+        return names
+            .iter()
+            .try_for_each(|name| copy_all(&from.join(name), &to.join(name)));
+    }
+    fs::create_dir_all(to.parent().unwrap_or(to))?;
+    fs::copy(from, to).map(drop)
 }
 
 fn modified(file: &Path) -> Option<SystemTime> {
