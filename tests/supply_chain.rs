@@ -135,6 +135,52 @@ fn every_dependency_has_an_allowed_licence() {
     assert!(refused.is_empty(), "{refused:#?}");
 }
 
+/// The images that the files for containers name, with the file.
+fn images() -> Vec<(&'static str, String)> {
+    let files = [
+        "Dockerfile",
+        "deploy/docker/agents.Dockerfile",
+        "docker-compose.yml",
+    ];
+    let mut images = Vec::new();
+    for file in files {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(root.join(file)).unwrap();
+        let named = text.lines().filter_map(|line| {
+            let line = line.trim();
+            line.strip_prefix("FROM ")
+                .or_else(|| line.strip_prefix("image: "))
+        });
+        images.extend(named.map(|named| (file, named.to_owned())));
+    }
+    images
+}
+
+/// An image with the version of its program down to the patch; a stage of the same file has no colon.
+fn has_exact_version(image: &str) -> bool {
+    let name = image.split_whitespace().next().unwrap_or_default();
+    let name = name.trim_end_matches('}');
+    let Some((_, tag)) = name.rsplit_once(':') else {
+        return image.ends_with(" AS plan") || image.ends_with(" AS build");
+    };
+    let version = tag.trim_start_matches(['-', 'v']);
+    let version = version.split(['-', '@']).next().unwrap_or_default();
+    version.split('.').count() >= 2 && version.split('.').all(|part| part.parse::<u32>().is_ok())
+}
+
+#[test]
+fn every_image_has_an_exact_version() {
+    assert!(has_exact_version("node:20.20.2-bookworm-slim AS page"));
+    assert!(!has_exact_version("node:20-slim AS page"));
+    assert!(!has_exact_version("debian:latest"));
+    assert!(!has_exact_version("debian"));
+    let images = images();
+    assert!(images.len() >= 9, "{images:?}");
+    for (file, image) in images {
+        assert!(has_exact_version(&image), "{file}: {image}");
+    }
+}
+
 #[test]
 fn every_dependency_comes_from_the_registry_and_none_is_banned() {
     let policy = policy();
