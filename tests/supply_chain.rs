@@ -135,6 +135,22 @@ fn every_dependency_has_an_allowed_licence() {
     assert!(refused.is_empty(), "{refused:#?}");
 }
 
+#[test]
+fn no_dependency_accepts_any_version() {
+    assert_eq!(policy()["bans"]["wildcards"].as_str(), Some("deny"));
+    let mut compared = 0;
+    for package in packages() {
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let (from, to) = (&package["name"], &dependency["name"]);
+            let is_local = dependency["path"].is_string();
+            let is_wild = dependency["req"].as_str().unwrap().contains('*');
+            assert!(is_local || !is_wild, "{from} accepts any version of {to}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 100, "only {compared} dependencies");
+}
+
 /// The images that the files for containers name, with the file.
 fn images() -> Vec<(&'static str, String)> {
     let files = [

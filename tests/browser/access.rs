@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::actors::{Chromium, Visitor};
-use crate::api_actors::Gateway;
+use crate::api_actors::{Gateway, Settings};
 
 /// Text of the page, values of its fields included.
 const EVERYTHING: &str = "
@@ -50,4 +50,42 @@ async fn a_conversation_disappears_at_once_when_access_ends_and_the_draft_stays(
         assert!(draft.ends_with(&format!("draft {word}")), "{draft}");
         leo.sees_no(&format!("[data-session={session}]")).await;
     }
+}
+
+#[tokio::test]
+async fn a_refused_login_counts_down_to_the_next_attempt() {
+    const SECONDS: &str = "
+        const words = document.querySelector('#login button[type=submit]').innerText;
+        return Number(/Try again in (\\d+) s/.exec(words)?.[1] ?? 0);";
+    let gateway = Settings::new()
+        .with("LIMITS__LOGINS_PER_MINUTE", "1")
+        .start()
+        .await;
+    let chromium = Chromium::start();
+    let base = format!("http://{}", gateway.address());
+    let visitor = Visitor::opens_browser(&chromium, &base).await;
+    visitor.opens("/").await;
+    visitor.fills_in("#login #username", "root").await;
+    visitor.fills_in("#login #password", "wrong password").await;
+    visitor.clicks("#login button[type=submit]").await;
+    visitor.sees("#login #password[aria-invalid=true]").await;
+    visitor.fills_in("#login #password", "still wrong").await;
+    visitor.clicks("#login button[type=submit]").await;
+    visitor
+        .sees_text("#login button[type=submit]", "Try again in")
+        .await;
+    let first: u64 = visitor.runs_script(SECONDS).await;
+    assert!((1..=60).contains(&first), "{first}");
+    let why: String = visitor
+        .runs_script("return document.querySelector('#login [role=alert]').innerText")
+        .await;
+    assert!(why.len() > 10, "no reason: {why:?}");
+    let smaller = SECONDS.replace("return Number", "const left = Number");
+    let smaller = format!("{smaller} return left > 0 && left < {first};");
+    visitor.waits_until("fewer seconds", &smaller).await;
+    assert!(
+        visitor
+            .has("#login button[type=submit][aria-disabled=true]")
+            .await
+    );
 }

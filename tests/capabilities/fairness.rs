@@ -6,17 +6,25 @@ use tokio::task::JoinSet;
 
 use crate::actors::{Gateway, HttpClient, Settings};
 
-/// Requests that another user makes meanwhile.
-const REQUESTS: usize = 60;
+/// Requests that another user makes meanwhile: one in a hundred may be slower than promised.
+const REQUESTS: usize = 200;
+
+/// What 99 of 100 requests of another user take at most.
+const PROMISED: Duration = Duration::from_millis(300);
 
 /// How many read at once.
 const READERS: usize = 250;
 
-/// Reads a long history again and again.
+/// Reads a long history again and again. A reader whose next page has to wait too long is cut off.
 async fn reads_history(reader: HttpClient, path: String) -> usize {
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let url = format!("http://{}{path}", reader.address());
+    let token = reader.token.unwrap();
     loop {
-        let answer = reader.gets(&path).await;
-        assert!([200, 503].contains(&answer.status), "{}", answer.text);
+        let answer = client.get(&url).bearer_auth(&token).send().await.unwrap();
+        let status = answer.status().as_u16();
+        assert!([200, 503].contains(&status), "{status}");
+        answer.bytes().await.ok();
     }
 }
 
@@ -59,19 +67,19 @@ async fn a_flood_of_history_reads_holds_up_neither_others_nor_a_revocation() {
         ben.gets(path).await.is(200);
         times.push(asked.elapsed());
     }
-    let disabled = Instant::now();
-    disables(&gateway, &eve).await;
-    let revoked = disabled.elapsed();
+    let revoked = disables(&gateway, &eve).await;
     assert!(flood.try_join_next().is_none(), "the flood goes on");
     times.sort();
-    let (median, worst) = (times[REQUESTS / 2], times[REQUESTS - 1]);
-    println!("median {median:?}, worst {worst:?}, revocation {revoked:?}");
-    // An unoptimised gateway, beside the clients of the flood.
-    assert!(worst < Duration::from_secs(1), "{times:?}");
+    let (median, p99) = (times[REQUESTS / 2], times[REQUESTS * 99 / 100 - 1]);
+    println!("median {median:?}, p99 {p99:?}, revocation {revoked:?}");
+    assert!(p99 <= PROMISED, "{times:?}");
+    assert!(revoked <= Duration::from_secs(1), "{revoked:?}");
 }
 
-/// Disables a user in another process; the token ends within a second after that.
-async fn disables(gateway: &Gateway, user: &HttpClient) {
+/// Disables a user in another process. Returns how long after that the token was still good.
+async fn disables(gateway: &Gateway, user: &HttpClient) -> Duration {
     gateway.prints(&["user", "disable", "eve"]);
+    let disabled = Instant::now();
     user.sees_within_a_second("/api/auth/me", 401).await;
+    disabled.elapsed()
 }

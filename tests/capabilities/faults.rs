@@ -275,6 +275,14 @@ async fn below_the_floor_of_free_disk_space_prompts_are_refused_with_the_figure(
     let mut member = page.enters("").await;
     member.prompts("/echo before").await;
     member.sees_run_end().await;
+    let refusals = async || {
+        let metrics = page.gets("/metrics").await.is(200).text;
+        let counted = "switchboard_quota_refusals_total{quota=\"minFreeBytes\"} ";
+        let mut lines = metrics.lines();
+        let count = lines.find_map(|line| line.strip_prefix(counted)?.parse::<u64>().ok());
+        count.unwrap_or_default()
+    };
+    assert_eq!(refusals().await, 0);
     // A twentieth of 6 MiB is the floor.
     disk.fills_up_to(200 * 1024);
     member.prompts("/echo refused").await;
@@ -282,12 +290,11 @@ async fn below_the_floor_of_free_disk_space_prompts_are_refused_with_the_figure(
     assert_eq!(refused["code"], "STORAGE_UNAVAILABLE", "{refused}");
     let message = refused["message"].as_str().unwrap();
     assert!(message.contains("disk is nearly full"), "{message}");
+    assert!(message.contains("the floor is 308 KiB"), "{message}");
     let created = page.posts("/api/sessions", json!({})).await;
-    created.refuses(503, "STORAGE_UNAVAILABLE");
-    let metrics = page.gets("/metrics").await.is(200).text;
-    let counted = "switchboard_quota_refusals_total{quota=\"minFreeBytes\"}";
-    let line = metrics.lines().find(|line| line.starts_with(counted));
-    assert!(line.is_some_and(|line| !line.ends_with(" 0")), "{line:?}");
+    let created = created.refuses(503, "STORAGE_UNAVAILABLE");
+    assert!(created.text.contains("KiB free"), "{}", created.text);
+    assert_eq!(refusals().await, 2);
     disk.is_emptied();
     is_served_again(&mut member, Instant::now()).await;
 }

@@ -78,6 +78,32 @@ async fn metrics_can_have_a_listener_of_their_own() {
 }
 
 #[tokio::test]
+async fn the_metrics_listener_answers_to_its_own_names_only() {
+    let free = std::net::SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let _gateway = Settings::new()
+        .with("METRICS__LISTEN", &free.to_string())
+        .with("METRICS__ALLOWED_HOSTS", "metrics.internal")
+        .start()
+        .await;
+    for (host, status) in [
+        (free.to_string(), "200"),
+        (format!("localhost:{}", free.port()), "200"),
+        (format!("metrics.internal:{}", free.port()), "200"),
+        (format!("rebound.example.org:{}", free.port()), "421"),
+        ("rebound.example.org".to_owned(), "421"),
+    ] {
+        let mut tcp = crate::actors::RawTcp::connect(free).await;
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        tcp.writes(&request).await;
+        let (answer, _) = tcp.reads_to_end().await;
+        let expected = format!("HTTP/1.1 {status} ");
+        assert!(answer.starts_with(&expected), "{host}: {answer}");
+        let has_figures = answer.contains("process_open_fds");
+        assert_eq!(has_figures, status == "200", "{host}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn the_request_id_of_a_response_is_in_the_log() {
     let gateway = Settings::new().with("LOG__LEVEL", "debug").start().await;
     let mut visitor = gateway.anonymous();

@@ -46,6 +46,28 @@ async fn the_fifth_login_in_a_minute_passes_and_the_sixth_does_not() {
 }
 
 #[tokio::test]
+async fn a_refused_login_is_logged_with_its_address_and_the_setting_to_raise() {
+    let gateway = Settings::new()
+        .with("LIMITS__LOGINS_PER_MINUTE", "1")
+        .start()
+        .await;
+    let mut root = gateway.anonymous();
+    root.logs_in("root", PASSWORD).await.is(200);
+    assert!(!gateway.log().contains("limits.logins_per_minute"));
+    for _ in 0..3 {
+        let refused = root.logs_in("root", PASSWORD).await;
+        refused.refuses(429, "RATE_LIMITED");
+    }
+    let log = gateway.log();
+    let said = log
+        .lines()
+        .filter(|line| line.contains("raise limits.logins_per_minute"));
+    let said: Vec<&str> = said.collect();
+    assert_eq!(said.len(), 1, "once a minute: {log}");
+    assert!(said[0].contains("127.0.0.1"), "{}", said[0]);
+}
+
+#[tokio::test]
 async fn a_malformed_login_counts_as_an_attempt() {
     let gateway = Settings::new()
         .with("LIMITS__LOGINS_PER_MINUTE", "5")

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::actors::Gateway;
+use crate::actors::{Gateway, HttpClient};
 use crate::raw_websocket::{BINARY, CLOSE, FIN, PING, PONG, RawWebSocket, TEXT, close_code, frame};
 
 const HEARTBEAT: &[u8] = br#"{"type":"HEARTBEAT","payload":{"x":"\u00e4"}}"#;
@@ -15,11 +15,15 @@ struct RawClient(RawWebSocket);
 
 impl RawClient {
     async fn open(gateway: &Gateway) -> Self {
-        let token = gateway.logged_in("root").await.token.unwrap();
+        Self::open_as(&gateway.logged_in("root").await).await
+    }
+
+    async fn open_as(user: &HttpClient) -> Self {
+        let token = user.token.as_ref().unwrap();
         let headers = format!(
             "Authorization: Bearer {token}\r\nSec-WebSocket-Extensions: permessage-deflate\r\n"
         );
-        let mut raw = Self(RawWebSocket::open(gateway.address(), "/ws", &headers).await);
+        let mut raw = Self(RawWebSocket::open(user.address(), "/ws", &headers).await);
         assert!(
             !raw.0.answer.contains("sec-websocket-extensions"),
             "compression is never accepted: {}",
@@ -334,6 +338,37 @@ async fn endless_empty_fragments_close_the_socket() {
 }
 
 #[cfg(not(feature = "conformance"))]
+#[tokio::test]
+async fn unfinished_messages_of_one_user_take_that_users_share_only() {
+    /// Two more than fit into the share of 32 MiB.
+    const SOCKETS: usize = 10;
+    let gateway = Gateway::start().await;
+    gateway.adds_user("mia", "member");
+    let mia = gateway.logged_in("mia").await;
+    // The largest frame that is read at all, but for its last byte.
+    let mut unfinished = frame(FIN | TEXT, &vec![b'x'; 4 * 1024 * 1024]);
+    unfinished.pop();
+    let mut sockets = Vec::new();
+    for _ in 0..SOCKETS {
+        sockets.push(RawClient::open_as(&mia).await);
+    }
+    for socket in &mut sockets {
+        socket.bytes(&unfinished).await;
+    }
+    let closes = sockets.into_iter();
+    let closes = closes.map(|socket| Box::pin(socket.closes_with(&[4429])));
+    let ((), _, held) = futures_util::future::select_all(closes).await;
+    // The others of the user still hold what they have sent, and other users have their own share.
+    let mut other = RawClient::open(&gateway).await;
+    for part in HEARTBEAT.chunks(7) {
+        let is_first = part.as_ptr() == HEARTBEAT.as_ptr();
+        other.send(if is_first { TEXT } else { 0 }, part).await;
+    }
+    other.send(FIN, b"").await;
+    other.receives_heartbeat().await;
+    drop(held);
+}
+
 #[tokio::test]
 async fn an_ordinary_build_has_no_echo_route() {
     let gateway = Gateway::start().await;
