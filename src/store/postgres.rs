@@ -98,6 +98,9 @@ impl Backend {
         let mut connection = PgConnection::connect_with(&options)
             .await
             .map_err(|source| failed(&location, source))?;
+        connection_health::apply_server_settings(&mut connection)
+            .await
+            .map_err(|source| failed(&location, source))?;
         schema::migrate(&MIGRATIONS, &mut connection, &location).await?;
         let server = ServerIdentity::find(&mut connection)
             .await
