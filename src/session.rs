@@ -83,6 +83,8 @@ pub(crate) struct Parts {
     question_timeout: Option<Duration>,
     /// A driver that shows no activity loses control after this.
     control_lease: Duration,
+    /// Prompts that may wait in one session. Full: the next one is refused.
+    queue_max: usize,
     shutdown: ShutdownTokens,
     tracker: TaskTracker,
     branch_limits: BranchLimits,

@@ -22,6 +22,8 @@ pub struct Config {
     pub ended_days: u32,
     /// How long a driver without activity keeps control.
     pub control_lease_secs: NonZeroU32,
+    /// Prompts that may wait in one session.
+    pub queue_max: NonZeroU32,
 }
 
 impl Config {

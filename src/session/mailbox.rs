@@ -78,7 +78,7 @@ pub(crate) enum StartPolicy {
 pub(crate) struct Refused {
     pub(crate) code: ErrorCode,
     pub(crate) message: String,
-    /// The quota that was reached, for programs.
+    /// The quota or the limit that was reached, for programs.
     pub(crate) quota: Option<QuotaExceeded>,
     /// The field of the message that is at fault.
     pub(crate) field: Option<String>,

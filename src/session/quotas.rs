@@ -35,7 +35,7 @@ pub struct QuotaConfig {
     pub dir: PathBuf,
 }
 
-/// The quota that was reached.
+/// The quota, or another limit of a session, that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QuotaExceeded {
     /// Its name for clients.

@@ -72,6 +72,7 @@ impl Sessions {
             question_timeout: (config.question_timeout_minutes > 0)
                 .then(|| Duration::from_mins(config.question_timeout_minutes.into())),
             control_lease: Duration::from_secs(config.control_lease_secs.get().into()),
+            queue_max: config.queue_max.get() as usize,
             shutdown,
             tracker: TaskTracker::new(),
             branch_limits: BranchLimits::new(journal),

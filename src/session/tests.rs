@@ -42,6 +42,7 @@ fn sessions_config() -> Config {
         ended_days: 0,
         question_timeout_minutes: 0,
         control_lease_secs: NonZeroU32::MIN,
+        queue_max: NonZeroU32::MAX,
     }
 }
 

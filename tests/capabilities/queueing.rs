@@ -208,17 +208,39 @@ async fn the_queue_survives_a_restart_and_continues_without_a_client() {
 }
 
 #[tokio::test]
-async fn a_full_queue_refuses_prompts() {
-    let gateway = Gateway::start().await;
+async fn the_101st_prompt_that_waits_is_refused_with_the_limit() {
+    let settings = Settings::new().with("LIMITS__MESSAGES_PER_MINUTE", "1000");
+    let gateway = settings.start().await;
     let (_, mut root) = busy_session(&gateway).await;
-    for number in 0..50 {
+    for number in 0..100 {
         root.queues("SUBMIT_PROMPT", &format!("/echo {number}"))
             .await;
     }
     root.prompts("/echo too many").await;
-    let full = root.sees("ERROR_MESSAGE").await;
-    assert_eq!(full["payload"]["code"], "BUSY");
-    assert_eq!(root.queue().await.len(), 50);
+    let full = root.sees("ERROR_MESSAGE").await["payload"].clone();
+    assert_eq!(full["code"], "RATE_LIMITED");
+    assert_eq!(full["recoverable"], true);
+    let details = json!({ "limit": "queueMax", "max": 100, "actual": 101 });
+    assert_eq!(full["details"], details);
+    assert_eq!(root.queue().await.len(), 100);
+}
+
+#[tokio::test]
+async fn an_operator_chooses_how_many_prompts_may_wait() {
+    let settings = Settings::new().with("SESSIONS__QUEUE_MAX", "2");
+    let gateway = settings.start().await;
+    let (_, mut root) = busy_session(&gateway).await;
+    let first = root.queues("SUBMIT_PROMPT", "/echo one").await;
+    root.queues("FOLLOW_UP", "/echo two").await;
+    root.sends("FOLLOW_UP", json!({ "text": "/echo three" }))
+        .await;
+    let full = root.sees("ERROR_MESSAGE").await["payload"].clone();
+    assert_eq!(full["code"], "RATE_LIMITED");
+    assert_eq!(full["details"]["max"], 2);
+    root.sends("WITHDRAW", json!({ "taskId": first })).await;
+    root.sees("ACK").await;
+    root.queues("FOLLOW_UP", "/echo three").await;
+    assert_eq!(root.queue().await, ["/echo two", "/echo three"]);
 }
 
 #[tokio::test]

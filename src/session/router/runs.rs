@@ -6,6 +6,7 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::super::mailbox::{CommandError, CommandMeta, Refused, Reply, command_record};
+use super::super::quotas::QuotaExceeded;
 use super::super::run_recorder::{Batch, RunRecorder};
 use super::commit::Change;
 use super::questions::{resolved, resolver};
@@ -20,8 +21,7 @@ use crate::domain::queue::{NextRun, PromptKind, Queue, QueueMode, QueuedPrompt};
 use crate::domain::run::{FailureCause, RunOutcome};
 use crate::runtime::{PromptContent, ToAgent};
 
-/// Full: the next prompt is refused.
-const MAX_QUEUED_PROMPTS: usize = 50;
+/// Of all queued prompts together. Full: the next one is refused.
 const MAX_QUEUED_BYTES: usize = 4 * 1024 * 1024;
 /// A cancelled run that goes on is ended without its agent after this.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
@@ -152,11 +152,20 @@ impl Router {
         if if_busy == IfBusy::Refuse {
             return Err(Refused::new(ErrorCode::Busy, "A run is under way."));
         }
-        if queue.entries.len() >= MAX_QUEUED_PROMPTS
-            || queue.bytes() + new.prompt.bytes() > MAX_QUEUED_BYTES
-        {
+        let (count, bytes) = (queue.entries.len() + 1, queue.bytes() + new.prompt.bytes());
+        let full = |limit, max: usize, actual: usize| {
             let message = "Too many prompts wait already; try again when some are done.";
-            return Err(Refused::new(ErrorCode::Busy, message));
+            let (max, actual) = (max as u64, actual as u64);
+            Err(Refused {
+                quota: Some(QuotaExceeded { limit, max, actual }),
+                ..Refused::new(ErrorCode::RateLimited, message)
+            })
+        };
+        if count > self.parts.queue_max {
+            return full("queueMax", self.parts.queue_max, count);
+        }
+        if bytes > MAX_QUEUED_BYTES {
+            return full("queueBytes", MAX_QUEUED_BYTES, bytes);
         }
         Ok(())
     }
