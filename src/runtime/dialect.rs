@@ -166,6 +166,8 @@ pub(super) struct UserInfo {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Action {
     Write(StreamKind, Value),
+    /// The lines that wait for the agent to read are void, but for one that is partly written.
+    DropUnwritten,
     Emit(FromAgent),
     /// The handshake is done: commands come only after this.
     Ready {

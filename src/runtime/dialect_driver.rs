@@ -23,7 +23,7 @@ use crate::domain::run::RunOutcome;
 
 /// Commands held until the agent is ready. Full: the session waits.
 const MAX_HELD_COMMANDS: usize = 64;
-/// Unwritten bytes above which no command is taken.
+/// Unwritten bytes behind the line that is being written above which no command is taken.
 const MAX_UNWRITTEN_FOR_COMMANDS: usize = 1024 * 1024;
 /// Unwritten bytes above which the agent is not read either. More than a prompt with all its files.
 const MAX_UNWRITTEN_FOR_READS: usize = 64 * 1024 * 1024;
@@ -59,6 +59,8 @@ pub(super) struct DialectDriver {
     events: VecDeque<FromAgent>,
     unsent_bytes: usize,
     unwritten: [Vec<u8>; 2],
+    /// The first unwritten line is partly written.
+    is_partly_written: [bool; 2],
     timers: BTreeMap<u64, Instant>,
     /// The settings that were reported to the session last.
     reported_settings: SettingsChange,
@@ -83,6 +85,7 @@ impl DialectDriver {
             events: VecDeque::new(),
             unsent_bytes: 0,
             unwritten: [Vec::new(), Vec::new()],
+            is_partly_written: [false; 2],
             timers: BTreeMap::new(),
             reported_settings: SettingsChange::default(),
             run: None,
@@ -161,8 +164,19 @@ impl DialectDriver {
         self.carry_out(now);
     }
 
+    /// One line of any length may wait for the agent to read: a cancel or a timeout must not wait
+    /// behind it.
     pub(super) fn can_take_command(&self) -> bool {
-        self.held.len() < MAX_HELD_COMMANDS && self.unwritten_below(MAX_UNWRITTEN_FOR_COMMANDS)
+        let limit = MAX_UNWRITTEN_FOR_COMMANDS;
+        let is_below =
+            |bytes: &Vec<u8>| bytes.len() < limit || bytes.len() - self.first_line(bytes) < limit;
+        self.held.len() < MAX_HELD_COMMANDS && self.unwritten.iter().all(is_below)
+    }
+
+    /// The length of the first line, with its delimiter.
+    fn first_line(&self, bytes: &[u8]) -> usize {
+        let end = bytes.iter().position(|byte| *byte == self.delimiter);
+        end.map_or(bytes.len(), |end| end + 1)
     }
 
     /// False while the session does not take the events, or the agent does not read its input.
@@ -181,7 +195,20 @@ impl DialectDriver {
     pub(super) fn wrote(&mut self, stream: StreamKind, count: usize) {
         // While the agent is not ready, the prompt is held here.
         self.may_have_prompt |= self.is_ready;
-        self.unwritten[index(stream)].drain(..count);
+        let index = index(stream);
+        let last = self.unwritten[index].drain(..count).next_back();
+        self.is_partly_written[index] = last.is_some_and(|last| last != self.delimiter);
+    }
+
+    fn drop_unwritten(&mut self) {
+        for index in 0..self.unwritten.len() {
+            let kept = if self.is_partly_written[index] {
+                self.first_line(&self.unwritten[index])
+            } else {
+                0
+            };
+            self.unwritten[index].truncate(kept);
+        }
     }
 
     pub(super) fn next_event_bytes(&self) -> Option<usize> {
@@ -320,6 +347,7 @@ impl DialectDriver {
     fn act(&mut self, action: Action, now: Instant) {
         match action {
             Action::Write(stream, line) => self.write(stream, &line),
+            Action::DropUnwritten => self.drop_unwritten(),
             Action::Emit(event) => self.emit(event_truncation::bounded(event)),
             Action::Ready { lacks } => {
                 self.is_ready = true;

@@ -21,6 +21,8 @@ const MAX_ERROR_DATA_BYTES: usize = 16 * 1024;
 const MAX_SETTING_BYTES: usize = 4 * 1024;
 /// Of tools and questions.
 const MAX_ID_BYTES: usize = 256;
+/// Of what a dialect keeps of its conversation. A longer one is dropped: a part of it is of no use.
+pub(super) const MAX_THREAD_BYTES: usize = 1024 * 1024;
 
 pub(super) fn bounded(mut event: FromAgent) -> FromAgent {
     match &mut event {
@@ -62,7 +64,9 @@ pub(super) fn bounded(mut event: FromAgent) -> FromAgent {
         }
         FromAgent::Settings(settings) => truncate_settings(settings),
         FromAgent::RunError { error, .. } => truncate_error(error),
-        FromAgent::TitleChanged(text) | FromAgent::Thread(text) => truncate(text, MAX_NAME_BYTES),
+        FromAgent::TitleChanged(text) => truncate(text, MAX_NAME_BYTES),
+        FromAgent::Thread(thread) if thread.len() > MAX_THREAD_BYTES => thread.clear(),
+        FromAgent::Thread(thread) => replace_nul(thread),
         FromAgent::Notice { text, .. } => truncate(text, MAX_VALUE_BYTES),
         FromAgent::RunEnded {
             outcome: crate::domain::run::RunOutcome::Failed { message, .. },

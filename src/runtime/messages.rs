@@ -157,7 +157,8 @@ pub(crate) enum FromAgent {
         level: Level,
         text: String,
     },
-    /// The agent's own id for this conversation, with which it can continue later.
+    /// The agent's own id for this conversation, with which it can continue later; or what its dialect
+    /// must know for that.
     Thread(String),
     /// The agent ended before it received any of this run's prompt: it may be sent to another one. The
     /// last event about the run from this agent.
@@ -206,6 +207,7 @@ impl FromAgent {
         BASE + match self {
             Self::MessageDelta { text, .. } | Self::Notice { text, .. } => text.len(),
             Self::MessageFinal { text, .. } => text.as_ref().map_or(0, String::len),
+            Self::Thread(thread) => thread.len(),
             Self::ToolUpdate { tool, .. } => value(&tool.input) + value(&tool.output),
             Self::Raw { value, .. } => bytes_of(value),
             Self::RunError { error, .. } => error.message.len() + bytes_of(&error.data),

@@ -1,9 +1,12 @@
 //! Copilot CLI: makes user interfaces out of API specifications. JSON-RPC over stdio, one request at a
 //! time.
 //!
-//! It is stateless: the generated code and the messages are kept here and sent again. Its queue of 100
-//! requests is never full, because a session has at most one. A request cannot be cancelled, so a cancel
-//! ends the process.
+//! It is stateless: the generated code and the messages are kept here and sent again; the specification
+//! is kept as the conversation's thread, so that it survives a restart. Its queue of 100 requests is the
+//! session's own. A request cannot be cancelled, so a cancel ends the process.
+//!
+//! While the pipe is full, a request waits for it within its own timeout. An attempt that is given up
+//! before any of it was written is not written any more.
 
 use std::time::Duration;
 
@@ -15,9 +18,10 @@ use super::{
 };
 use crate::domain::command::{AgentRequest, Mode};
 use crate::domain::error_code::ErrorCode;
+use crate::domain::event::Level;
 use crate::domain::id::RunId;
 use crate::domain::question::Resolution;
-use crate::domain::run::RunOutcome;
+use crate::domain::run::{AgentError, RunOutcome};
 use crate::runtime::jsonrpc::{self, Message, RpcError};
 use crate::runtime::messages::FromAgent;
 
@@ -34,7 +38,7 @@ use handshake::Handshake;
 use request::{GenerateOptions, Request};
 use response::Response;
 use session_context::SessionContext;
-use stream::ChunkStream;
+use stream::{Chunk, ChunkStream};
 
 pub(super) const PROTOCOL: Protocol = Protocol {
     name: "copilot",
@@ -87,11 +91,29 @@ struct Run {
     clarification: Option<Clarification>,
 }
 
+/// Why a run fails, with the agent's own words if it has said any.
+struct Failure {
+    code: ErrorCode,
+    message: String,
+    agent_error: Option<AgentError>,
+}
+
+impl Failure {
+    fn of(agent: &str, error: &RpcError) -> Self {
+        let (code, message) = response::error_message(agent, error);
+        Self {
+            code,
+            message,
+            agent_error: Some(error.in_its_words()),
+        }
+    }
+}
+
 impl Copilot {
     fn new(setup: Setup) -> Self {
         Self {
             generate_options: GenerateOptions::from(&setup),
-            context: SessionContext::from_history(&setup.history),
+            context: SessionContext::restore(&setup.history, setup.thread.as_deref()),
             agent: setup.agent,
             version: setup.version,
             session: setup.session,
@@ -202,24 +224,24 @@ impl Copilot {
             Ok(result) if result["clarificationNeeded"] == true => {
                 self.ask_clarification(&result, out);
             }
-            Ok(result) => self.finish(&Response::parse(&result), out),
-            Err(error) if response::is_retryable(&error) => {
-                let (code, message) = response::error_message(&self.agent, &error);
-                self.retry(code, message, out);
-            }
+            Ok(result) => self.finish(Response::parse(&result), out),
             Err(error) => {
-                let (code, message) = response::error_message(&self.agent, &error);
-                self.end_run(RunOutcome::Failed { code, message }, out);
+                let failure = Failure::of(&self.agent, &error);
+                if response::is_retryable(&error) {
+                    self.retry(failure, out);
+                } else {
+                    self.fail(failure, out);
+                }
             }
         }
     }
 
     /// An attempt failed; the run ends with this error if it was the last one.
-    fn retry(&mut self, code: ErrorCode, message: String, out: &mut Actions) {
+    fn retry(&mut self, failure: Failure, out: &mut Actions) {
         let Some(run) = &mut self.run else { return };
         run.request_id = None;
         let Some(delay) = run.request.retry_delays().get(run.failed_attempts) else {
-            return self.end_run(RunOutcome::Failed { code, message }, out);
+            return self.fail(failure, out);
         };
         run.failed_attempts += 1;
         run.stream.withdraw(run.id, out);
@@ -230,11 +252,27 @@ impl Copilot {
         }
     }
 
-    fn finish(&mut self, response: &Response, out: &mut Actions) {
+    fn fail(&mut self, failure: Failure, out: &mut Actions) {
+        let Failure {
+            code,
+            message,
+            agent_error,
+        } = failure;
+        if let (Some(run), Some(error)) = (&self.run, agent_error) {
+            out.keep_error(run.id, error);
+        }
+        self.end_run(RunOutcome::Failed { code, message }, out);
+    }
+
+    fn finish(&mut self, mut response: Response, out: &mut Actions) {
         let Some(mut run) = self.run.take() else {
             return;
         };
         let id = run.id;
+        if run.request.is_code() && run.stream.is_whole() {
+            // The response need not repeat a stream that said that it is all.
+            response.code.get_or_insert(run.stream.text().to_owned());
+        }
         if response.confirms(&run.request, run.stream.text()) {
             run.stream.close_code_fence(id, out);
             let rest = response.text_after_stream(&run.request);
@@ -251,8 +289,26 @@ impl Copilot {
                 out.emit(FromAgent::MessageFinal { run: id, text });
             }
         }
-        self.context.record(&run.text, run.request, response);
+        let spec = self.context.record(&run.text, run.request, &response);
+        self.keep_spec(spec, out);
         out.end_run(id, RunOutcome::Completed, None);
+    }
+
+    /// Has the specification kept for the process after this one.
+    fn keep_spec(&self, spec: Option<Value>, out: &mut Actions) {
+        match spec.map(|spec| session_context::thread(&spec)) {
+            Some(Some(thread)) => out.emit(FromAgent::Thread(thread)),
+            Some(None) => {
+                out.emit(FromAgent::Thread(String::new()));
+                let agent = &self.agent;
+                let text = format!(
+                    "The specification is too large to be kept: when the agent `{agent}` is started \
+                     again, attach it again."
+                );
+                out.emit_notice(Level::Warn, text);
+            }
+            None => {}
+        }
     }
 
     fn end_run(&mut self, outcome: RunOutcome, out: &mut Actions) {
@@ -286,11 +342,12 @@ impl Copilot {
             Resolution::Answered(answer) => match clarification.answer_text(answer) {
                 Some(text) => {
                     run.text = format!("{}\n\n{text}", run.text);
-                    if let Request::Generate { spec } = &run.request {
-                        self.context.set_spec(spec.clone());
-                    }
-                    run.request = Request::Customize;
+                    let request = std::mem::replace(&mut run.request, Request::Customize);
                     run.failed_attempts = 0;
+                    if let Request::Generate { spec } = request {
+                        self.context.set_spec(spec.clone());
+                        self.keep_spec(Some(spec), out);
+                    }
                     self.send(out);
                 }
                 None => self.end_run(RunOutcome::Cancelled, out),
@@ -320,9 +377,12 @@ impl Copilot {
         let request_id = params["requestId"].as_u64();
         match (&mut self.run, request_id) {
             (Some(run), Some(_)) if run.request_id == request_id => {
-                let index = params["index"].as_u64();
-                run.stream
-                    .push(run.id, index, text_of(&params["chunk"]), out);
+                let chunk = Chunk {
+                    index: params["index"].as_u64(),
+                    text: text_of(&params["chunk"]),
+                    is_last: params["done"] == true,
+                };
+                run.stream.push(run.id, chunk, out);
             }
             // Of an abandoned attempt.
             (_, Some(id)) if id < self.next_id => {
@@ -405,7 +465,13 @@ impl Dialect for Copilot {
                     self.agent,
                     run.request.timeout().as_secs()
                 );
-                self.retry(ErrorCode::TaskFailed, message, out);
+                let failure = Failure {
+                    code: ErrorCode::TaskFailed,
+                    message,
+                    agent_error: None,
+                };
+                out.push(Action::DropUnwritten);
+                self.retry(failure, out);
             }
             RETRY_TIMER if self.run.as_ref().is_some_and(Run::awaits_retry) => {
                 self.send(out);

@@ -265,6 +265,7 @@ impl Player {
     fn show(&self, act: &Action) -> Value {
         match act {
             Action::Write(_, line) => json!({ "writes": line }),
+            Action::DropUnwritten => json!({ "drop": "unwritten" }),
             Action::Ready { lacks } => json!({ "ready": true, "lacks": lacks }),
             Action::SetTimer(name, _) => json!({ "timer": name }),
             Action::Misrouted(what) => json!({ "stray": what }),

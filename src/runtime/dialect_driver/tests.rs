@@ -19,6 +19,9 @@ impl Dialect for Echo {
     }
 
     fn handle(&mut self, command: ToAgent, out: &mut Actions) {
+        if let ToAgent::Cancel { .. } = command {
+            out.set_timer(2, Duration::ZERO);
+        }
         if let ToAgent::Prompt { run, prompt } = command {
             out.write(json!(prompt.text));
             out.emit_delta(run, Channel::Text, prompt.text);
@@ -29,7 +32,10 @@ impl Dialect for Echo {
         out.ready(vec!["images"]);
     }
 
-    fn on_timer(&mut self, _: u64, out: &mut Actions) {
+    fn on_timer(&mut self, timer: u64, out: &mut Actions) {
+        if timer == 2 {
+            return out.push(Action::DropUnwritten);
+        }
         out.fail(ErrorCode::ConnectionLost, "too late");
     }
 }
@@ -129,4 +135,36 @@ fn unsent_deltas_are_joined_and_counted_once() {
     let events = events(&mut driver);
     assert!(events.len() < 50, "{}", events.len());
     assert!(driver.can_read());
+}
+
+#[test]
+fn an_attempt_that_is_given_up_is_not_written_unless_it_was_begun() {
+    let (now, run) = (Instant::now(), RunId::new());
+    let mut driver = echo(now);
+    driver.read(StreamKind::Main, Line::Message(json!(1)), now);
+    let give_up = |driver: &mut DialectDriver| {
+        driver.handle(ToAgent::Cancel { run }, now);
+        driver.run_timers(now);
+    };
+    driver.handle(prompt(run, "first"), now);
+    driver.handle(prompt(run, "second"), now);
+    driver.wrote(StreamKind::Main, 3);
+    give_up(&mut driver);
+    assert_eq!(driver.unwritten(StreamKind::Main), b"rst\"\n");
+    driver.wrote(StreamKind::Main, 5);
+    driver.handle(prompt(run, "third"), now);
+    give_up(&mut driver);
+    assert!(driver.unwritten(StreamKind::Main).is_empty());
+}
+
+#[test]
+fn commands_are_taken_while_one_long_line_waits_for_the_agent() {
+    let (now, run) = (Instant::now(), RunId::new());
+    let mut driver = echo(now);
+    driver.read(StreamKind::Main, Line::Message(json!(1)), now);
+    let long = "x".repeat(MAX_UNWRITTEN_FOR_COMMANDS);
+    driver.handle(prompt(run, &long), now);
+    assert!(driver.can_take_command(), "a cancel must reach the dialect");
+    driver.handle(prompt(run, &long), now);
+    assert!(!driver.can_take_command());
 }

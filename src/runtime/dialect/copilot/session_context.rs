@@ -8,6 +8,7 @@ use super::request::Request;
 use super::response::Response;
 use crate::domain::event::Author;
 use crate::runtime::dialect::PastMessage;
+use crate::runtime::event_truncation::MAX_THREAD_BYTES;
 
 /// Fences generated code in a message. `interface` tells it from quoted code; four ticks fence code that
 /// contains three.
@@ -28,9 +29,14 @@ pub(super) struct SessionContext {
 }
 
 impl SessionContext {
-    /// Restores the messages and, since it is in them, the code; but not the specification.
-    pub(super) fn from_history(history: &[PastMessage]) -> Self {
-        let mut context = Self::default();
+    /// Restores the messages and, since it is in them, the code; and the specification from the thread.
+    pub(super) fn restore(history: &[PastMessage], thread: Option<&str>) -> Self {
+        let kept = thread.and_then(|thread| serde_json::from_str::<Value>(thread).ok());
+        let spec = kept.and_then(|mut kept| kept.get_mut("spec").map(Value::take));
+        let mut context = Self {
+            spec,
+            ..Self::default()
+        };
         for utterance in history {
             match utterance.author {
                 Author::User => context.push_message("user", utterance.text.clone()),
@@ -53,15 +59,26 @@ impl SessionContext {
         self.spec = Some(spec);
     }
 
-    pub(super) fn record(&mut self, prompt: &str, request: Request, response: &Response) {
-        if let Request::Generate { spec } = request {
-            self.set_spec(spec);
+    /// Records a request and its response. Returns the specification if it is another one now.
+    pub(super) fn record(
+        &mut self,
+        prompt: &str,
+        request: Request,
+        response: &Response,
+    ) -> Option<Value> {
+        let new_spec = match request {
+            Request::Generate { spec } => Some(spec),
+            Request::Customize | Request::Chat => None,
+        };
+        if let Some(spec) = &new_spec {
+            self.set_spec(spec.clone());
         }
         if let Some(code) = &response.code {
             self.code = Some(code.clone());
         }
         self.push_message("user", prompt.to_owned());
         self.push_message("assistant", response.message.clone());
+        new_spec
     }
 
     fn push_message(&mut self, role: &'static str, text: String) {
@@ -98,6 +115,12 @@ impl SessionContext {
             },
         })
     }
+}
+
+/// A specification as the thread of its conversation; none if it is too large to be kept.
+pub(super) fn thread(spec: &Value) -> Option<String> {
+    let thread = json!({ "spec": spec }).to_string();
+    (thread.len() <= MAX_THREAD_BYTES).then_some(thread)
 }
 
 fn split_code(text: &str) -> (String, Option<String>) {
