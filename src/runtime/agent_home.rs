@@ -13,6 +13,17 @@ const USER_HOMES: &str = "homes/{user}";
 pub(super) const TEMPLATE: &str = "homes/template";
 const USER: &str = "user";
 const SHARED: &str = "shared";
+/// Variables that move a part of what agents store away from their home.
+const STORE_VARIABLES: [&str; 8] = [
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "OPENCODE_CONFIG_DIR",
+    "VIBE_HOME",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+];
 
 /// The home of an agent.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,10 +63,16 @@ pub(super) fn belongs_to_one_user(config: &AgentConfig, has_user_homes: bool) ->
     // The content of a file would win, and is the same for everybody.
     let is_file = |name: &str| config.env_files.contains_key(name);
     let variable = |name: &str| config.env.get(name).filter(|_| !is_file(name));
-    if is_codex(config)
-        && let Some(home) = variable("CODEX_HOME")
-    {
-        return is_per_user(home);
+    let is_shared_store = |name: &str| match variable(name) {
+        Some(path) => !is_per_user(path),
+        // The gateway's own value is the same for everybody.
+        None => is_file(name) || config.pass_env.iter().any(|passed| passed == name),
+    };
+    if STORE_VARIABLES.into_iter().any(is_shared_store) {
+        return false;
+    }
+    if is_codex(config) && variable("CODEX_HOME").is_some() {
+        return true;
     }
     match of(config, has_user_homes) {
         Home::Directory(path) => is_per_user(path),
@@ -110,6 +127,22 @@ mod tests {
             (
                 false,
                 r#"{"command": ["codex-acp"], "home": "user", "env": {"CODEX_HOME": "/srv/codex"}}"#,
+            ),
+            (
+                false,
+                r#"{"home": "user", "env": {"XDG_DATA_HOME": "/srv/data"}}"#,
+            ),
+            (
+                true,
+                r#"{"home": "user", "env": {"XDG_DATA_HOME": "/srv/{user}"}}"#,
+            ),
+            (
+                false,
+                r#"{"home": "user", "pass_env": ["CLAUDE_CONFIG_DIR"]}"#,
+            ),
+            (
+                false,
+                r#"{"home": "user", "env_files": {"VIBE_HOME": "/etc/vibe"}}"#,
             ),
             (true, r#"{"user": "agent-{user}"}"#),
             (false, r#"{"user": "agent"}"#),

@@ -17,6 +17,7 @@ use super::process_environment::{self, Environment};
 const PLACEHOLDERS: [&str; 4] = ["user", "session", "workspace", "socket"];
 /// A known program that does not tell its version within this is not asked any longer.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
+const VERSION_BYTES: usize = 4096;
 
 /// What was found out about one agent.
 #[derive(Debug)]
@@ -205,7 +206,12 @@ fn login(agent: &AgentConfig, path: &Path, environment: &Environment) -> Preflig
     let Some(known) = agent_logins::find(&name) else {
         return Preflight::Ready(shown);
     };
-    let shown = match version(path, environment) {
+    // As another system user it is not started from here.
+    let version = match agent.user {
+        Some(_) => None,
+        None => version(path, environment),
+    };
+    let shown = match version {
         Some(version) => format!("{shown}, version {version}"),
         None => shown,
     };
@@ -260,8 +266,12 @@ fn version(path: &Path, environment: &Environment) -> Option<String> {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    let mut printed = String::new();
-    io::Read::read_to_string(&mut child.stdout.take()?, &mut printed).ok()?;
+    let mut stdout = child.stdout.take()?;
+    // What it left running may still hold the pipe open: only what is there now is read.
+    rustix::fs::fcntl_setfl(&stdout, rustix::fs::OFlags::NONBLOCK).ok()?;
+    let mut printed = vec![0; VERSION_BYTES];
+    let length = io::Read::read(&mut stdout, &mut printed).ok()?;
+    let printed = String::from_utf8_lossy(&printed[..length]);
     let line = printed.lines().next()?.trim();
     let line: String = line.chars().take(80).collect();
     (!line.is_empty()).then_some(line)

@@ -140,6 +140,23 @@ pub(super) fn account(users: &str, name: &str) -> Option<(Account, PathBuf)> {
     })
 }
 
+/// The groups in the text of `/etc/group` that name a user of this account.
+pub(super) fn supplementary_groups(users: &str, groups: &str, account: Account) -> Vec<u32> {
+    let is_account = |line: &&str| {
+        let uid = line.split(':').nth(2).and_then(|uid| uid.parse().ok());
+        uid == Some(account.uid)
+    };
+    let named = users.lines().filter(is_account);
+    let names: Vec<&str> = named.filter_map(|line| line.split(':').next()).collect();
+    let gid = |line: &str| {
+        let mut fields = line.split(':').skip(2);
+        let gid = fields.next()?.parse().ok()?;
+        let mut members = fields.next()?.split(',');
+        members.any(|member| names.contains(&member)).then_some(gid)
+    };
+    groups.lines().filter_map(gid).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,5 +227,16 @@ mod tests {
         assert_eq!(account(users, "ada"), ada);
         assert_eq!(account(users, "1000"), ada);
         assert_eq!(account(users, "bob"), None);
+    }
+
+    #[test]
+    fn the_groups_of_an_account_are_those_that_name_it() {
+        let users = "root:x:0:0::/root:/bin/sh\nagent:x:900:900::/srv:/bin/sh\n";
+        let groups = "root:x:0:\nstaff:x:50:ada,agent\nagents:x:51:agents\ndocker:x:52:agent\n";
+        let (uid, gid) = (900, 900);
+        let found = supplementary_groups(users, groups, Account { uid, gid });
+        assert_eq!(found, [50, 52]);
+        let (uid, gid) = (7, 7);
+        assert!(supplementary_groups(users, groups, Account { uid, gid }).is_empty());
     }
 }

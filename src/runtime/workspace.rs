@@ -16,7 +16,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::process_environment::Account;
+use super::process_environment::{Account, supplementary_groups};
 
 /// As many as the kernel follows.
 const MAX_SYMLINKS: usize = 40;
@@ -165,7 +165,7 @@ impl Walk {
         let is_listed = about.st_mode & Mode::WGRP.as_raw_mode() != 0
             && fgetxattr(directory, "system.posix_acl_access", &mut list)
                 .is_ok_and(|bytes| bytes > 0);
-        if is_listed || can_change_entries(&about, account) {
+        if is_listed || can_change_entries(&about, account, &groups_of(account)) {
             return Err(WorkspaceError::ParentWritable {
                 path: path.to_owned(),
             });
@@ -184,17 +184,21 @@ fn is_trusted_link(directory: &OwnedFd, name: &Path) -> bool {
 /// Whether a user can rename or replace the entries of others in a directory. In a directory with the
 /// sticky bit only the owners of directory and entry can; what we find there is checked by its own
 /// owner.
-fn can_change_entries(about: &Stat, account: Account) -> bool {
+fn can_change_entries(about: &Stat, account: Account, groups: &[u32]) -> bool {
     let mode = Mode::from_raw_mode(about.st_mode);
     if about.st_uid == account.uid {
         return true;
     }
-    let writes = if about.st_gid == account.gid {
-        mode.contains(Mode::WGRP)
-    } else {
-        mode.contains(Mode::WOTH)
-    };
+    let is_member = about.st_gid == account.gid || groups.contains(&about.st_gid);
+    // Their processes may have left a group.
+    let writes = mode.contains(Mode::WOTH) || is_member && mode.contains(Mode::WGRP);
     writes && !mode.contains(Mode::SVTX)
+}
+
+/// The further groups of an account. Unreadable files name none, as for the programs that change users.
+fn groups_of(account: Account) -> Vec<u32> {
+    let read = |file| std::fs::read_to_string(file).unwrap_or_default();
+    supplementary_groups(&read("/etc/passwd"), &read("/etc/group"), account)
 }
 
 /// Gives a directory to the account: one that was ours, or is theirs already.

@@ -86,6 +86,8 @@ pub(super) struct Router {
     ending_until: Option<Instant>,
     /// The agent took no messages any more and was dropped; its run is still to be ended.
     agent_unresponsive: bool,
+    /// When the senders' rights, which could not be read, are asked for again.
+    recheck_senders_at: Option<Instant>,
     telemetry: RunTelemetry,
 }
 
@@ -134,6 +136,7 @@ impl Router {
             paused_until: None,
             ending_until: None,
             agent_unresponsive: false,
+            recheck_senders_at: None,
         }
     }
 
@@ -222,6 +225,7 @@ impl Router {
                 }
                 () = sleep_until(self.cancel_by) => self.force_cancel().await?,
                 () = sleep_until(expiry) => self.expire_questions().await?,
+                () = sleep_until(self.recheck_senders_at) => self.senders_changed().await?,
                 () = sleep_until(self.paused_until) => self.paused_until = None,
                 // It resumes its conversation when it is needed again.
                 () = sleep_until(agent_idle_at) => self.agent = None,

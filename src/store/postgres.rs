@@ -305,18 +305,20 @@ impl Maintenance for Backend {
     }
 
     async fn renew_epochs(&self) -> Result<u64, StoreError> {
-        let mut connection = self.pool.acquire().await?;
-        let renewed = sql::restore_detection::renew_epochs(&mut connection).await?;
-        sql::restore_detection::record_fingerprint(&mut connection, self.server.fingerprint())
-            .await?;
+        let mut tx = self.begin().await?;
+        let renewed = sql::restore_detection::renew_epochs(&mut tx).await?;
+        sql::restore_detection::record_fingerprint(&mut tx, self.server.fingerprint()).await?;
+        tx.commit().await?;
         Ok(renewed)
     }
 
     async fn scrub(&self) -> Result<ScrubOutcome, StoreError> {
         // Deleted rows are left to the server's vacuum.
+        let mut tx = self.begin().await?;
         sqlx::query("update store_home set scrub_due = 0 where scrub_due > 0")
-            .execute(&self.pool)
+            .execute(&mut *tx)
             .await?;
+        tx.commit().await?;
         Ok(ScrubOutcome::Done)
     }
 

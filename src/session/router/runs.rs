@@ -362,6 +362,9 @@ impl Router {
             return Ok(());
         };
         self.recorder = Some(RunRecorder::resumed(&run, &self.state));
+        if self.end_run_of_disabled_sender(&run.senders).await? {
+            return Ok(());
+        }
         if self.is_waiting_for_answers() {
             let resume = ToAgent::Resume {
                 run: run.id,

@@ -5,6 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::super::access::{Access, access_of};
 use super::questions::{resolved, resolver};
@@ -18,6 +21,9 @@ use crate::domain::question::{OpenQuestion, Resolution};
 use crate::domain::queue::QueuedPrompt;
 use crate::domain::run::RunOutcome;
 use crate::store::StoreError;
+
+/// After this, rights that could not be read are asked for again.
+const RECHECK_DELAY: Duration = Duration::from_secs(1);
 
 /// What a sender may do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,21 +40,48 @@ impl Router {
     pub(super) async fn senders_changed(&mut self) -> Result<(), Terminated> {
         let run = self.state.live_run();
         let running = run.map(|run| run.senders.clone()).unwrap_or_default();
-        let standings = match self.standings(&running).await {
-            Ok(standings) => standings,
-            Err(error) => {
-                tracing::warn!(%error, session.id = %self.id, "the senders' rights cannot be read; asked again before a queued prompt starts");
-                return Ok(());
-            }
+        let Some(standings) = self.standings_or_later(&running).await else {
+            return Ok(());
         };
-        let is_disabled = |user: &UserId| standings.get(user) == Some(&Standing::Disabled);
         if let Some(run) = self.live_run()
-            && running.iter().any(is_disabled)
+            && is_any_disabled(&running, &standings)
             && self.cancel_by.is_none()
         {
-            self.cancel_for_gateway(run).await?;
+            let questions = self.record_cancellation(run).await?;
+            self.stop_run(run, questions).await;
         }
         self.end_refused_prompts(&standings).await
+    }
+
+    /// Ends the run that was under way before a restart if one of its senders was disabled meanwhile;
+    /// true if it did.
+    pub(super) async fn end_run_of_disabled_sender(
+        &mut self,
+        senders: &[UserId],
+    ) -> Result<bool, Terminated> {
+        let Some(standings) = self.standings_or_later(senders).await else {
+            return Ok(false);
+        };
+        let run = self.live_run();
+        let Some(run) = run.filter(|_| is_any_disabled(senders, &standings)) else {
+            return Ok(false);
+        };
+        self.record_cancellation(run).await?;
+        self.end_run(RunOutcome::Cancelled, None).await?;
+        Ok(true)
+    }
+
+    /// The standings, or none if they cannot be read: then they are asked for again soon.
+    async fn standings_or_later(
+        &mut self,
+        running: &[UserId],
+    ) -> Option<BTreeMap<UserId, Standing>> {
+        let read = self.standings(running).await;
+        self.recheck_senders_at = read.is_err().then(|| Instant::now() + RECHECK_DELAY);
+        read.inspect_err(|error| {
+            tracing::warn!(%error, session.id = %self.id, "the senders' rights cannot be read; asked again in a second");
+        })
+        .ok()
     }
 
     /// Ends the queued prompts whose senders may not send any more; false if that cannot be found out
@@ -117,8 +150,9 @@ impl Router {
         self.record_with_retry(events, acts).await
     }
 
-    /// Cancels the run under way because its sender was disabled.
-    async fn cancel_for_gateway(&mut self, run: RunId) -> Result<(), Terminated> {
+    /// Records that the run under way is cancelled because its sender was disabled, and its questions
+    /// with it.
+    async fn record_cancellation(&mut self, run: RunId) -> Result<Vec<OpenQuestion>, Terminated> {
         let questions = self.state.questions.open.clone();
         let by = resolver(&AuditContext::gateway(self.parts.clock.wall()));
         let cancelled =
@@ -127,14 +161,19 @@ impl Router {
         // The run's end comes later, from its agent: the decision is recorded now.
         let act = self.cancellation(run);
         self.record_with_retry(events, vec![act]).await?;
-        self.stop_run(run, questions).await;
-        Ok(())
+        Ok(questions)
     }
 
     fn cancellation(&self, run: RunId) -> AuditEntry {
         let by = AuditContext::gateway(self.parts.clock.wall());
         by.did(Action::RunCancelled, format!("{} {run}", self.id))
     }
+}
+
+fn is_any_disabled(senders: &[UserId], standings: &BTreeMap<UserId, Standing>) -> bool {
+    senders
+        .iter()
+        .any(|user| standings.get(user) == Some(&Standing::Disabled))
 }
 
 fn refusal(queued: &QueuedPrompt) -> Event {

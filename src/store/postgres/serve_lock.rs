@@ -188,6 +188,11 @@ pub(super) async fn acquire(options: &PgConnectOptions) -> Result<Acquired, Serv
         tokio::time::sleep(RETRY_INTERVAL).await;
     }
     if shares_connections(&mut connection, options).await? {
+        // The pooler keeps the server's process, and with it the lock.
+        sqlx::query("select pg_advisory_unlock($1)")
+            .bind(LOCK)
+            .execute(&mut connection)
+            .await?;
         return Err(ServeLockError::SharedConnections);
     }
     let process = server_process(&mut connection).await?;

@@ -48,8 +48,9 @@ const IN_HOME: &str =
 
 /// The option with what it covers; none if it would answer for other users.
 pub(super) fn offered(mut option: Choice, agent: &str, private_home: bool) -> Option<Choice> {
-    use ChoiceKind::{AllowAlways, RejectAlways};
-    if !matches!(option.kind, Some(AllowAlways | RejectAlways)) {
+    use ChoiceKind::{AllowOnce, RejectOnce};
+    // An option of a kind that is not known may be stored as well.
+    if matches!(option.kind, Some(AllowOnce | RejectOnce)) {
         return Some(option);
     }
     let covers = if ends_with_session(agent, &option.id) {
