@@ -151,3 +151,32 @@ async fn a_queued_prompt_is_checked_again_after_a_restart() {
     back.sees_nothing().await;
     assert!(!text_of(&back).contains("\"content\":\"never-said"));
 }
+
+/// The run waits for an answer, which would be resumed after the restart.
+#[tokio::test]
+async fn a_run_of_a_user_who_was_disabled_while_the_gateway_was_down_is_not_resumed() {
+    let mut team = Team::start().await;
+    let (mut mia, ben) = team.busy_session("viewer").await;
+    let session = mia.session();
+    let running = starts(&mut mia, "/tool").await;
+    mia.sees("QUESTION").await;
+    drop((mia, ben));
+    team.gateway.kill();
+    team.gateway.prints(&["user", "disable", "mia"]);
+    team.gateway.starts_at("127.0.0.1:0");
+    let ben = team.gateway.logged_in("ben").await;
+    let path = format!("/api/sessions/{session}");
+    let since = Instant::now();
+    loop {
+        let shown = ben.gets(&path).await.is(200).json();
+        if shown["status"] == "idle" && shown["openQuestions"] == 0 {
+            break;
+        }
+        assert!(since.elapsed() < DEADLINE, "{shown}");
+        tokio::task::yield_now().await;
+    }
+    let root = team.gateway.logged_in("root").await;
+    let log = root.gets("/api/admin/audit?action=run.cancelled").await;
+    let log = log.is(200).text;
+    assert!(log.contains(&running), "{log}");
+}
