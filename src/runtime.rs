@@ -51,7 +51,7 @@ pub use config::{Config, Limits, SandboxMode};
 pub(crate) use dialect::protocols;
 pub(crate) use launch::{Launcher, LauncherConfig};
 pub(crate) use link::Link;
-pub(crate) use messages::{Declined, FromAgent, ToAgent};
+pub(crate) use messages::{Declined, FromAgent, SessionQuestion, ToAgent};
 pub(crate) use metrics::Agents;
 pub(crate) use preflight::{AgentFinding, Preflight, preflight};
 pub(crate) use prompt_content::PromptContent;

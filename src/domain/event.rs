@@ -95,7 +95,7 @@ pub enum Resolver {
     AutoApprove,
     /// The deadline.
     Timeout,
-    /// The end of the run.
+    /// The end of the run, or of the agent if no run asked.
     RunEnd,
 }
 
@@ -204,8 +204,9 @@ pub enum Event {
     QuestionResolved {
         /// The question.
         question: QuestionId,
-        /// The run that asked.
-        run: RunId,
+        /// The run that asked, if a run did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<RunId>,
         /// Who or what resolved it.
         by: Resolver,
         /// True if it is a yes.
@@ -291,10 +292,9 @@ impl Event {
             | Self::RunEnded { run, .. }
             | Self::MessageDelta { run, .. }
             | Self::MessageFinal { run, .. }
-            | Self::ToolUpdate { run, .. }
-            | Self::QuestionResolved { run, .. } => Some(*run),
-            Self::QuestionAsked(asked) => Some(asked.run),
-            Self::PlanUpdated { run, .. } => *run,
+            | Self::ToolUpdate { run, .. } => Some(*run),
+            Self::QuestionAsked(asked) => asked.run,
+            Self::QuestionResolved { run, .. } | Self::PlanUpdated { run, .. } => *run,
             _ => None,
         }
     }
@@ -413,7 +413,12 @@ mod tests {
             "by": "timeout", "granted": true,
             "resolution": { "answered": { "said": { "value": "Ada" } } },
         });
-        for stored in [queue, question, resolved] {
+        let mut beside = question.clone();
+        let mut settled = resolved.clone();
+        for of_session in [&mut beside, &mut settled] {
+            of_session.as_object_mut().unwrap().remove("run");
+        }
+        for stored in [queue, question, resolved, beside, settled] {
             let event: Event = serde_json::from_value(stored.clone()).unwrap();
             assert_eq!(serde_json::to_value(&event).unwrap(), stored);
         }

@@ -135,8 +135,9 @@ pub struct OpenQuestion {
     /// The agent's id of it.
     #[serde(rename = "asked_as")]
     pub native_id: String,
-    /// The run that waits for the answer.
-    pub run: RunId,
+    /// The run that waits for the answer; none if the agent asks beside its runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
     /// When the session expires it; never if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,

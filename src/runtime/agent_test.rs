@@ -286,6 +286,16 @@ impl AgentTest<'_> {
                     })
                     .await?;
                 }
+                Ok(Some(FromAgent::SessionQuestion(asked))) => {
+                    observed.asked = true;
+                    (self.report)(format!("it asks, and is denied: {}", asked.content.title));
+                    let (question, resolution) = (asked.question, Resolution::Expired);
+                    self.send(ToAgent::Answer {
+                        question,
+                        resolution,
+                    })
+                    .await?;
+                }
                 Ok(Some(FromAgent::RunEnded { outcome, .. })) => {
                     observed.works = self.report_end(&outcome, &answer, started);
                     return Ok(observed);

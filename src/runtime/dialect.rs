@@ -320,10 +320,15 @@ pub(super) trait Dialect: Send {
 
     fn on_timer(&mut self, timer: u64, out: &mut Actions);
 
-    /// The names of the questions that the agent waits for. While there is one, the agent is not expected
+    /// The names of the questions of runs that the agent waits for. While there is one, the agent is not expected
     /// to write; those that a run leaves open are answered as cancelled.
     fn open_questions(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// True while the agent waits for an answer that no run asks for.
+    fn has_session_question(&self) -> bool {
+        false
     }
 
     /// The settings in force, as far as the agent has reported them. The driver reports each change.

@@ -235,7 +235,9 @@ impl DialectDriver {
 
     /// The run waits for the agent, not for a person.
     pub(super) fn awaits_agent(&self) -> bool {
-        self.run.is_some() && self.dialect.open_questions().is_empty()
+        let dialect = &self.dialect;
+        let asks = !dialect.open_questions().is_empty() || dialect.has_session_question();
+        self.run.is_some() && !asks
     }
 
     pub(super) fn take_end(&mut self) -> Option<DialectEnd> {

@@ -37,6 +37,10 @@ pub(super) fn bounded(mut event: FromAgent) -> FromAgent {
             truncate(question, MAX_ID_BYTES);
             truncate_question(content);
         }
+        FromAgent::SessionQuestion(asked) => {
+            truncate(&mut asked.question, MAX_ID_BYTES);
+            truncate_question(&mut asked.content);
+        }
         FromAgent::Response {
             result: Ok(value), ..
         }

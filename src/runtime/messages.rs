@@ -68,6 +68,9 @@ pub(crate) enum ToAgent {
     QueueModes(QueueModes),
 }
 
+/// Of an event without its contents.
+const BASE_BYTES: usize = 64;
+
 /// Why an agent did not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Declined {
@@ -125,6 +128,8 @@ pub(crate) enum FromAgent {
         )]
         timeout: Option<Duration>,
     },
+    /// A question that no run waits for. It ends with the agent.
+    SessionQuestion(Box<SessionQuestion>),
     /// The agent went on without an answer.
     QuestionWithdrawn {
         /// The agent's id for the question.
@@ -184,6 +189,22 @@ pub(crate) enum FromAgent {
     },
 }
 
+/// A question of the agent beside its runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SessionQuestion {
+    /// The agent's id for the question.
+    pub(crate) question: String,
+    pub(crate) content: Question,
+    /// As in [`FromAgent::QuestionAsked`].
+    #[serde(
+        default,
+        rename = "timeout_ms",
+        with = "millis",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub(crate) timeout: Option<Duration>,
+}
+
 impl FromAgent {
     /// Whether it shows that the agent has the prompt of the run. `RunAccepted` does not: some dialects
     /// emit it before the agent has read anything.
@@ -202,26 +223,32 @@ impl FromAgent {
 
     /// The approximate size in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        const BASE: usize = 64;
         let value = |value: &Option<Value>| value.as_ref().map_or(0, bytes_of);
-        BASE + match self {
-            Self::MessageDelta { text, .. } | Self::Notice { text, .. } => text.len(),
-            Self::MessageFinal { text, .. } => text.as_ref().map_or(0, String::len),
-            Self::Thread(thread) => thread.len(),
-            Self::ToolUpdate { tool, .. } => value(&tool.input) + value(&tool.output),
-            Self::Raw { value, .. } => bytes_of(value),
-            Self::RunError { error, .. } => error.message.len() + bytes_of(&error.data),
-            Self::Response { result, .. } => result.as_ref().map_or(0, bytes_of),
-            Self::QuestionAsked { content, .. } => {
-                let args = content.tool.as_ref().map_or(0, |tool| bytes_of(&tool.args));
-                content.message.len() + args + content.options.len() * BASE
+        BASE_BYTES
+            + match self {
+                Self::MessageDelta { text, .. } | Self::Notice { text, .. } => text.len(),
+                Self::MessageFinal { text, .. } => text.as_ref().map_or(0, String::len),
+                Self::Thread(thread) => thread.len(),
+                Self::ToolUpdate { tool, .. } => value(&tool.input) + value(&tool.output),
+                Self::Raw { value, .. } => bytes_of(value),
+                Self::RunError { error, .. } => error.message.len() + bytes_of(&error.data),
+                Self::Response { result, .. } => result.as_ref().map_or(0, bytes_of),
+                Self::QuestionAsked { content, .. } => bytes_of_question(content),
+                Self::SessionQuestion(asked) => bytes_of_question(&asked.content),
+                Self::PlanUpdated(steps) => steps.len() * BASE_BYTES,
+                Self::CommandsAvailable(commands) => commands.len() * BASE_BYTES,
+                Self::Settings(settings) => settings.other.values().map(bytes_of).sum(),
+                _ => 0,
             }
-            Self::PlanUpdated(steps) => steps.len() * BASE,
-            Self::CommandsAvailable(commands) => commands.len() * BASE,
-            Self::Settings(settings) => settings.other.values().map(bytes_of).sum(),
-            _ => 0,
-        }
     }
+}
+
+fn bytes_of_question(question: &Question) -> usize {
+    let args = question
+        .tool
+        .as_ref()
+        .map_or(0, |tool| bytes_of(&tool.args));
+    question.message.len() + args + question.options.len() * BASE_BYTES
 }
 
 /// An optional duration as a number of milliseconds.

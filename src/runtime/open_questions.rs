@@ -47,6 +47,12 @@ impl<Q> OpenQuestions<Q> {
             .collect()
     }
 
+    /// The names of those of which this is true.
+    pub(super) fn names_of(&self, is_one: impl Fn(&Q) -> bool) -> Vec<String> {
+        let open = self.open.iter().filter(|(_, question)| is_one(question));
+        open.map(|(number, _)| self.name(*number)).collect()
+    }
+
     pub(super) fn names(&self) -> Vec<String> {
         self.open.keys().map(|number| self.name(*number)).collect()
     }

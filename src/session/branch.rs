@@ -61,12 +61,12 @@ pub(crate) struct BranchInfo {
 
 /// The events that end the run and empty the queue of a session in this state.
 pub(super) fn closing_events(state: &SessionState) -> Vec<Event> {
-    let mut events = Vec::new();
+    let mut batch = Batch::new(&state.questions.open);
+    batch.close_questions(|run| run.is_none());
     if let Some(run) = state.live_run() {
-        let mut batch = Batch::new(&state.questions.open);
         RunRecorder::resumed(run, state).end(&RunOutcome::Cancelled, None, &mut batch);
-        events = batch.events;
     }
+    let mut events = batch.events;
     // Queued prompts stay in the source session.
     if !state.queue.entries.is_empty() {
         events.push(Event::QueueUpdated {

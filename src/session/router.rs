@@ -198,6 +198,7 @@ impl Router {
         loop {
             self.check_in_doubt().await?;
             self.end_unresponsive_run().await?;
+            self.close_session_questions().await?;
             self.start_next().await?;
             let idle_at = Instant::now() + self.idle_timeout();
             let expiry = self.next_question_deadline();

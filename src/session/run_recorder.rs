@@ -4,8 +4,8 @@
 //! No I/O and no clock. Agent events of another run are dropped: nothing of a run appears after its end.
 
 use super::state::{CurrentRun, SessionState};
-use crate::domain::event::{Author, Channel, Event, Resolver};
-use crate::domain::id::{MessageId, QuestionId, RunId};
+use crate::domain::event::{Author, Channel, Event};
+use crate::domain::id::{MessageId, RunId};
 use crate::domain::question::{OpenQuestion, Resolution};
 use crate::domain::queue::Queue;
 use crate::domain::run::{AgentError, FailureCause, RunOutcome, Usage};
@@ -14,6 +14,7 @@ use crate::runtime::{Declined, FromAgent};
 
 mod questions;
 
+use questions::OpenInBatch;
 pub(super) use questions::QuestionPolicy;
 
 /// A streamed message up to this size is recorded whole at its end, so that its chunks need not be
@@ -29,16 +30,15 @@ pub(super) struct Batch {
     /// Resolutions to send to the agent after the commit, by the agent's id of the question.
     pub(super) answers: Vec<(String, Resolution)>,
     pub(super) auto_approved: Vec<OpenQuestion>,
-    /// Questions that are open once `events` are committed, with the agent's ids.
-    open: Vec<(QuestionId, String)>,
+    /// Questions that are open once `events` are committed.
+    open: Vec<OpenInBatch>,
 }
 
 impl Batch {
     /// A batch on top of the questions that the session's state has open.
     pub(super) fn new(open: &[OpenQuestion]) -> Self {
-        let ids = open.iter().map(|open| (open.id, open.native_id.clone()));
         Self {
-            open: ids.collect(),
+            open: open.iter().map(Into::into).collect(),
             ..Self::default()
         }
     }
@@ -160,7 +160,7 @@ impl RunRecorder {
             | FromAgent::RunEnded { run, .. } => {
                 tracing::debug!(run.id = %run, "dropped an agent event of another run");
             }
-            FromAgent::QuestionWithdrawn { question } => self.settle(&question, batch),
+            FromAgent::QuestionWithdrawn { question } => batch.settle(&question),
             FromAgent::LinkFailed(cause) => self.cause = Some(cause),
             FromAgent::PlanUpdated(steps) => events.push(Event::PlanUpdated {
                 run: Some(self.run),
@@ -220,10 +220,7 @@ impl RunRecorder {
         if self.message.is_some() {
             batch.events.push(self.complete(None));
         }
-        for (question, _) in batch.open.drain(..) {
-            let cancelled = self.resolved(question, Resolver::RunEnd, Resolution::Cancelled);
-            batch.events.push(cancelled);
-        }
+        batch.close_questions(|run| run.is_some());
         let cancelled = |tool| Event::ToolUpdate {
             run,
             tool: Tool {

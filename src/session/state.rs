@@ -219,7 +219,7 @@ impl SessionState {
                 }
             }
             Event::QuestionAsked(asked) => {
-                if self.live(asked.run).is_some() {
+                if asked.run.is_none_or(|run| self.live(run).is_some()) {
                     self.questions.ask(asked);
                 }
             }

@@ -10,6 +10,7 @@ use crate::actors::{Gateway, Settings, WsClient, program};
 
 mod attached;
 mod copilot_contract;
+mod codelia;
 mod faults;
 mod nous;
 mod nous_branches;

@@ -43,7 +43,9 @@ function applyEvent(view: View, event: SessionEvent): View {
     case 'QUESTION': {
       const question = event.payload;
       const isKnown = view.questions.some((open) => open.questionId === question.questionId);
-      return isKnown || !isCurrentRun(view, question.taskId) ? view : { ...view, questions: [...view.questions, question] };
+      // One without a run is the session's own.
+      const isLate = question.taskId !== undefined && !isCurrentRun(view, question.taskId);
+      return isKnown || isLate ? view : { ...view, questions: [...view.questions, question] };
     }
     case 'QUESTION_RESOLVED':
       return { ...view, questions: view.questions.filter((open) => open.questionId !== event.payload.questionId) };

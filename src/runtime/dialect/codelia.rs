@@ -162,7 +162,11 @@ impl Dialect for Codelia {
     }
 
     fn open_questions(&self) -> Vec<String> {
-        self.questions.names()
+        self.questions.names_of(|question| question.run.is_some())
+    }
+
+    fn has_session_question(&self) -> bool {
+        self.questions.iter().any(|question| question.run.is_none())
     }
 
     fn settings(&self) -> SettingsChange {

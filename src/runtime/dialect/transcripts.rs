@@ -304,6 +304,10 @@ impl Player {
                 "asked": question, "run": label(run), "question": content,
                 "timeout": timeout.map(|wait| wait.as_secs()),
             }),
+            FromAgent::SessionQuestion(asked) => json!({
+                "asked": asked.question, "run": null, "question": asked.content,
+                "timeout": asked.timeout.map(|wait| wait.as_secs()),
+            }),
             FromAgent::Response { id, result } => match result {
                 Ok(answer) => json!({ "told": id, "answer": answer }),
                 Err(declined) => json!({

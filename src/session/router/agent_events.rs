@@ -5,8 +5,9 @@ use super::super::run_recorder::{Batch, QuestionPolicy, session_event};
 use super::{Router, Terminated};
 use crate::domain::audit::AuditContext;
 use crate::domain::event::Event;
+use crate::domain::question::Resolution;
 use crate::domain::run::FailureCause;
-use crate::runtime::FromAgent;
+use crate::runtime::{FromAgent, SessionQuestion};
 
 impl Router {
     /// Records what the agent has sent; a count of 0 means that the agent is gone.
@@ -51,6 +52,20 @@ impl Router {
                         .events
                         .extend(session_event(FromAgent::Settings(news)));
                 }
+                (FromAgent::SessionQuestion(asked), _) => {
+                    let SessionQuestion {
+                        question,
+                        content,
+                        timeout,
+                    } = *asked;
+                    // A draft has no journal that could hold it.
+                    if self.writer.is_stored() {
+                        batch.ask(None, question, content, timeout, &policy);
+                    } else {
+                        batch.answers.push((question, Resolution::Cancelled));
+                    }
+                }
+                (FromAgent::QuestionWithdrawn { question }, None) => batch.settle(&question),
                 (event, Some(recorder)) => {
                     if event.follows_prompt() {
                         self.unconfirmed = None;

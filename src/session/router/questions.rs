@@ -1,4 +1,5 @@
-//! Open questions: each is resolved once, by an answer, by its deadline, or by the end of its run.
+//! Open questions: each is resolved once, by an answer, by its deadline, or by the end of its run. One
+//! that no run asked ends with the agent instead.
 //!
 //! The session alone decides when a question expires. An open question is part of the state; its
 //! wall-clock expiry is stored with it, so that it survives a restart.
@@ -112,6 +113,20 @@ impl Router {
         }
         let wall = self.parts.clock.wall();
         self.question_deadlines.update(open, wall)
+    }
+
+    /// Cancels the questions that the agent asked beside its runs, once it is gone.
+    pub(super) async fn close_session_questions(&mut self) -> Result<(), Terminated> {
+        if self.agent.is_some() {
+            return Ok(());
+        }
+        let cancelled =
+            |open: &OpenQuestion| resolved(open, Resolver::RunEnd, false, Resolution::Cancelled);
+        let events: Vec<Event> = self.state.questions.of_session().map(cancelled).collect();
+        if events.is_empty() {
+            return Ok(());
+        }
+        self.record_with_retry(events, Vec::new()).await
     }
 
     /// Resolves the questions past their deadline as denied, and tells the agent.

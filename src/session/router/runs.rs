@@ -256,7 +256,7 @@ impl Router {
         let key = meta.idempotency_key;
         let command = key.map(|key| command_record(key, &target.or(wanted)));
         let questions = match target {
-            Some(_) => self.state.questions.open.clone(),
+            Some(_) => self.state.questions.of_runs().cloned().collect(),
             None => Vec::new(),
         };
         let by = resolver(&meta.by);
@@ -369,7 +369,7 @@ impl Router {
             let resume = ToAgent::Resume {
                 run: run.id,
                 prompt: Prompt::new(run.prompt, run.mode).into(),
-                questions: self.state.questions.open.clone(),
+                questions: self.state.questions.of_runs().cloned().collect(),
             };
             let span = self.run_span(run.id);
             if self.dispatch(resume).instrument(span).await.is_ok() {
@@ -385,7 +385,7 @@ impl Router {
 
     /// True if the run does nothing but wait for answers, and its agent can resume it after a restart.
     pub(super) fn is_waiting_for_answers(&self) -> bool {
-        !self.state.questions.open.is_empty()
+        self.state.questions.of_runs().next().is_some()
             && self.recorder.as_ref().is_some_and(RunRecorder::is_quiet)
             && self.cancel_by.is_none()
             && self.parts.catalog.can_resume(&self.agent_info.name)

@@ -153,7 +153,7 @@ impl Router {
     /// Records that the run under way is cancelled because its sender was disabled, and its questions
     /// with it.
     async fn record_cancellation(&mut self, run: RunId) -> Result<Vec<OpenQuestion>, Terminated> {
-        let questions = self.state.questions.open.clone();
+        let questions: Vec<_> = self.state.questions.of_runs().cloned().collect();
         let by = resolver(&AuditContext::gateway(self.parts.clock.wall()));
         let cancelled =
             |open: &OpenQuestion| resolved(open, by.clone(), false, Resolution::Cancelled);

@@ -1,4 +1,5 @@
-//! Questions of a run: opened with a deadline, granted by auto-approve, or settled by the agent.
+//! Questions of a run or of the session: opened with a deadline, granted by auto-approve, or settled
+//! by the agent.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use jiff::Timestamp;
 
 use super::{Batch, RunRecorder};
 use crate::domain::event::{Event, Resolver};
-use crate::domain::id::QuestionId;
+use crate::domain::id::{QuestionId, RunId};
 use crate::domain::question::{
     Answer, AnswerValue, Choice, ChoiceKind, OpenQuestion, Question, QuestionKind, Resolution,
     Severity,
@@ -26,6 +27,24 @@ pub(in crate::session) struct QuestionPolicy {
     pub(in crate::session) auto_approve: bool,
 }
 
+/// An open question, as far as a batch needs it.
+#[derive(Debug)]
+pub(super) struct OpenInBatch {
+    id: QuestionId,
+    native_id: String,
+    run: Option<RunId>,
+}
+
+impl From<&OpenQuestion> for OpenInBatch {
+    fn from(open: &OpenQuestion) -> Self {
+        Self {
+            id: open.id,
+            native_id: open.native_id.clone(),
+            run: open.run,
+        }
+    }
+}
+
 impl RunRecorder {
     pub(super) fn ask(
         &mut self,
@@ -39,50 +58,70 @@ impl RunRecorder {
             batch.answers.push((native_id, Resolution::Cancelled));
             return;
         }
+        batch.ask(Some(self.run), native_id, question, agent_timeout, policy);
+    }
+}
+
+impl Batch {
+    /// Opens a question of a run, or of the session if it names none.
+    pub(in crate::session) fn ask(
+        &mut self,
+        run: Option<RunId>,
+        native_id: String,
+        question: Question,
+        agent_timeout: Option<Duration>,
+        policy: &QuestionPolicy,
+    ) {
         let timeout = agent_timeout.into_iter().chain(policy.timeout).min();
         let open = OpenQuestion {
             id: QuestionId::new(),
             native_id,
-            run: self.run,
+            run,
             expires_at: timeout.and_then(|timeout| policy.now.checked_add(timeout).ok()),
             question: bounded(question),
         };
-        batch.events.push(Event::QuestionAsked(open.clone()));
-        if batch.open.len() >= MAX_OPEN_QUESTIONS {
-            let expired = self.resolved(open.id, Resolver::Timeout, Resolution::Expired);
-            batch.events.push(expired);
-            batch.answers.push((open.native_id, Resolution::Expired));
+        self.events.push(Event::QuestionAsked(open.clone()));
+        let entry = OpenInBatch::from(&open);
+        if self.open.len() >= MAX_OPEN_QUESTIONS {
+            let expired = entry.resolved(Resolver::Timeout, Resolution::Expired);
+            self.events.push(expired);
+            self.answers.push((open.native_id, Resolution::Expired));
             return;
         }
         let Some(answer) = approval(&open.question).filter(|_| policy.auto_approve) else {
-            batch.open.push((open.id, open.native_id));
+            self.open.push(entry);
             return;
         };
         let resolution = Resolution::Answered(answer);
-        let approved = self.resolved(open.id, Resolver::AutoApprove, resolution.clone());
-        batch.events.push(approved);
-        batch.answers.push((open.native_id.clone(), resolution));
-        batch.auto_approved.push(open);
+        let approved = entry.resolved(Resolver::AutoApprove, resolution.clone());
+        self.events.push(approved);
+        self.answers.push((open.native_id.clone(), resolution));
+        self.auto_approved.push(open);
     }
 
     /// The agent went on without an answer.
-    pub(super) fn settle(&self, native_id: &str, batch: &mut Batch) {
-        let found = batch.open.iter().position(|(_, id)| id == native_id);
-        if let Some(index) = found {
-            let (question, _) = batch.open.remove(index);
-            let cancelled = self.resolved(question, Resolver::RunEnd, Resolution::Cancelled);
-            batch.events.push(cancelled);
+    pub(in crate::session) fn settle(&mut self, native_id: &str) {
+        let mut open = self.open.iter();
+        if let Some(index) = open.position(|open| open.native_id == native_id) {
+            let settled = self.open.remove(index);
+            let cancelled = settled.resolved(Resolver::RunEnd, Resolution::Cancelled);
+            self.events.push(cancelled);
         }
     }
 
-    pub(super) fn resolved(
-        &self,
-        question: QuestionId,
-        by: Resolver,
-        resolution: Resolution,
-    ) -> Event {
+    /// Cancels the open questions whose asker is one of these: a run, or the session.
+    pub(in crate::session) fn close_questions(&mut self, is_one: fn(Option<RunId>) -> bool) {
+        for open in self.open.extract_if(.., |open| is_one(open.run)) {
+            let cancelled = open.resolved(Resolver::RunEnd, Resolution::Cancelled);
+            self.events.push(cancelled);
+        }
+    }
+}
+
+impl OpenInBatch {
+    fn resolved(&self, by: Resolver, resolution: Resolution) -> Event {
         Event::QuestionResolved {
-            question,
+            question: self.id,
             run: self.run,
             granted: by == Resolver::AutoApprove,
             by,

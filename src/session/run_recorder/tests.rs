@@ -248,6 +248,35 @@ fn the_shorter_of_both_timeouts_is_the_deadline_of_a_question() {
 }
 
 #[test]
+fn the_end_of_a_run_leaves_the_questions_of_the_session_open() {
+    let (mut recorder, mut batch) = (RunRecorder::new(RunId::new(), Vec::new()), Batch::default());
+    let policy = QuestionPolicy {
+        now: Timestamp::UNIX_EPOCH,
+        timeout: None,
+        auto_approve: true,
+    };
+    let asked = || Question::new(QuestionKind::Confirm, Severity::Info, "t", "");
+    batch.ask(None, "beside".into(), asked(), None, &policy);
+    recorder.ask("inside".into(), asked(), None, &policy, &mut batch);
+    recorder.end(&RunOutcome::Completed, None, &mut batch);
+    let resolved: Vec<_> = batch
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::QuestionResolved { run, .. } => Some(run.is_some()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(resolved, [true]);
+    batch.settle("beside");
+    let last = batch.events.last();
+    assert!(matches!(
+        last,
+        Some(Event::QuestionResolved { run: None, .. })
+    ));
+}
+
+#[test]
 fn a_question_that_the_agent_settles_is_cancelled_once() {
     let run = RunId::new();
     let settled = || FromAgent::QuestionWithdrawn {

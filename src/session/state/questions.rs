@@ -55,9 +55,19 @@ impl Questions {
         }
     }
 
+    /// Those that a run asked. The others wait whatever becomes of runs.
+    pub(crate) fn of_runs(&self) -> impl Iterator<Item = &OpenQuestion> {
+        self.open.iter().filter(|open| open.run.is_some())
+    }
+
+    /// Those that the agent asked beside its runs. They end with the agent.
+    pub(crate) fn of_session(&self) -> impl Iterator<Item = &OpenQuestion> {
+        self.open.iter().filter(|open| open.run.is_none())
+    }
+
     /// Drops the open questions of a run that has ended.
     pub(super) fn close_run(&mut self, run: RunId) {
-        self.open.retain(|open| open.run != run);
+        self.open.retain(|open| open.run != Some(run));
     }
 }
 

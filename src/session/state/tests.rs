@@ -49,7 +49,7 @@ fn asked(of: u8, number: u8) -> Event {
     Event::QuestionAsked(OpenQuestion {
         id: question(number),
         native_id: format!("q{number}"),
-        run: run(of),
+        run: Some(run(of)),
         expires_at: Some(at(1)),
         question: Question::new(QuestionKind::Confirm, Severity::Warn, "Shall I?", "Really"),
     })
@@ -58,7 +58,7 @@ fn asked(of: u8, number: u8) -> Event {
 fn resolved(of: u8, number: u8, granted: bool) -> Event {
     Event::QuestionResolved {
         question: question(number),
-        run: run(of),
+        run: Some(run(of)),
         by: Resolver::Timeout,
         granted,
         resolution: Resolution::Answered(Answer::new(AnswerValue::Ok(granted))),
@@ -81,6 +81,19 @@ fn queue_updated(line: &[u8], added: &[u8]) -> Event {
         added: added.iter().map(queued).collect(),
         joined: Vec::new(),
     }
+}
+
+#[test]
+fn a_question_that_no_run_asked_outlives_runs() {
+    let mut beside = asked(1, 1);
+    if let Event::QuestionAsked(open) = &mut beside {
+        open.run = None;
+    }
+    let state = fold([beside.clone()]);
+    assert_eq!(state.questions.open.len(), 1, "without a run");
+    let state = fold([started(1, "x"), beside, asked(1, 2), ended(1, None)]);
+    let open: Vec<_> = state.questions.open.iter().map(|open| open.id).collect();
+    assert_eq!(open, [question(1)]);
 }
 
 #[test]

@@ -141,7 +141,7 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Text {
             granted,
             resolution,
         } => {
-            let resolved = Resolved::new(*question, Some(*run), by, *granted, resolution);
+            let resolved = Resolved::new(*question, *run, by, *granted, resolution);
             event.frame("QUESTION_RESOLVED", &resolved)
         }
         Event::QueueUpdated { entries, modes, .. } => {

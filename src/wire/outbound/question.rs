@@ -21,7 +21,9 @@ use crate::wire::server_envelope::Moment;
 pub(super) struct Question<'a> {
     #[serde(rename = "questionId")]
     id: QuestionId,
-    task_id: RunId,
+    /// The run that asks; absent if the agent asks beside its runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_id: Option<RunId>,
     #[schema(schema_with = enums::question_kind)]
     kind: &'static str,
     title: &'a str,

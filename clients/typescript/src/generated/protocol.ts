@@ -427,7 +427,8 @@ export type Question = {
   options: Array<Offer>;
   questionId: QuestionId;
   secret: boolean;
-  taskId: RunId;
+  /** The run that asks; absent if the agent asks beside its runs. */
+  taskId?: RunId;
   title: string;
   tool?: AskedTool;
 };

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::super::super::jsonrpc;
-use super::super::super::messages::FromAgent;
-use super::super::{Action, Actions, ErrorCode, Level, Resolution, RunOutcome, Usage, text_of};
-use super::run_events::Run;
+use super::super::super::messages::{FromAgent, SessionQuestion};
+use super::super::{Action, Actions, ErrorCode, Resolution, RunOutcome, Usage, text_of};
 use super::ui_request::{PendingQuestion, UiRequest};
 use super::{Codelia, PROTOCOL, RUN_END_TIMEOUT, RUN_END_TIMER, USER_CANCELLED};
 use crate::domain::event::Activity;
+use crate::domain::question::Question;
 
 impl Codelia {
     pub(super) fn handle_notification(&mut self, method: &str, params: Value, out: &mut Actions) {
@@ -87,10 +87,11 @@ impl Codelia {
         self.end_run(RunOutcome::Completed, out);
     }
 
-    /// Questions of earlier runs do not count.
+    /// Questions of earlier runs do not count; those of the session may hold up any run.
     pub(super) fn has_open_question(&self) -> bool {
-        let has_question = |run: &Run| self.questions.iter().any(|question| question.run == run.id);
-        self.run.as_ref().is_some_and(has_question)
+        let run = self.run.as_ref().map(|run| run.id);
+        let holds_up = |question: &PendingQuestion| question.run.is_none() || question.run == run;
+        self.questions.iter().any(holds_up)
     }
 
     fn handle_run_status(&mut self, params: &Value, out: &mut Actions) {
@@ -124,33 +125,28 @@ impl Codelia {
         params: &Value,
         out: &mut Actions,
     ) {
-        let agent = &self.setup.agent;
-        let named = params["run_id"].as_str();
-        let Some(run) = &mut self.run else {
-            let title = text_of(&params["title"]);
-            out.write(refusal(id, "no run is under way"));
-            let text = format!(
-                "The agent `{agent}` asked while no run was under way, and was told no: {title}"
-            );
-            return out.emit_notice(Level::Warn, text);
-        };
-        if named.is_some() && named != run.native_id.as_deref() {
-            out.write(refusal(id, "that run is not under way"));
-            let named = named.unwrap_or_default();
-            return out.misrouted(format!("a question of the run `{named:.64}`"));
-        }
-        if run.cancelling {
-            return out.write(jsonrpc::result(id, kind.denial()));
-        }
         if self.questions.iter().any(|question| question.id == id) {
             let named = text_of(&id);
             out.write(refusal(id, "that id is taken by a question that waits"));
             return out.unexpected(format!("a second question `{named:.64}`"));
         }
-        let (asked, tool) = run.question(kind, params, self.setup.private_home, out);
+        let private_home = self.setup.private_home;
+        let Some(named) = params["run_id"].as_str() else {
+            let content = kind.question(params, private_home);
+            return self.ask_session(id, kind, content, out);
+        };
+        let current = self.run.as_mut();
+        let Some(run) = current.filter(|run| run.native_id.as_deref() == Some(named)) else {
+            out.write(refusal(id, "that run is not under way"));
+            return out.misrouted(format!("a question of the run `{named:.64}`"));
+        };
+        if run.cancelling {
+            return out.write(jsonrpc::result(id, kind.denial()));
+        }
+        let (asked, tool) = run.question(kind, params, private_home, out);
         let run = run.id;
         let pending = PendingQuestion {
-            run,
+            run: Some(run),
             id,
             kind,
             tool,
@@ -164,6 +160,22 @@ impl Codelia {
         self.restart_run_end_timer(out);
     }
 
+    /// Asks what no run waits for, also while there is none.
+    fn ask_session(&mut self, id: Value, kind: UiRequest, content: Question, out: &mut Actions) {
+        let pending = PendingQuestion {
+            run: None,
+            id,
+            kind,
+            tool: None,
+        };
+        out.emit(FromAgent::SessionQuestion(Box::new(SessionQuestion {
+            question: self.questions.add(pending),
+            content,
+            timeout: None,
+        })));
+        self.restart_run_end_timer(out);
+    }
+
     pub(super) fn answer_question(
         &mut self,
         name: &str,
@@ -174,7 +186,7 @@ impl Codelia {
             return;
         };
         let answer = pending.kind.answer(resolution);
-        let run = self.run.as_mut().filter(|run| run.id == pending.run);
+        let run = self.run.as_mut().filter(|run| Some(run.id) == pending.run);
         if let (Some(tool), Some(run)) = (&pending.tool, run) {
             run.record_decision(tool, answer["ok"] == true, out);
         }

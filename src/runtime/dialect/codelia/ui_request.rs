@@ -18,7 +18,8 @@ const MAX_ID_LENGTH: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct PendingQuestion {
-    pub(super) run: RunId,
+    /// The run that asks; none if the request names none.
+    pub(super) run: Option<RunId>,
     /// The id of the request, returned unchanged.
     pub(super) id: Value,
     pub(super) kind: UiRequest,

@@ -13,7 +13,7 @@ fn commands() -> Vec<(ToAgent, Value)> {
     let open = OpenQuestion {
         id: QUESTION.parse::<QuestionId>().unwrap(),
         native_id: "q1".into(),
-        run,
+        run: Some(run),
         expires_at: Some("2026-01-02T03:04:05Z".parse().unwrap()),
         question: question(),
     };

@@ -228,6 +228,17 @@ fn other_events() -> Vec<(FromAgent, Value)> {
             data("activity", &json!("thinking")),
         ),
         (
+            FromAgent::SessionQuestion(Box::new(SessionQuestion {
+                question: "q2".into(),
+                content: question(),
+                timeout: Some(Duration::from_millis(1500)),
+            })),
+            data(
+                "session_question",
+                &json!({ "question": "q2", "content": question_sample(), "timeout_ms": 1500 }),
+            ),
+        ),
+        (
             FromAgent::TitleChanged("A title".into()),
             data("title_changed", &json!("A title")),
         ),
@@ -304,6 +315,7 @@ fn kind_of_event(event: &FromAgent) -> usize {
         FromAgent::Settings(_) => 22,
         FromAgent::RunError { .. } => 23,
         FromAgent::FollowUpTaken { .. } => 24,
+        FromAgent::SessionQuestion(_) => 25,
     }
 }
 

@@ -25,7 +25,7 @@ export function resolveQuestion(entry: QuestionEntry, resolved: Protocol.Resolve
 const NO_RESOLVER = '';
 
 function cancelledResolution({ question }: QuestionEntry): Protocol.Resolved {
-  return { questionId: question.questionId, taskId: question.taskId, by: NO_RESOLVER, outcome: 'cancelled' };
+  return { questionId: question.questionId, ...(question.taskId === undefined ? {} : { taskId: question.taskId }), by: NO_RESOLVER, outcome: 'cancelled' };
 }
 
 /** The tool after an update, which may leave out `input` and `output`. */

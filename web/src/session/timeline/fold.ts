@@ -193,7 +193,7 @@ function foldPlan(builder: TimelineBuilder, event: SessionEvent<'PLAN_UPDATE'>):
 
 function foldQuestion(builder: TimelineBuilder, event: SessionEvent<'QUESTION'>): void {
   const question = event.payload;
-  builder.setCurrentRun(question.taskId);
+  if (question.taskId !== undefined) builder.setCurrentRun(question.taskId);
   const key = `question:${question.questionId}`;
   if (!builder.find(key)) builder.append({ kind: 'question', key, ...entryTimes(event, question.taskId), question });
 }

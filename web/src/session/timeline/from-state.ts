@@ -11,7 +11,9 @@ export function timelineOfState(state: Protocol.FullState): Timeline {
   const entries: Entry[] = state.conversationHistory.map(entryOfMessage);
   for (const tool of state.tools) entries.push({ kind: 'tool', key: `tool:${task?.id}:${tool.toolCallId}`, ...times, tool });
   for (const question of state.questions) {
-    entries.push({ kind: 'question', key: `question:${question.questionId}`, ...times, taskId: question.taskId, question });
+    const { taskId: _, ...sessionTimes } = times;
+    const asked = question.taskId === undefined ? sessionTimes : { ...sessionTimes, taskId: question.taskId };
+    entries.push({ kind: 'question', key: `question:${question.questionId}`, ...asked, question });
   }
   if (task && state.plan.length > 0) entries.push({ kind: 'plan', key: `plan:${task.id}`, ...times, steps: state.plan });
   if (task?.status === 'cancelled' || task?.status === 'error') {
