@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::command::{Prompt, SettingsChange};
 use super::id::{MessageId, QuestionId, RunId, UserId};
@@ -281,12 +281,42 @@ pub enum Event {
         /// The message, unchanged.
         value: Value,
     },
+    /// An event together with what only the agent's protocol has words for.
+    WithMeta {
+        /// The event itself.
+        event: Box<Event>,
+        /// Fields of the agent's message, by its own names.
+        meta: Map<String, Value>,
+    },
 }
 
 impl Event {
+    /// The event without its meta.
+    pub fn bare(&self) -> &Self {
+        match self {
+            Self::WithMeta { event, .. } => event.bare(),
+            event => event,
+        }
+    }
+
+    /// Fields that only the agent's protocol knows.
+    pub fn meta(&self) -> Option<&Map<String, Value>> {
+        match self {
+            Self::WithMeta { meta, .. } => Some(meta),
+            _ => None,
+        }
+    }
+
+    /// The event with this meta.
+    #[must_use]
+    pub fn with_meta(self, meta: Map<String, Value>) -> Self {
+        let event = Box::new(self);
+        Self::WithMeta { event, meta }
+    }
+
     /// The run it belongs to, if any.
     pub fn run(&self) -> Option<RunId> {
-        match self {
+        match self.bare() {
             Self::RunStarted { run, .. }
             | Self::RunProgress { run, .. }
             | Self::RunEnded { run, .. }
@@ -418,7 +448,8 @@ mod tests {
         for of_session in [&mut beside, &mut settled] {
             of_session.as_object_mut().unwrap().remove("run");
         }
-        for stored in [queue, question, resolved, beside, settled] {
+        let meta = json!({ "kind": "with_meta", "event": question.clone(), "meta": { "cost": 1 } });
+        for stored in [meta, queue, question, resolved, beside, settled] {
             let event: Event = serde_json::from_value(stored.clone()).unwrap();
             assert_eq!(serde_json::to_value(&event).unwrap(), stored);
         }

@@ -259,7 +259,8 @@ impl AgentTest<'_> {
         self.send(ToAgent::Prompt { run, prompt }).await?;
         let mut answer = String::new();
         loop {
-            match self.next(started).await {
+            let next = self.next(started).await;
+            match next.map(|event| event.map(|event| event.split_meta().0)) {
                 Ok(Some(FromAgent::MessageDelta {
                     channel: Channel::Text,
                     text,

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::messages::{Declined, FromAgent, ToAgent};
 use crate::domain::command::{AgentRequest, SettingsChange, Topic};
@@ -215,6 +215,37 @@ impl Actions {
         if !text.is_empty() {
             self.emit(FromAgent::MessageDelta { run, channel, text });
         }
+    }
+
+    /// How many actions there are.
+    pub(super) fn count(&self) -> usize {
+        self.actions.len()
+    }
+
+    /// Whether a message was passed on as a whole since `from`.
+    pub(super) fn has_raw_since(&self, from: usize) -> bool {
+        let since = self.actions.get(from..).unwrap_or_default();
+        let is_raw = |action: &Action| matches!(action, Action::Emit(FromAgent::Raw { .. }));
+        since.iter().any(is_raw)
+    }
+
+    /// Adds meta to the last event since `from` that is one of these. Returns whether there was one.
+    pub(super) fn attach_meta(
+        &mut self,
+        from: usize,
+        meta: Map<String, Value>,
+        is_one: impl Fn(&FromAgent) -> bool,
+    ) -> bool {
+        let since = self.actions.get_mut(from..).unwrap_or_default();
+        let emitted = since.iter_mut().rev().find_map(|action| match action {
+            Action::Emit(event) if is_one(event) => Some(event),
+            _ => None,
+        });
+        let Some(event) = emitted else { return false };
+        let bare = std::mem::replace(event, FromAgent::ContextLeft(0));
+        let boxed = Box::new(bare);
+        *event = FromAgent::WithMeta { event: boxed, meta };
+        true
     }
 
     pub(super) fn unexpected(&mut self, what: impl Into<String>) {

@@ -384,7 +384,7 @@ impl DialectDriver {
     }
 
     fn emit(&mut self, event: FromAgent) {
-        if let FromAgent::RunEnded { run, outcome, .. } = &event {
+        if let FromAgent::RunEnded { run, outcome, .. } = event.bare() {
             self.completed_run |= *outcome == RunOutcome::Completed;
             if self.run == Some(*run) {
                 self.run = None;

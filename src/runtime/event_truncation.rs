@@ -1,6 +1,6 @@
 //! Event truncation: bounds the size of an agent's events, and replaces NUL, which PostgreSQL cannot store. Pure.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::messages::FromAgent;
 use crate::domain::command::{MAX_OTHER_SETTINGS, SettingsChange};
@@ -19,6 +19,9 @@ const MAX_ENTRIES: usize = 500;
 const MAX_ERROR_DATA_BYTES: usize = 16 * 1024;
 /// Of one setting that only its agent knows.
 const MAX_SETTING_BYTES: usize = 4 * 1024;
+/// Of one field that only its agent's protocol knows.
+const MAX_META_BYTES: usize = 4 * 1024;
+const MAX_META_FIELDS: usize = 32;
 /// Of tools and questions.
 const MAX_ID_BYTES: usize = 256;
 /// Of what a dialect keeps of its conversation. A longer one is dropped: a part of it is of no use.
@@ -67,6 +70,10 @@ pub(super) fn bounded(mut event: FromAgent) -> FromAgent {
             truncate(&mut progress.description, MAX_NAME_BYTES);
         }
         FromAgent::Settings(settings) => truncate_settings(settings),
+        FromAgent::WithMeta { event, meta } => {
+            **event = bounded((**event).clone());
+            truncate_meta(meta);
+        }
         FromAgent::RunError { error, .. } => truncate_error(error),
         FromAgent::TitleChanged(text) => truncate(text, MAX_NAME_BYTES),
         FromAgent::Thread(thread) if thread.len() > MAX_THREAD_BYTES => thread.clear(),
@@ -114,6 +121,16 @@ fn truncate_settings(settings: &mut SettingsChange) {
         settings.other.remove(&name);
     }
     settings.other.values_mut().for_each(replace_nuls);
+}
+
+/// Fields with a long name are left out, and those after `MAX_META_FIELDS`.
+fn truncate_meta(meta: &mut Map<String, Value>) {
+    let fields = std::mem::take(meta).into_iter();
+    let is_short = |(name, _): &(String, Value)| name.len() <= MAX_ID_BYTES && !name.contains('\0');
+    for (name, mut value) in fields.filter(is_short).take(MAX_META_FIELDS) {
+        truncate_value_to(&mut value, MAX_META_BYTES);
+        meta.insert(name, value);
+    }
 }
 
 fn truncate_tool(tool: &mut Tool) {

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::event_truncation::bytes_of;
 use super::prompt_content::PromptContent;
@@ -162,6 +162,11 @@ pub(crate) enum FromAgent {
         level: Level,
         text: String,
     },
+    /// An event together with what only the agent's protocol has words for.
+    WithMeta {
+        event: Box<FromAgent>,
+        meta: Map<String, Value>,
+    },
     /// The agent's own id for this conversation, with which it can continue later; or what its dialect
     /// must know for that.
     Thread(String),
@@ -206,11 +211,35 @@ pub(crate) struct SessionQuestion {
 }
 
 impl FromAgent {
+    /// The event without its meta.
+    pub(crate) fn bare(&self) -> &Self {
+        match self {
+            Self::WithMeta { event, .. } => event.bare(),
+            event => event,
+        }
+    }
+
+    /// Whether it asks a person.
+    pub(crate) fn is_question(&self) -> bool {
+        matches!(
+            self.bare(),
+            Self::QuestionAsked { .. } | Self::SessionQuestion(_)
+        )
+    }
+
+    /// The event, and its meta if it has any.
+    pub(crate) fn split_meta(self) -> (Self, Option<Map<String, Value>>) {
+        match self {
+            Self::WithMeta { event, meta } => (*event, Some(meta)),
+            event => (event, None),
+        }
+    }
+
     /// Whether it shows that the agent has the prompt of the run. `RunAccepted` does not: some dialects
     /// emit it before the agent has read anything.
     pub(crate) fn follows_prompt(&self) -> bool {
         matches!(
-            self,
+            self.bare(),
             Self::RunProgress { .. }
                 | Self::MessageDelta { .. }
                 | Self::MessageFinal { .. }
@@ -235,6 +264,9 @@ impl FromAgent {
                 Self::Response { result, .. } => result.as_ref().map_or(0, bytes_of),
                 Self::QuestionAsked { content, .. } => bytes_of_question(content),
                 Self::SessionQuestion(asked) => bytes_of_question(&asked.content),
+                Self::WithMeta { event, meta } => {
+                    event.bytes() + meta.values().map(bytes_of).sum::<usize>()
+                }
                 Self::PlanUpdated(steps) => steps.len() * BASE_BYTES,
                 Self::CommandsAvailable(commands) => commands.len() * BASE_BYTES,
                 Self::Settings(settings) => settings.other.values().map(bytes_of).sum(),

@@ -3,6 +3,8 @@
 //!
 //! No I/O and no clock. Agent events of another run are dropped: nothing of a run appears after its end.
 
+use serde_json::{Map, Value};
+
 use super::state::{CurrentRun, SessionState};
 use crate::domain::event::{Author, Channel, Event};
 use crate::domain::id::{MessageId, RunId};
@@ -40,6 +42,20 @@ impl Batch {
         Self {
             open: open.iter().map(Into::into).collect(),
             ..Self::default()
+        }
+    }
+}
+
+impl Batch {
+    /// Adds meta to what an agent's event became, which begins at this index: to the end of a run if
+    /// there is one, else to the first event. What became of nothing loses it.
+    pub(super) fn attach(&mut self, first: usize, meta: Map<String, Value>) {
+        let ends_run = |event: &Event| matches!(event, Event::RunEnded { .. });
+        let new = self.events.get(first..).unwrap_or_default();
+        let index = first + new.iter().position(ends_run).unwrap_or(0);
+        if index < self.events.len() {
+            let event = self.events.remove(index);
+            self.events.insert(index, event.with_meta(meta));
         }
     }
 }

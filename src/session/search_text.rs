@@ -19,7 +19,7 @@ pub(super) fn searchable(after: u64, events: &[Event]) -> Vec<SearchText> {
 }
 
 fn text(event: &Event) -> Option<&str> {
-    match event {
+    match event.bare() {
         Event::RunStarted { prompt, .. } => Some(&prompt.text),
         Event::MessageFinal {
             author: Author::User | Author::Assistant,

@@ -152,7 +152,7 @@ impl SessionState {
     }
 
     fn fold(&mut self, event: &Event, at: Timestamp) {
-        match event {
+        match event.bare() {
             Event::RunStarted {
                 run,
                 prompt,
@@ -257,7 +257,10 @@ impl SessionState {
             Event::ToolsChanged { tools } => self.chosen_tools = Some(tools.clone()),
             Event::CommandsAvailable { commands } => self.commands.clone_from(commands),
             Event::TitleChanged { title } => self.title = Some(title.clone()),
-            Event::AgentNotice { .. } | Event::Suggested { .. } | Event::Raw { .. } => {}
+            Event::AgentNotice { .. }
+            | Event::Suggested { .. }
+            | Event::Raw { .. }
+            | Event::WithMeta { .. } => {}
         }
     }
 

@@ -113,6 +113,7 @@ impl MessageSchema {
         }
         if self.scope != Scope::Journal {
             properties.remove("offset");
+            properties.remove("meta");
         }
         self.frame(envelope, &required)
     }

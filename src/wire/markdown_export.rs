@@ -65,7 +65,7 @@ impl Markdown {
         }
         self.begun = true;
         let at = recorded.at;
-        match &recorded.event {
+        match recorded.event.bare() {
             Event::RunStarted { prompt, .. } => self.prompt(prompt, at, out),
             Event::MessageDelta {
                 message,

@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::domain::id::SessionId;
@@ -32,6 +33,10 @@ pub(crate) struct Envelope<'a, P> {
     /// The place in the journal, of what stands there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) offset: Option<u64>,
+    /// Fields of the agent's own message that have no place in the payload, by its own names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) meta: Option<&'a Map<String, Value>>,
 }
 
 impl<'a, P: Serialize> Envelope<'a, P> {
@@ -49,6 +54,7 @@ impl<'a, P: Serialize> Envelope<'a, P> {
             session_id: session,
             message_id: None,
             offset: None,
+            meta: None,
         }
     }
 
@@ -59,6 +65,10 @@ impl<'a, P: Serialize> Envelope<'a, P> {
     pub(crate) fn at_offset(self, offset: u64) -> Self {
         let offset = Some(offset);
         Self { offset, ..self }
+    }
+
+    pub(crate) fn with_meta(self, meta: Option<&'a Map<String, Value>>) -> Self {
+        Self { meta, ..self }
     }
 
     pub(crate) fn frame(&self) -> Text {

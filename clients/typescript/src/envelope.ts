@@ -18,6 +18,8 @@ export type Envelope<T extends MessageType = MessageType> = {
     messageId?: string;
     /** The position in the journal, on journaled messages only. */
     offset?: number;
+    /** Fields of the agent's own message that have no place in the payload. */
+    meta?: Record<string, unknown>;
   };
 }[T];
 

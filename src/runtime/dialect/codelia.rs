@@ -15,11 +15,12 @@ use super::super::jsonrpc::{self, Message, RpcError};
 use super::super::open_questions::OpenQuestions;
 use super::super::pending_requests::PendingRequests;
 use super::{
-    Actions, CarriedSettings, Dialect, ErrorCode, Framing, Level, Protocol, Setup, StreamKind,
-    ToAgent, Transport, text_of,
+    Actions, CarriedSettings, Dialect, ErrorCode, Framing, FromAgent, Level, Protocol, Setup,
+    StreamKind, ToAgent, Transport, text_of,
 };
 use crate::domain::command::SettingsChange;
 
+mod meta;
 mod notifications;
 mod queries;
 mod run_events;
@@ -150,7 +151,13 @@ impl Dialect for Codelia {
             }
             Message::Request { id, method, params } => {
                 if let Some(request) = UiRequest::from_method(&method) {
-                    return self.handle_ui_request(id, request, &params, out);
+                    let (from, unknown) = (out.count(), meta::unknown_fields(&method, &params));
+                    self.handle_ui_request(id, request, &params, out);
+                    if !unknown.is_empty() {
+                        // A request that is refused asks nobody.
+                        out.attach_meta(from, unknown, FromAgent::is_question);
+                    }
+                    return;
                 }
                 let message = format!("`{method}` is not known here");
                 out.write(jsonrpc::error(id, jsonrpc::METHOD_NOT_FOUND, &message));

@@ -323,6 +323,11 @@ impl Player {
                 assert_eq!(*dialect, self.protocol);
                 json!({ "raw": value })
             }
+            FromAgent::WithMeta { event, meta } => {
+                let mut shown = self.show_event(event);
+                shown["meta"] = json!(meta);
+                shown
+            }
             FromAgent::PlanUpdated(steps) => json!({ "plan": steps }),
             FromAgent::Activity(activity) => json!({ "activity": activity }),
             FromAgent::TitleChanged(title) => json!({ "title": title }),

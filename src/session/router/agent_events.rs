@@ -32,6 +32,8 @@ impl Router {
         let mut undelivered = None;
         let mut queue = None;
         for event in events.drain(..) {
+            let (event, meta) = event.split_meta();
+            let first = batch.events.len();
             match (event, &mut self.recorder) {
                 (FromAgent::Undelivered { run, .. }, Some(recorder))
                     if recorder.run() == run && self.unconfirmed.is_some() =>
@@ -81,6 +83,9 @@ impl Router {
                     batch.events.extend(session_event(event));
                 }
                 (_, None) => {}
+            }
+            if let Some(meta) = meta {
+                batch.attach(first, meta);
             }
         }
         let decisions = batch.auto_approved.iter();

@@ -212,7 +212,8 @@ impl Router {
     /// The session's row in lists once these events are committed. Chunks after the first change
     /// nothing in it, and they are most of all events.
     fn summary_after(&self, events: &[Event], at: Timestamp) -> Option<SessionSummary> {
-        let is_chunk = |event: &Event| matches!(event, Event::MessageDelta { index: 1.., .. });
+        let is_chunk =
+            |event: &Event| matches!(event.bare(), Event::MessageDelta { index: 1.., .. });
         if events.iter().all(is_chunk) {
             return None;
         }
@@ -221,7 +222,7 @@ impl Router {
             let event = event.clone();
             after.apply(&Recorded { offset, at, event }, &self.bounds);
         }
-        let renames = |event: &Event| matches!(event, Event::TitleChanged { .. });
+        let renames = |event: &Event| matches!(event.bare(), Event::TitleChanged { .. });
         let mut summary = summary_of(&after);
         // The owner may have renamed the session since the agent did.
         summary.title = summary.title.filter(|_| events.iter().any(renames));

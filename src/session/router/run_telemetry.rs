@@ -144,7 +144,7 @@ impl RunTelemetry {
     }
 
     pub(super) fn observe(&mut self, event: &Event) {
-        match event {
+        match event.bare() {
             Event::MessageDelta { text, .. } => self.observe_output(text.len()),
             Event::MessageFinal { author, rest, .. } if *author == Author::Assistant => {
                 self.observe_output(rest.len());

@@ -21,7 +21,7 @@ use crate::wire::server_envelope::Envelope;
 /// The frame of an event, the same for every client of the session.
 pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Text {
     let event = EventFrame { session, recorded };
-    match &recorded.event {
+    match recorded.event.bare() {
         Event::RunStarted {
             run,
             prompt,
@@ -177,6 +177,7 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Text {
             event.frame("AGENT_NOTICE", &AgentNotice { level, text })
         }
         Event::Raw { dialect, value } => event.frame("RAW", &Raw { dialect, value }),
+        Event::WithMeta { .. } => unreachable!("the bare event has no meta"),
     }
 }
 
@@ -186,9 +187,11 @@ struct EventFrame<'a> {
 }
 
 impl EventFrame<'_> {
-    fn envelope<'p, P: Serialize>(&self, kind: &'static str, payload: &'p P) -> Envelope<'p, P> {
+    fn envelope<'p, P: Serialize>(&'p self, kind: &'static str, payload: &'p P) -> Envelope<'p, P> {
         let at: Timestamp = self.recorded.at;
-        Envelope::new(kind, Some(self.session), at, payload).at_offset(self.recorded.offset)
+        Envelope::new(kind, Some(self.session), at, payload)
+            .at_offset(self.recorded.offset)
+            .with_meta(self.recorded.event.meta())
     }
 
     fn frame<P: Serialize>(&self, kind: &'static str, payload: &P) -> Text {

@@ -217,3 +217,28 @@ async fn a_cancelled_run_ends_with_its_status_and_without_a_final_word() {
     peer.reports("cancelled").await;
     assert_eq!(mia.sees_run_end().await["status"], "cancelled");
 }
+
+#[tokio::test]
+async fn meta_and_unknown_fields_of_events_reach_clients_and_the_journal() {
+    let (gateway, mut mia, mut peer) = after_a_run().await;
+    mia.prompts("again").await;
+    peer.starts_run("r2").await;
+    let text = json!({ "type": "text", "content": "Well", "tone": "dry" });
+    peer.says(text, json!({ "meta": { "score": 1 }, "trace": "t1" }))
+        .await;
+    let chunk = mia.sees("TASK_OUTPUT_CHUNK").await;
+    assert_eq!(chunk["payload"]["content"], "Well");
+    let expected = json!({ "score": 1, "tone": "dry", "trace": "t1" });
+    assert_eq!(chunk["meta"], expected, "{chunk}");
+    let call = json!({ "type": "tool_call", "tool": "shell", "args": {}, "tool_call_id": "c1" });
+    peer.says(call, json!({ "meta": { "risk": 2 } })).await;
+    let tool = mia.sees("TOOL_UPDATE").await;
+    assert_eq!(tool["meta"], json!({ "risk": 2 }), "{tool}");
+    peer.reports("completed").await;
+    let place = mia.position_after(chunk["offset"].as_u64().unwrap() - 1);
+    mia.sees_run_end().await;
+    let browser = gateway.logged_in("root").await;
+    let token = browser.token.unwrap();
+    let mut again = WsClient::connects(gateway.address(), &token, &place).await;
+    assert_eq!(again.sees("TASK_OUTPUT_CHUNK").await["meta"], expected);
+}

@@ -1,12 +1,12 @@
 //! Notifications and UI requests of the runtime. Pure.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::super::super::jsonrpc;
 use super::super::super::messages::{FromAgent, SessionQuestion};
 use super::super::{Action, Actions, ErrorCode, Resolution, RunOutcome, Usage, text_of};
 use super::ui_request::{PendingQuestion, UiRequest};
-use super::{Codelia, PROTOCOL, RUN_END_TIMEOUT, RUN_END_TIMER, USER_CANCELLED};
+use super::{Codelia, PROTOCOL, RUN_END_TIMEOUT, RUN_END_TIMER, USER_CANCELLED, meta};
 use crate::domain::event::Activity;
 use crate::domain::question::Question;
 
@@ -34,6 +34,16 @@ impl Codelia {
             });
         }
         self.restart_run_end_timer(out);
+        let unknown = match method {
+            "run.diagnostics" => Map::new(),
+            _ => meta::unknown_fields(method, &params),
+        };
+        let from = out.count();
+        let message = if unknown.is_empty() {
+            Value::Null
+        } else {
+            params.clone()
+        };
         match method {
             "agent.event" => self.handle_agent_event(params, out),
             "run.status" => self.handle_run_status(&params, out),
@@ -43,6 +53,10 @@ impl Codelia {
                 }
             }
             _ => report_llm_usage(&params, out),
+        }
+        // What is passed on as a whole has them already.
+        if !unknown.is_empty() && !out.has_raw_since(from) {
+            meta::deliver((method, &message), unknown, from, out);
         }
     }
 

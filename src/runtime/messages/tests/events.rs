@@ -239,6 +239,16 @@ fn other_events() -> Vec<(FromAgent, Value)> {
             ),
         ),
         (
+            FromAgent::WithMeta {
+                event: Box::new(FromAgent::ContextLeft(7)),
+                meta: json!({ "a": 1 }).as_object().cloned().unwrap(),
+            },
+            data(
+                "with_meta",
+                &json!({ "event": data("context_left", &json!(7)), "meta": { "a": 1 } }),
+            ),
+        ),
+        (
             FromAgent::TitleChanged("A title".into()),
             data("title_changed", &json!("A title")),
         ),
@@ -286,7 +296,7 @@ fn every_event_has_a_stable_json_form() {
         .map(|(event, _)| kind_of_event(event))
         .collect();
     kinds.dedup();
-    assert_eq!(kinds.len(), 24, "{kinds:?}");
+    assert_eq!(kinds.len(), 25, "{kinds:?}");
 }
 
 fn kind_of_event(event: &FromAgent) -> usize {
@@ -316,6 +326,7 @@ fn kind_of_event(event: &FromAgent) -> usize {
         FromAgent::RunError { .. } => 23,
         FromAgent::FollowUpTaken { .. } => 24,
         FromAgent::SessionQuestion(_) => 25,
+        FromAgent::WithMeta { .. } => 26,
     }
 }
 
