@@ -1,7 +1,8 @@
 //! Transcripts: replays the recordings under `tests/transcripts/PROTOCOL/*.ndjson` with each dialect.
 //!
 //! One step per line. Input: `{"open": {}}` (with `thread`, `options`, `history`), `{"session": …}`,
-//! `{"agent": LINE, "lane": "events"}`, `{"late": true}` (the timer that was set last), `{"close": {}}`.
+//! `{"agent": LINE, "lane": "events"}`, `{"late": MS}` (the timer that was set last,
+//! after so many milliseconds, or `true`), `{"close": {}}`.
 //! Expected output, in this order and nothing else: `{"writes": LINE}`, `{"tells": …}`, `{"acts": …}`.
 //! `{"reports": …}` are the settings that the dialect has learned. In all of them, `"*"` matches
 //! anything and an object may omit fields. `name` is for people. `{"dir", "name", "msg"}` lines are a
@@ -60,12 +61,15 @@ struct Player {
     build: fn(Setup) -> Box<dyn Dialect>,
     dialect: Box<dyn Dialect>,
     out: VecDeque<Action>,
-    timer: Option<u64>,
+    timer: Option<(u64, Duration)>,
     runs: BTreeMap<String, RunId>,
 }
 
 fn lane_of(step: &Value) -> StreamKind {
-    if step["lane"] == "events" {
+    // Vectors name the socket in words.
+    let name = step["name"].as_str().unwrap_or_default();
+    let is_vector = step.get("msg").is_some() && name.starts_with("event socket");
+    if step["lane"] == "events" || is_vector {
         StreamKind::Events
     } else {
         StreamKind::Main
@@ -154,7 +158,7 @@ impl Player {
         if let Some(line) = step.get("msg") {
             // A protocol's own vector: reading it must not panic.
             if step["dir"] == "rt2gw" {
-                self.dialect.read(StreamKind::Main, line.clone(), &mut out);
+                self.dialect.read(lane_of(step), line.clone(), &mut out);
             }
             return;
         }
@@ -168,10 +172,11 @@ impl Player {
         } else if let Some(line) = step.get("agent") {
             self.dialect.read(lane_of(step), line.clone(), &mut out);
         } else if step.get("late").is_some() {
-            let timer = self
-                .timer
-                .take()
-                .unwrap_or_else(|| panic!("{location}: no timer is set"));
+            let set = self.timer.take();
+            let (timer, after) = set.unwrap_or_else(|| panic!("{location}: no timer is set"));
+            let millis = u64::try_from(after.as_millis()).unwrap();
+            let expected = step["late"].as_u64().unwrap_or(millis);
+            assert_eq!(millis, expected, "{location}: milliseconds");
             self.dialect.on_timer(timer, &mut out);
         } else if step.get("close").is_some() {
             self.dialect.close(&mut out);
@@ -180,8 +185,10 @@ impl Player {
         }
         for act in out.take() {
             match act {
-                Action::SetTimer(name, Some(_)) => self.timer = Some(name),
-                Action::SetTimer(name, None) => self.timer = self.timer.filter(|set| *set != name),
+                Action::SetTimer(name, Some(after)) => self.timer = Some((name, after)),
+                Action::SetTimer(name, None) => {
+                    self.timer = self.timer.filter(|(set, _)| *set != name);
+                }
                 act => self.out.push_back(act),
             }
         }
