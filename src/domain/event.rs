@@ -36,6 +36,26 @@ pub enum Channel {
     Thought,
 }
 
+/// Format of a message's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TextFormat {
+    /// Markdown.
+    Markdown,
+    /// Text as it is.
+    Text,
+}
+
+/// What an agent says about one of its messages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MessageDetails {
+    /// Format of the text.
+    pub format: TextFormat,
+    /// The agent's own data about it, such as its sources.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+}
+
 /// The agent's current activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -181,6 +201,18 @@ pub enum Event {
         /// Index among the run's chunks.
         index: u64,
     },
+    /// A complete message again, with what its agent says about it.
+    MessageDescribed {
+        /// The message.
+        message: MessageId,
+        /// Its run.
+        run: RunId,
+        /// The whole text.
+        text: String,
+        /// What the agent says about it.
+        #[serde(flatten)]
+        details: Box<MessageDetails>,
+    },
     /// A member suggests something to the driver.
     Suggested {
         /// The message.
@@ -322,6 +354,7 @@ impl Event {
             | Self::RunEnded { run, .. }
             | Self::MessageDelta { run, .. }
             | Self::MessageFinal { run, .. }
+            | Self::MessageDescribed { run, .. }
             | Self::ToolUpdate { run, .. } => Some(*run),
             Self::QuestionAsked(asked) => asked.run,
             Self::QuestionResolved { run, .. } | Self::PlanUpdated { run, .. } => *run,

@@ -266,9 +266,12 @@ impl AgentTest<'_> {
                     text,
                     ..
                 })) => append(&mut answer, &text),
-                Ok(Some(FromAgent::MessageFinal {
-                    text: Some(text), ..
-                })) if answer.is_empty() => append(&mut answer, &text),
+                Ok(Some(
+                    FromAgent::MessageFinal {
+                        text: Some(text), ..
+                    }
+                    | FromAgent::MessageWhole { text, .. },
+                )) if answer.is_empty() => append(&mut answer, &text),
                 Ok(Some(FromAgent::ToolUpdate { tool, .. })) => {
                     observed.used_tool |= tool.status == "completed";
                     (self.report)(format!("tool: {} ({})", tool.title, tool.status));

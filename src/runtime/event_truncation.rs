@@ -22,6 +22,8 @@ const MAX_SETTING_BYTES: usize = 4 * 1024;
 /// Of one field that only its agent's protocol knows.
 const MAX_META_BYTES: usize = 4 * 1024;
 const MAX_META_FIELDS: usize = 32;
+/// Of an agent's data about a message.
+const MAX_METADATA_BYTES: usize = 64 * 1024;
 /// Of tools and questions.
 const MAX_ID_BYTES: usize = 256;
 /// Of what a dialect keeps of its conversation. A longer one is dropped: a part of it is of no use.
@@ -33,6 +35,10 @@ pub(super) fn bounded(mut event: FromAgent) -> FromAgent {
         | FromAgent::MessageFinal {
             text: Some(text), ..
         } => truncate(text, MAX_TEXT_BYTES),
+        FromAgent::MessageWhole { text, details, .. } => {
+            truncate(text, MAX_TEXT_BYTES);
+            truncate_metadata(&mut details.metadata);
+        }
         FromAgent::ToolUpdate { tool, .. } => truncate_tool(tool),
         FromAgent::QuestionAsked {
             content, question, ..
@@ -96,6 +102,21 @@ pub(super) fn bounded(mut event: FromAgent) -> FromAgent {
         | FromAgent::RunEnded { .. } => {}
     }
     event
+}
+
+/// Members that are too large are left out, and so are those beyond the first ones.
+fn truncate_metadata(metadata: &mut Map<String, Value>) {
+    let is_small = |name: &str, value: &Value| {
+        name.len() <= MAX_ID_BYTES && !name.contains('\0') && bytes_of(value) <= MAX_METADATA_BYTES
+    };
+    let mut left = MAX_METADATA_BYTES;
+    metadata.retain(|name, value| {
+        let bytes = name.len() + bytes_of(value);
+        let fits = is_small(name, value) && bytes <= left;
+        left -= if fits { bytes } else { 0 };
+        fits
+    });
+    metadata.values_mut().for_each(replace_nuls);
 }
 
 fn truncate_error(error: &mut AgentError) {
@@ -258,6 +279,19 @@ mod tests {
 
     use super::*;
     use crate::domain::id::RunId;
+
+    #[test]
+    fn metadata_that_is_too_large_is_left_out() {
+        let Value::Object(mut metadata) = json!({
+            "a": "x".repeat(40_000), "b": "x".repeat(40_000), "c\0": 1, "d": ["\0"],
+        }) else {
+            panic!("it is an object");
+        };
+        truncate_metadata(&mut metadata);
+        let names: Vec<_> = metadata.keys().map(String::as_str).collect();
+        assert_eq!(names, ["a", "d"]);
+        assert_eq!(metadata["d"], json!(["\u{fffd}"]));
+    }
 
     #[test]
     fn large_values_are_cut_and_nul_is_replaced() {

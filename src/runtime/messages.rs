@@ -13,7 +13,7 @@ use super::event_truncation::bytes_of;
 use super::prompt_content::PromptContent;
 use crate::domain::command::{AgentRequest, SettingsChange};
 use crate::domain::error_code::ErrorCode;
-use crate::domain::event::{Activity, AgentCommand, Channel, Level, PlanStep};
+use crate::domain::event::{Activity, AgentCommand, Channel, Level, MessageDetails, PlanStep};
 use crate::domain::id::RunId;
 use crate::domain::question::{OpenQuestion, Question, Resolution};
 use crate::domain::queue::QueueModes;
@@ -103,6 +103,12 @@ pub(crate) enum FromAgent {
     FollowUpTaken {
         run: RunId,
         queued: RunId,
+    },
+    /// A whole message that did not come in pieces, with what the agent says about it.
+    MessageWhole {
+        run: RunId,
+        text: String,
+        details: Box<MessageDetails>,
     },
     /// The pieces of the current message are void: it is sent again from the start.
     MessageWithdrawn {
@@ -243,6 +249,7 @@ impl FromAgent {
             Self::RunProgress { .. }
                 | Self::MessageDelta { .. }
                 | Self::MessageFinal { .. }
+                | Self::MessageWhole { .. }
                 | Self::MessageWithdrawn { .. }
                 | Self::ToolUpdate { .. }
                 | Self::QuestionAsked { .. }
@@ -257,6 +264,9 @@ impl FromAgent {
             + match self {
                 Self::MessageDelta { text, .. } | Self::Notice { text, .. } => text.len(),
                 Self::MessageFinal { text, .. } => text.as_ref().map_or(0, String::len),
+                Self::MessageWhole { text, details, .. } => {
+                    text.len() + details.metadata.values().map(bytes_of).sum::<usize>()
+                }
                 Self::Thread(thread) => thread.len(),
                 Self::ToolUpdate { tool, .. } => value(&tool.input) + value(&tool.output),
                 Self::Raw { value, .. } => bytes_of(value),

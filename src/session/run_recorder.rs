@@ -141,6 +141,18 @@ impl RunRecorder {
                 events.push(self.chunk(channel, text));
             }
             FromAgent::MessageFinal { run, text } if mine(run) => events.push(self.complete(text)),
+            FromAgent::MessageWhole { run, text, details } if mine(run) => {
+                let whole = self.complete(Some(text.clone()));
+                if let Event::MessageFinal { message, .. } = whole {
+                    events.push(whole);
+                    events.push(Event::MessageDescribed {
+                        message,
+                        run,
+                        text,
+                        details,
+                    });
+                }
+            }
             FromAgent::MessageWithdrawn { run } if mine(run) => events.extend(self.retract()),
             FromAgent::ToolUpdate { run, tool } if mine(run) => {
                 self.track_tool(&tool);
@@ -168,6 +180,7 @@ impl RunRecorder {
             | FromAgent::RunProgress { run, .. }
             | FromAgent::MessageDelta { run, .. }
             | FromAgent::MessageFinal { run, .. }
+            | FromAgent::MessageWhole { run, .. }
             | FromAgent::MessageWithdrawn { run }
             | FromAgent::ToolUpdate { run, .. }
             | FromAgent::QuestionAsked { run, .. }

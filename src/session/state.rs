@@ -15,7 +15,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::command::Prompt;
-use crate::domain::event::{Activity, AgentCommand, Author, Channel, Event, PlanStep, Recorded};
+use crate::domain::event::{
+    Activity, AgentCommand, Author, Channel, Event, MessageDetails, PlanStep, Recorded,
+};
 use crate::domain::id::{MessageId, RunId};
 use crate::domain::queue::Queue;
 use crate::domain::run::{AgentError, FailureCause, RunOutcome, Usage};
@@ -89,6 +91,18 @@ pub(crate) struct Message {
     pub(crate) complete: bool,
     /// Tokens used by its run, on the last message of the run.
     pub(crate) usage: Option<Usage>,
+    /// What its agent says about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) details: Option<Box<MessageDetails>>,
+}
+
+impl Message {
+    /// The bytes that count against the bounds.
+    fn bytes(&self) -> usize {
+        let metadata = self.details.iter().flat_map(|details| &details.metadata);
+        let metadata = metadata.map(|(name, value)| name.len() + value.to_string().len());
+        self.text.len() + metadata.sum::<usize>()
+    }
 }
 
 /// Bounds of the kept conversation. The newest message always stays, cut if need be.
@@ -213,6 +227,12 @@ impl SessionState {
                     }
                 }
             }
+            Event::MessageDescribed {
+                message,
+                run,
+                details,
+                ..
+            } => self.describe(*message, *run, details),
             Event::ToolUpdate { run, tool } => {
                 if self.live(*run).is_some() {
                     tool::update(&mut self.tools, tool.clone());
@@ -307,6 +327,7 @@ impl SessionState {
                 run: Some(run),
                 complete: true,
                 usage: None,
+                details: None,
             });
         }
     }

@@ -5,7 +5,7 @@ use utoipa::openapi::{ObjectBuilder, Type, schema::Schema};
 
 use crate::domain::command::{Encoding, IfBusy, Mode, Topic};
 use crate::domain::error_code::ErrorCode;
-use crate::domain::event::{Activity, Author, Channel, Level};
+use crate::domain::event::{Activity, Author, Channel, Level, TextFormat};
 use crate::domain::question::{ChoiceKind, QuestionKind, Severity};
 use crate::domain::queue::{PromptKind, QueueMode};
 use crate::domain::run::FailureCause;
@@ -47,6 +47,7 @@ wire_enums! {
     queue_mode: QueueMode { One = "one-at-a-time", All = "all" }
     prompt_kind: PromptKind { Steer = "steer", FollowUp = "followUp", Prompt = "prompt" }
     author: Author { User = "user", Assistant = "assistant", System = "system" }
+    text_format: TextFormat { Markdown = "markdown", Text = "text" }
     channel: Channel { Text = "text", Thought = "thought" }
     activity: Activity {
         Idle = "idle", Thinking = "thinking", ExecutingTool = "executing_tool",

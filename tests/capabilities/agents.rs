@@ -14,6 +14,7 @@ mod codelia;
 mod faults;
 mod nous;
 mod nous_branches;
+mod openstarry_document;
 mod permissions;
 mod preflight;
 mod reported_state;

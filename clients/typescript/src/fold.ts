@@ -142,16 +142,18 @@ function foldThought(view: View, messageId: string, taskId: string, content: str
   return { ...view, thoughts: [...view.thoughts.slice(0, -1), { ...last, content: last.content + content }] };
 }
 
-function foldMessage(view: View, { id, role, content, taskId, metadata }: Utterance, timestamp: string): View {
-  if (metadata?.suggestion) {
-    return { ...view, suggestions: [...view.suggestions, { id, by: metadata.by, text: content }].slice(-MAX_NOTES) };
+function foldMessage(view: View, { id, role, content, taskId, format, metadata }: Utterance, timestamp: string): View {
+  if (role === 'user' && metadata?.suggestion) {
+    return { ...view, suggestions: [...view.suggestions, { id, by: metadata.by ?? '', text: content }].slice(-MAX_NOTES) };
   }
+  // What an agent says about its message; a person's has nothing to say.
+  const details = role === 'assistant' ? { format, ...(metadata ? { metadata } : {}) } : {};
   if (!isCurrentRun(view, taskId)) return view;
   const existing = findMessage(view, id);
-  if (!existing) return appendMessage(view, { id, type: role, content, timestamp, isComplete: true, ...(taskId ? { taskId } : {}) });
+  if (!existing) return appendMessage(view, { id, type: role, content, timestamp, isComplete: true, ...(taskId ? { taskId } : {}), ...details });
   if (existing.taskId !== taskId) return view;
   const byteDelta = utf8Length(content) - utf8Length(existing.content);
-  return replaceMessage(view, existing, { ...existing, type: role, content, isComplete: true }, byteDelta);
+  return replaceMessage(view, existing, { ...existing, type: role, content, isComplete: true, ...details }, byteDelta);
 }
 
 /** Creates or updates a tool; an update may leave out `input` and `output`. */

@@ -300,6 +300,9 @@ impl Player {
             FromAgent::FollowUpTaken { run, queued } => {
                 json!({ "taken": label(queued), "run": label(run) })
             }
+            FromAgent::MessageWhole { run, text, details } => {
+                json!({ "final": text, "run": label(run), "details": details })
+            }
             FromAgent::MessageWithdrawn { run } => json!({ "withdrawn": label(run) }),
             FromAgent::ToolUpdate { run, tool } => json!({ "tool": tool, "run": label(run) }),
             FromAgent::QuestionAsked {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{Bounds, Message, SessionState, excerpt};
-use crate::domain::event::Author;
+use crate::domain::event::{Author, MessageDetails};
 use crate::domain::id::{MessageId, RunId};
 
 impl SessionState {
@@ -28,6 +28,7 @@ impl SessionState {
                 run: Some(run),
                 complete: false,
                 usage: None,
+                details: None,
             }),
         }
         if let Some(current) = &mut self.current {
@@ -61,6 +62,7 @@ impl SessionState {
                 run: Some(run),
                 complete: true,
                 usage: None,
+                details: None,
             }),
         }
         if author == Author::User {
@@ -79,6 +81,16 @@ impl SessionState {
         if let Some(current) = &mut self.current {
             current.message = current.message.filter(|writing| *writing != id);
         }
+    }
+
+    /// Keeps what the agent says about a message.
+    pub(super) fn describe(&mut self, id: MessageId, run: RunId, details: &MessageDetails) {
+        let known = self.message(id).filter(|known| known.run == Some(run));
+        let Some(known) = known else { return };
+        let before = known.bytes();
+        known.details = Some(Box::new(details.clone()));
+        let after = known.bytes();
+        self.text_bytes = self.text_bytes.saturating_sub(before) + after;
     }
 
     /// Searched from the end, where the recent messages are.
@@ -106,7 +118,7 @@ impl SessionState {
             && (self.messages.len() > bounds.messages || self.text_bytes > bounds.bytes)
         {
             if let Some(oldest) = self.messages.pop_front() {
-                self.text_bytes = self.text_bytes.saturating_sub(oldest.text.len());
+                self.text_bytes = self.text_bytes.saturating_sub(oldest.bytes());
                 self.cut = self.cut.filter(|cut| *cut != oldest.id);
                 self.truncated = true;
             }
@@ -119,6 +131,7 @@ impl SessionState {
             only.text
                 .truncate(only.text.floor_char_boundary(bounds.bytes));
             only.text.shrink_to_fit();
+            only.details = None;
             self.text_bytes = only.text.len();
             self.cut = Some(only.id);
             self.truncated = true;

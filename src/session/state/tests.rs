@@ -9,7 +9,7 @@ use super::tool::MAX_TOOLS;
 use super::*;
 use crate::domain::command::{Mode, Prompt, SettingsChange};
 use crate::domain::error_code::ErrorCode;
-use crate::domain::event::{Level, Resolver};
+use crate::domain::event::{Level, Resolver, TextFormat};
 use crate::domain::id::QuestionId;
 use crate::domain::question::{
     Answer, AnswerValue, OpenQuestion, Question, QuestionKind, Resolution, Severity,
@@ -269,6 +269,7 @@ fn a_started_run_puts_its_prompt_into_the_conversation() {
         run: Some(run(1)),
         complete: true,
         usage: None,
+        details: None,
     };
     assert_eq!(state.messages, [Arc::new(prompt)]);
     assert_eq!(state.message_count, 1);
@@ -944,4 +945,37 @@ proptest! {
             prop_assert_eq!(&state, &before);
         }
     }
+}
+
+#[test]
+fn what_an_agent_says_about_a_message_counts_against_the_bounds() {
+    let metadata = json!({ "source_documents": ["x".repeat(600)] });
+    let described = |number: u8| Event::MessageDescribed {
+        message: message(number),
+        run: run(1),
+        text: "an answer".into(),
+        details: Box::new(MessageDetails {
+            format: TextFormat::Text,
+            metadata: metadata.as_object().unwrap().clone(),
+        }),
+    };
+    let events = [
+        started(1, "hello"),
+        complete_message(1, 2, Author::Assistant, "an answer", 0),
+        described(2),
+        described(9),
+    ];
+    let mut state = fold(events);
+    assert_eq!(state.messages.len(), 2);
+    let kept = state.messages[1].details.as_ref().unwrap();
+    assert_eq!(kept.format, TextFormat::Text);
+    let sum: usize = state.messages.iter().map(|message| message.bytes()).sum();
+    assert_eq!(state.text_bytes, sum);
+    state.trim(&Bounds {
+        messages: 9,
+        bytes: 100,
+    });
+    assert_eq!(state.messages.len(), 1);
+    assert!(state.messages[0].details.is_none());
+    assert_eq!(state.text_bytes, "an answer".len());
 }

@@ -11,7 +11,7 @@ use super::queue::Queue;
 use super::shared_objects::{CommandInfo, Step, TaskError, TaskProgress, TokenUsage};
 use super::tool::ToolState;
 use crate::domain::command::SettingsChange;
-use crate::domain::event::{Author, Channel, Event, Recorded};
+use crate::domain::event::{Author, Channel, Event, Recorded, TextFormat};
 use crate::domain::id::{MessageId, RunId, SessionId};
 use crate::domain::run::{AgentError, FailureCause, RunOutcome, Usage};
 use crate::domain::shared_text::Text;
@@ -92,8 +92,28 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Text {
                 task_id: Some(*run),
                 role: author.word(),
                 content: text,
-                format: "markdown",
+                format: TextFormat::Markdown.word(),
                 metadata: None,
+            },
+        ),
+        Event::MessageDescribed {
+            message,
+            run,
+            text,
+            details,
+        } => event.frame(
+            "MESSAGE",
+            &Utterance {
+                id: *message,
+                task_id: Some(*run),
+                role: Author::Assistant.word(),
+                content: text,
+                format: details.format.word(),
+                metadata: (!details.metadata.is_empty()).then_some(Metadata {
+                    suggestion: None,
+                    by: None,
+                    agent: Some(&details.metadata),
+                }),
             },
         ),
         Event::Suggested { message, by, text } => event.frame(
@@ -103,10 +123,11 @@ pub(crate) fn event(session: SessionId, recorded: &Recorded) -> Text {
                 task_id: None,
                 role: Author::User.word(),
                 content: text,
-                format: "text",
-                metadata: Some(Suggestion {
-                    suggestion: true,
-                    by,
+                format: TextFormat::Text.word(),
+                metadata: Some(Metadata {
+                    suggestion: Some(true),
+                    by: Some(by),
+                    agent: None,
                 }),
             },
         ),
@@ -306,17 +327,24 @@ pub(super) struct Utterance<'a> {
     #[schema(schema_with = enums::author)]
     role: &'static str,
     content: &'a str,
+    #[schema(schema_with = enums::text_format)]
     format: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Suggestion<'a>>,
+    metadata: Option<Metadata<'a>>,
 }
 
-/// Proposed to whoever drives; the agent does not hear it.
+/// Of an agent's message, the agent's own data about it.
 #[derive(Serialize, ToSchema)]
-struct Suggestion<'a> {
-    suggestion: bool,
-    /// Who.
-    by: &'a str,
+struct Metadata<'a> {
+    /// Proposed to whoever drives; the agent does not hear it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suggestion: Option<bool>,
+    /// Who suggests it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<&'a str>,
+    #[serde(flatten)]
+    #[schema(value_type = std::collections::HashMap<String, Value>)]
+    agent: Option<&'a Map<String, Value>>,
 }
 
 #[derive(Serialize, ToSchema)]

@@ -41,7 +41,7 @@ pub(in crate::wire) fn message_schemas() -> Vec<MessageSchema> {
         message::<Utterance<'_>>(
             "MESSAGE",
             Journal,
-            "A whole utterance that is not an answer.",
+            "A whole utterance: of a person, or of an agent that says something about it.",
         ),
         message::<ToolUpdate<'_>>("TOOL_UPDATE", Journal, "A tool is used, or has been."),
         message::<Question<'_>>("QUESTION", Journal, "The agent asks a human, and waits."),

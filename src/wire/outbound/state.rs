@@ -119,10 +119,18 @@ struct HistoryMessage<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     task_id: Option<RunId>,
     is_complete: bool,
+    /// As in `MESSAGE`, if its agent has said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = enums::text_format)]
+    format: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<&'a Map<String, Value>>,
 }
 
 impl<'a> From<&'a Message> for HistoryMessage<'a> {
     fn from(message: &'a Message) -> Self {
+        let details = message.details.as_deref();
         Self {
             id: message.id,
             author: message.author.word(),
@@ -131,6 +139,10 @@ impl<'a> From<&'a Message> for HistoryMessage<'a> {
             token_usage: message.usage.as_ref().map(Into::into),
             task_id: message.run,
             is_complete: message.complete,
+            format: details.map(|details| details.format.word()),
+            metadata: details
+                .map(|details| &details.metadata)
+                .filter(|metadata| !metadata.is_empty()),
         }
     }
 }

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::domain::command::{Mode, Prompt, SettingsChange};
 use crate::domain::error_code::ErrorCode;
-use crate::domain::event::{Activity, Author, Channel, Event, PlanStep, Recorded};
+use crate::domain::event::{
+    Activity, Author, Channel, Event, MessageDetails, PlanStep, Recorded, TextFormat,
+};
 use crate::domain::id::{MessageId, RunId};
 use crate::domain::run::{Progress, RunOutcome, Usage};
 use crate::domain::tool::Tool;
@@ -104,6 +106,20 @@ fn whole(message: MessageId, author: Author) -> Event {
         text: Some("Hello world".into()),
         rest: " world".into(),
         index: 1,
+    }
+}
+
+fn described_answer() -> Event {
+    let metadata = json!({ "latency_ms": 1200, "source_documents": ["a.md"] });
+    let details = MessageDetails {
+        format: TextFormat::Text,
+        metadata: metadata.as_object().unwrap().clone(),
+    };
+    Event::MessageDescribed {
+        message: answer(),
+        run: run(),
+        text: "Hello world".into(),
+        details: Box::new(details),
     }
 }
 
@@ -246,8 +262,13 @@ fn other_events_are_sent_under_their_own_names() {
         "id": question(), "taskId": run(), "role": "user", "content": "Hello world",
         "format": "markdown",
     });
+    let described = json!({
+        "id": answer(), "taskId": run(), "role": "assistant", "content": "Hello world",
+        "format": "text", "metadata": { "latency_ms": 1200, "source_documents": ["a.md"] },
+    });
     for (event, kind, payload) in [
         (whole(question(), Author::User), "MESSAGE", said),
+        (described_answer(), "MESSAGE", described),
         (
             tool(Some(json!({ "path": "lib.rs" })), None),
             "TOOL_UPDATE",

@@ -34,6 +34,10 @@ export interface AnswerEntry extends EntryBase {
   readonly role: 'assistant' | 'system';
   readonly text: string;
   readonly isComplete: boolean;
+  /** The text is shown as it is, not as markdown. */
+  readonly isPlain?: boolean;
+  /** The documents that the agent names as its sources. */
+  readonly sources?: readonly string[];
 }
 
 /** Reasoning that the agent made visible. */

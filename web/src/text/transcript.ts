@@ -21,6 +21,9 @@ export const transcript = {
   finished: (words: string) => `The agent said: ${words}`,
   failed: 'The run failed.',
 
+  // Answers.
+  sources: (names: readonly string[]) => `Sources: ${names.join(', ')}`,
+
   // Markdown.
   table: 'Table',
   code: 'Code',

@@ -348,8 +348,10 @@ export type Given = {
 /** `HistoryMessage` of the gateway's description. */
 export type HistoryMessage = {
   content: string;
+  format?: "markdown" | "text";
   id: MessageId;
   isComplete: boolean;
+  metadata?: Record<string, unknown>;
   taskId?: RunId;
   timestamp: string;
   tokenUsage?: TokenUsage;
@@ -369,6 +371,15 @@ export type MemberBody = {
 
 /** `MessageId` of the gateway's description. */
 export type MessageId = string;
+
+/** Of an agent's message, the agent's own data about it. */
+export type Metadata = {
+  /** Who suggests it. */
+  by?: string;
+  /** Proposed to whoever drives; the agent does not hear it. */
+  suggestion?: boolean;
+  [name: string]: unknown;
+};
 
 /** A time that is written as [`moment`] does, where it may be absent. */
 export type Moment = string;
@@ -539,13 +550,6 @@ export type SubmitPrompt = {
   text: string;
 };
 
-/** Proposed to whoever drives; the agent does not hear it. */
-export type Suggestion = {
-  /** Who. */
-  by: string;
-  suggestion: boolean;
-};
-
 /** `TakeControl` of the gateway's description. */
 export type TakeControl = {
   /** Also from somebody who drives now. */
@@ -652,9 +656,9 @@ export type UserId = string;
 /** `Utterance` of the gateway's description. */
 export type Utterance = {
   content: string;
-  format: string;
+  format: "markdown" | "text";
   id: MessageId;
-  metadata?: Suggestion;
+  metadata?: Metadata;
   role: "user" | "assistant" | "system";
   taskId?: RunId;
 };

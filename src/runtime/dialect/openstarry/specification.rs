@@ -6,12 +6,12 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::super::unsupported_request;
 use super::{ImageSupport, PROTOCOL, prompt_text, warn_run_continues};
 use crate::domain::error_code::ErrorCode;
-use crate::domain::event::Activity;
+use crate::domain::event::{Activity, MessageDetails, TextFormat};
 use crate::domain::id::RunId;
 use crate::domain::question::{AnswerValue, Resolution};
 use crate::domain::run::RunOutcome;
@@ -148,14 +148,7 @@ impl SpecificationWire {
         active.complete_tools(out);
         let (run, text) = (active.run, text_of(&payload["content"]));
         if !text.is_empty() {
-            let text = Some(text);
-            out.emit(FromAgent::MessageFinal { run, text });
-        }
-        let sources = payload["metadata"]["source_documents"].as_array();
-        if sources.is_some_and(|sources| !sources.is_empty()) {
-            let metadata = json!({ "metadata": payload["metadata"] });
-            let value = json!({ "type": "onNewMessage", "payload": metadata });
-            out.emit_raw(PROTOCOL.name, value);
+            out.emit(whole_message(run, text, payload));
         }
     }
 
@@ -331,6 +324,25 @@ impl ActivePrompt {
             out.emit(FromAgent::ToolUpdate { run, tool });
         }
     }
+}
+
+/// A message with its format and metadata, if the core names any.
+fn whole_message(run: RunId, text: String, payload: &Value) -> FromAgent {
+    let format = match payload["format"].as_str() {
+        Some("markdown") => Some(TextFormat::Markdown),
+        Some("text") => Some(TextFormat::Text),
+        _ => None,
+    };
+    let metadata = payload["metadata"].as_object();
+    if format.is_none() && metadata.is_none_or(Map::is_empty) {
+        let text = Some(text);
+        return FromAgent::MessageFinal { run, text };
+    }
+    let details = Box::new(MessageDetails {
+        format: format.unwrap_or(TextFormat::Markdown),
+        metadata: metadata.cloned().unwrap_or_default(),
+    });
+    FromAgent::MessageWhole { run, text, details }
 }
 
 fn confirmation(id: &str, approved: bool) -> Value {

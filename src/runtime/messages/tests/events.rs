@@ -1,6 +1,7 @@
 //! Samples of every event.
 
 use super::*;
+use crate::domain::event::TextFormat;
 
 fn run_events() -> Vec<(FromAgent, Value)> {
     let run = run();
@@ -78,6 +79,23 @@ fn run_events() -> Vec<(FromAgent, Value)> {
                 text: Some("done".into()),
             },
             data("message_final", &json!({ "run": RUN, "text": "done" })),
+        ),
+        (
+            FromAgent::MessageWhole {
+                run,
+                text: "done".into(),
+                details: Box::new(MessageDetails {
+                    format: TextFormat::Text,
+                    metadata: [("latency_ms".to_owned(), json!(7))].into_iter().collect(),
+                }),
+            },
+            data(
+                "message_whole",
+                &json!({
+                    "run": RUN, "text": "done",
+                    "details": { "format": "text", "metadata": { "latency_ms": 7 } },
+                }),
+            ),
         ),
         (
             FromAgent::MessageWithdrawn { run },
@@ -296,7 +314,7 @@ fn every_event_has_a_stable_json_form() {
         .map(|(event, _)| kind_of_event(event))
         .collect();
     kinds.dedup();
-    assert_eq!(kinds.len(), 25, "{kinds:?}");
+    assert_eq!(kinds.len(), 27, "{kinds:?}");
 }
 
 fn kind_of_event(event: &FromAgent) -> usize {
@@ -327,6 +345,7 @@ fn kind_of_event(event: &FromAgent) -> usize {
         FromAgent::FollowUpTaken { .. } => 24,
         FromAgent::SessionQuestion(_) => 25,
         FromAgent::WithMeta { .. } => 26,
+        FromAgent::MessageWhole { .. } => 27,
     }
 }
 

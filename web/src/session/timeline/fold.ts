@@ -153,20 +153,39 @@ function foldText(builder: TimelineBuilder, event: SessionEvent<'TASK_OUTPUT_CHU
 }
 
 function foldMessage(builder: TimelineBuilder, event: SessionEvent<'MESSAGE'>): void {
-  const { id, role, content, taskId, metadata } = event.payload;
-  if (metadata?.suggestion) {
-    return builder.append({ kind: 'note', key: `note:${event.offset}`, ...entryTimes(event), level: 'info', text: content, by: metadata.by });
+  const { id, role, content, taskId, format, metadata } = event.payload;
+  if (role === 'user' && metadata?.suggestion) {
+    return builder.append({ kind: 'note', key: `note:${event.offset}`, ...entryTimes(event), level: 'info', text: content, by: metadata.by ?? '' });
   }
   if (role === 'user') {
     if (builder.find(`prompt:${id}`)) return;
     return builder.append({ kind: 'prompt', key: `prompt:${id}`, ...entryTimes(event, taskId), text: content, files: [] });
   }
   const key = `answer:${id}`;
-  const fields: Pick<AnswerEntry, 'role' | 'text' | 'isComplete'> = { role, text: content, isComplete: true };
+  const sources = sourceNames(metadata?.['source_documents']);
+  const fields: Pick<AnswerEntry, 'role' | 'text' | 'isComplete' | 'isPlain' | 'sources'> = {
+    role,
+    text: content,
+    isComplete: true,
+    ...(format === 'text' ? { isPlain: true } : {}),
+    ...(sources.length > 0 ? { sources } : {}),
+  };
   builder.rewritten.set(key, 'replaced');
   const existing = builder.editable(key, 'answer');
   if (existing) Object.assign(existing, fields, { through: event.offset });
   else builder.append({ kind: 'answer', key, ...entryTimes(event, taskId), ...fields });
+}
+
+/** Names of the documents that an agent calls its sources: texts, or objects with a name in them. */
+function sourceNames(documents: unknown): string[] {
+  if (!Array.isArray(documents)) return [];
+  const names = documents.map((document: unknown) => {
+    if (typeof document === 'string') return document;
+    if (typeof document !== 'object' || document === null) return undefined;
+    const fields = document as Record<string, unknown>;
+    return ['title', 'name', 'path', 'url', 'source', 'id'].map((field) => fields[field]).find((name) => typeof name === 'string');
+  });
+  return names.filter((name) => typeof name === 'string' && name !== '').slice(0, 20) as string[];
 }
 
 function foldTool(builder: TimelineBuilder, event: SessionEvent<'TOOL_UPDATE'>): void {

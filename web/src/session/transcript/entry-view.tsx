@@ -87,7 +87,8 @@ function AnswerView({ session, entry }: { session: OpenSession; entry: AnswerEnt
   return (
     <>
       {entry.role === 'system' && <p class="soft small">{text.transcript.system}</p>}
-      <Markdown text={entry.text} isComplete={entry.isComplete} />
+      {entry.isPlain ? <p class="plain-text">{entry.text}</p> : <Markdown text={entry.text} isComplete={entry.isComplete} />}
+      {entry.sources && <p class="soft small">{text.transcript.sources(entry.sources)}</p>}
       {entry.isComplete && (
         <div class="under">
           <EntryActions session={session} entry={entry} />
