@@ -2,8 +2,8 @@
 
 pub(crate) mod asyncapi;
 mod certificate_authority;
-mod copilot_peer;
 mod codelia_peer;
+mod copilot_peer;
 mod gateway;
 mod http_client;
 pub(crate) mod nous_contract;
@@ -17,8 +17,8 @@ mod trace_collector;
 mod ws_client;
 
 pub(crate) use certificate_authority::CertificateAuthority;
-pub(crate) use copilot_peer::CopilotPeer;
 pub(crate) use codelia_peer::CodeliaPeer;
+pub(crate) use copilot_peer::CopilotPeer;
 pub(crate) use gateway::{Gateway, PASSWORD, Settings, Storage, program};
 pub(crate) use http_client::{HttpClient, HttpResponse};
 pub(crate) use nous_peer::{NousPeer, nous_state};

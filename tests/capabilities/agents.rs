@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::actors::{Gateway, Settings, WsClient, program};
 
 mod attached;
-mod copilot_contract;
 mod codelia;
+mod copilot_contract;
 mod faults;
 mod nous;
 mod nous_branches;
