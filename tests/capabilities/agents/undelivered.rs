@@ -25,9 +25,11 @@ async fn kills(fleet: &AgentFleet, word: &str) {
                 .success()
         );
     }
+    // A process whose main thread is a zombie may still have others, which hold its socket open.
     let ended = |pid: &String| {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        status.is_empty() || status.contains("State:\tZ")
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+        status.is_empty() || status.contains("State:\tZ") && threads <= 1
     };
     wait_until("they have ended", || pids.iter().all(ended)).await;
 }
